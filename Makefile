@@ -1,0 +1,85 @@
+# What people and CI run. Needs python3 (3.11 or newer), make and git; the rest goes into .venv.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+ARGS    ?=
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+BENCH := $(VENV)/.ready-bench
+
+# What runs inside an agent's process, and so on Python 3.10: see CONTRIBUTING.md.
+NOT_GUESTS := cli export library llm model testing views pytest_plugin.py __main__.py py.typed
+GUESTS      = $(filter-out $(NOT_GUESTS:%=src/playhead/%) %/__pycache__,$(wildcard src/playhead/*))
+
+# uv where it can be had, for speed; pip where it cannot, or where only pip knows the index.
+define install
+if $(BIN)/uv --version >/dev/null 2>&1 \
+  && $(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[$(1)]' 2>$(VENV)/uv.log; then :; \
+else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)]'; fi
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-agents check lint types layers format bench docs docs-check clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create .venv and install Playhead into it
+	@:
+
+demo: $(READY) ## record a small agent, watch it, replay it, without a key or a network
+	@$(BIN)/playhead demo $(ARGS)
+
+test: $(READY) ## every test but those of real agent frameworks; ARGS="-k torn" for some
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+
+test-agents: $(READY) ## real agent frameworks, each in a virtual environment of its own
+	@$(BIN)/python -m pytest -q -m agents $(ARGS)
+
+check: lint types layers test ## all that must hold before a commit is shared
+
+lint: $(READY) ## ruff: rules and format
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+
+types: $(READY) ## mypy: all as 3.11, and the guests as 3.10 as well
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary --python-version 3.10 $(GUESTS)
+
+layers: $(READY) ## imports go down only, and guests import the standard library only
+	@$(BIN)/python -m pytest -q -n 0 tests/unit/test_layers.py
+
+format: $(READY) ## rewrite the tree as ruff would have it
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format --quiet .
+
+bench: $(BENCH) ## what recording costs, beside its peers
+	@$(BIN)/python -m bench $(ARGS)
+
+docs: $(READY) ## rewrite docs/cli.md from the commands themselves
+	@$(BIN)/python scripts/cli_docs.py
+
+docs-check: $(READY) ## docs/cli.md is up to date, and no link leads nowhere
+	@$(BIN)/python -m pytest -q -n 0 tests/unit/test_docs.py
+
+clean: ## remove .venv and everything that was built
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Playhead needs Python 3.11 or newer; $(PYTHON) is not. Name one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Playhead into $(VENV)"
+	@$(BIN)/uv --version >/dev/null 2>&1 \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv 2>$(VENV)/uv.log \
+	  || echo "uv cannot be had here; pip will do, more slowly"
+	@$(call install,dev)
+	@touch $@
+
+$(BENCH): $(READY)
+	@echo "Installing the peers that the benchmark compares with"
+	@$(call install,bench)
+	@touch $@
