@@ -1,0 +1,360 @@
+"""Imports go down only, guests import the standard library only, libraries have one home.
+
+The tables below are the architecture. Knows imports as they are written; runs none of them.
+"""
+
+import ast
+import graphlib
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
+
+# A layer imports itself and what stands above it in this table. "3 in" and "3 out" never meet.
+# A new module goes where the modules are whose knowledge it shares.
+LAYERS = {
+    "0 words": {
+        *("_version", "clock", "errors", "events", "fingerprint", "jsonbytes", "redact", "values"),
+    },
+    "1 tape": {"tape", "wire"},
+    "2 run": {
+        *("compare", "config", "deck", "lanes", "recorder", "replay", "run", "tap", "turn"),
+    },
+    "3 in": {"boundaries", "inject", "proxy"},
+    "3 out": {"export", "library", "llm", "model", "views"},
+    "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing"},
+}
+LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}
+
+# Everything else runs inside agents: the standard library only, on CPython 3.10 to 3.13.
+NOT_GUESTS = LAYERS["3 out"] | {"__main__", "cli", "pytest_plugin", "testing"}
+
+# The standard library of one Python that is not in that of another.
+NOT_ON_EVERY_PYTHON = {
+    *("annotationlib", "compression", "tomllib"),  # came with 3.11 or 3.14
+    *("asynchat", "asyncore", "distutils", "imp", "smtpd"),  # gone in 3.12
+    *("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap"),
+    *("msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau"),
+    *("telnetlib", "uu", "xdrlib"),  # these three rows: gone in 3.13
+}
+STANDARD = set(sys.stdlib_module_names) - NOT_ON_EVERY_PYTHON
+
+# Libraries that a guest uses where the agent happens to have them, and only inside a function,
+# since there they may be missing: {(module, library)}.
+GUEST_LIBRARIES = {
+    ("playhead.jsonbytes", "msgspec"),
+    ("playhead.tape.format", "msgspec"),
+}
+
+# Outside the guests a library appears in one module, whichever it is, but for these.
+SHARED_LIBRARIES = {
+    "click": ("playhead.cli",),
+    "msgspec": ("playhead.jsonbytes", "playhead.tape.format"),  # any JSON; whole events
+    "rich": ("playhead.cli", "playhead.views"),
+}
+
+# Who may import Playhead itself inside a function, and why.
+LAZY_ROOMS = {
+    "playhead": "__getattr__ loads a name when it is first used",
+    "playhead.cli": "`playhead --help` must not pay for every verb",
+}
+
+# Standard modules put off until they are needed: {module: {name: reason}}.
+LAZY_STANDARD: dict[str, dict[str, str]] = {}
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    target: str
+    line: int
+    in_function: bool
+    for_types: bool
+
+    @property
+    def library(self) -> str:
+        return self.target.partition(".")[0]
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.line} imports {self.target}"
+
+
+@dataclass(frozen=True)
+class Tree:
+    modules: frozenset[str]
+    imports: tuple[Import, ...]
+
+
+class ImportsOf(ast.NodeVisitor):
+    """Collects the imports of one module, with where they stand."""
+
+    def __init__(self, module: str, package: str, modules: frozenset[str]) -> None:
+        self.module, self.package, self.modules = module, package, modules
+        self.found: list[Import] = []
+        self.functions = self.type_blocks = 0
+
+    def add(self, target: str, line: int) -> None:
+        place = (self.functions > 0, self.type_blocks > 0)
+        self.found.append(Import(self.module, target, line, *place))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for name in node.names:
+            self.add(name.name, node.lineno)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        base = node.module or ""
+        if node.level:
+            above = self.package.split(".")[: 1 - node.level or None]
+            base = ".".join([*above, base]).rstrip(".")
+        for name in node.names:
+            full = f"{base}.{name.name}"
+            self.add(full if full in self.modules else base, node.lineno)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if ast.unparse(node.func) in {"__import__", "import_module", "importlib.import_module"}:
+            match node.args:
+                case [ast.Constant(value=str(target)), *_]:
+                    self.add(target, node.lineno)
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) not in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            self.generic_visit(node)
+            return
+        self.type_blocks += 1
+        for statement in node.body:
+            self.visit(statement)
+        self.type_blocks -= 1
+        for statement in node.orelse:
+            self.visit(statement)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.functions += 1
+        self.generic_visit(node)
+        self.functions -= 1
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815  the name is ast's
+
+
+def read_tree(package: Path) -> Tree:
+    files = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = [package.name, *path.relative_to(package).with_suffix("").parts]
+        files[".".join(parts).removesuffix(".__init__")] = path
+    modules = frozenset(files)
+    imports: list[Import] = []
+    for module, path in files.items():
+        home = module if path.stem == "__init__" else module.rpartition(".")[0]
+        visitor = ImportsOf(module, home, modules)
+        visitor.visit(ast.parse(path.read_bytes(), str(path)))
+        imports += [found for found in visitor.found if found.target != "__future__"]
+    return Tree(modules, tuple(imports))
+
+
+def top(module: str) -> str:
+    """`tape` of `playhead.tape.writer`; the root itself is `__init__`."""
+    inner = module.partition(".")[2]
+    return inner.partition(".")[0] or "__init__"
+
+
+def is_ours(target: str) -> bool:
+    return is_within(target, ("playhead",))
+
+
+def is_within(module: str, rooms: tuple[str, ...]) -> bool:
+    return any(module == room or module.startswith(f"{room}.") for room in rooms)
+
+
+def strangers(tree: Tree) -> Iterator[str]:
+    for module in sorted(tree.modules):
+        if top(module) not in LAYER_OF:
+            yield f"{module} is in no layer: give it one in LAYERS, tests/unit/test_layers.py"
+
+
+def upward(tree: Tree) -> Iterator[str]:
+    ranks = list(LAYERS)
+    for one in tree.imports:
+        if not is_ours(one.target):
+            continue
+        here, there = LAYER_OF.get(top(one.module)), LAYER_OF.get(top(one.target))
+        if here is None or there is None or here == there:
+            continue
+        if ranks.index(there) > ranks.index(here) or (here, there) == ("3 out", "3 in"):
+            yield f"{one}: layer {here!r} must not know {there!r}"
+
+
+def guests_who_bring_friends(tree: Tree) -> Iterator[str]:
+    for one in tree.imports:
+        if top(one.module) in NOT_GUESTS:
+            continue
+        if is_ours(one.target):
+            if top(one.target) in NOT_GUESTS and not one.in_function:
+                yield f"{one}, which is no guest: an agent's process would load it"
+        elif one.library in STANDARD:
+            continue
+        elif (one.module, one.library) not in GUEST_LIBRARIES:
+            yield f"{one}: a guest has the standard library of Python 3.10 to 3.13 only"
+        elif not (one.in_function or one.for_types):
+            yield f"{one} at its top: the agent may not have it, so import it in a function"
+
+
+def libraries_with_two_homes(tree: Tree) -> Iterator[str]:
+    homes: dict[str, set[str]] = defaultdict(set)
+    for one in tree.imports:
+        if is_ours(one.target) or one.library in sys.stdlib_module_names:
+            continue
+        if not is_within(one.module, SHARED_LIBRARIES.get(one.library, ())):
+            homes[one.library].add(one.module)
+    for name, modules in sorted(homes.items()):
+        if name in SHARED_LIBRARIES:
+            yield f"{name} belongs to {SHARED_LIBRARIES[name]}, not to {sorted(modules)}"
+        elif len(modules) > 1:
+            yield f"{name} is imported by {sorted(modules)}: one of them should own it"
+
+
+def late_imports(tree: Tree) -> Iterator[str]:
+    for one in tree.imports:
+        if not one.in_function:
+            continue
+        if is_ours(one.target):
+            rooms = tuple(room for room in LAZY_ROOMS if room != "playhead")
+            if one.module != "playhead" and not is_within(one.module, rooms):
+                yield f"{one} inside a function: a layer is wrong if it has to"
+        elif one.library not in sys.stdlib_module_names:
+            continue
+        elif one.target not in LAZY_STANDARD.get(one.module, {}):
+            yield f"{one} inside a function: import it at the top, or give a reason"
+
+
+def cycles(tree: Tree) -> Iterator[str]:
+    graph: dict[str, set[str]] = {module: set() for module in tree.modules}
+    for one in tree.imports:
+        if one.in_function or one.for_types or one.target == one.module:
+            continue
+        if one.target in graph:
+            graph[one.module].add(one.target)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        yield "a cycle: " + " ← ".join(error.args[1])
+
+
+def forgotten(tree: Tree) -> Iterator[str]:
+    """Entries of the tables that nothing needs any more."""
+    used = {(one.module, one.library) for one in tree.imports}
+    for module, name in sorted(GUEST_LIBRARIES - used):
+        yield f"GUEST_LIBRARIES: {module} does not import {name}"
+    late = {(one.module, one.target) for one in tree.imports if one.in_function}
+    for module, names in LAZY_STANDARD.items():
+        yield from (
+            f"LAZY_STANDARD: {module} does not import {name} in a function"
+            for name in names
+            if (module, name) not in late
+        )
+
+
+RULES = [
+    strangers,
+    upward,
+    guests_who_bring_friends,
+    libraries_with_two_homes,
+    late_imports,
+    cycles,
+    forgotten,
+]
+
+
+@pytest.fixture(scope="module")
+def playhead_tree() -> Tree:
+    return read_tree(PACKAGE)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_playhead_keeps_the_rule_on(rule, playhead_tree):
+    assert "playhead.clock" in playhead_tree.modules
+    problems = list(rule(playhead_tree))
+    assert not problems, "\n" + "\n".join(problems)
+
+
+BROKEN = [
+    (strangers, "novelty.py", "", "playhead.novelty is in no layer"),
+    (upward, "events.py", "from playhead.tape import writer", "'0 words' must not know '1 tape'"),
+    (upward, "tape/writer.py", "import playhead.deck", "'1 tape' must not know '2 run'"),
+    (upward, "tape/writer.py", "from ..deck import Deck", "'1 tape' must not know '2 run'"),
+    (upward, "deck.py", "import playhead", "'2 run' must not know '4 doors'"),
+    (upward, "deck.py", "from playhead import model", "'2 run' must not know '3 out'"),
+    (upward, "views/text.py", "import playhead.boundaries", "'3 out' must not know '3 in'"),
+    (upward, "inject/start.py", "import playhead.model", "'3 in' must not know '3 out'"),
+    (upward, "deck.py", "def f():\n  import playhead.cli", "'2 run' must not know '4 doors'"),
+    (guests_who_bring_friends, "deck.py", "import httpx", "imports httpx"),
+    (guests_who_bring_friends, "deck.py", "def f():\n  import httpx", "imports httpx"),
+    (guests_who_bring_friends, "deck.py", "import tomllib", "3.10 to 3.13 only"),
+    (guests_who_bring_friends, "jsonbytes.py", "import msgspec", "at its top"),
+    (guests_who_bring_friends, "__init__.py", "import playhead.cli", "which is no guest"),
+    (libraries_with_two_homes, "views/tui.py", "import click", "click belongs to"),
+    (late_imports, "deck.py", "def f():\n  import playhead.run", "inside a function"),
+    (late_imports, "deck.py", "async def f():\n  import asyncio", "inside a function"),
+    (late_imports, "deck.py", "def f(): import_module('json')", "inside a function"),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "source", "said"), BROKEN)
+def test_a_broken_rule_is_said_with_the_place(tmp_path, rule, path, source, said):
+    known = dict.fromkeys(["tape/writer.py", "deck.py", "run.py", "model/__init__.py"], "")
+    problems = list(rule(read_tree(write_package(tmp_path, known | {path: source}))))
+    assert [said in problem for problem in problems] == [True], problems
+
+
+ALLOWED = {
+    "events.py": "import json\nfrom playhead import errors",
+    "errors.py": "",
+    "jsonbytes.py": "def f():\n  try:\n    import msgspec.json\n  except ImportError: pass",
+    "deck.py": "from playhead.tape.writer import Writer",
+    "tape/__init__.py": "",
+    "tape/writer.py": "from playhead.events import Event",
+    "views/text.py": "import rich.table\nimport playhead.model",
+    "model/__init__.py": "import tomllib\nimport attrs",
+    "cli/__init__.py": "import click, rich\ndef f():\n  import playhead.views.text",
+    "__init__.py": "def __getattr__(name):\n  from playhead.deck import Deck",
+}
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule is not forgotten], ids=lambda rule: rule.__name__
+)
+def test_what_the_rules_allow_is_not_called_broken(tmp_path, rule):
+    assert list(rule(read_tree(write_package(tmp_path, ALLOWED)))) == []
+
+
+def test_two_modules_that_import_one_library_are_both_named(tmp_path):
+    files = {"library/a.py": "import sqlmodel", "export/b.py": "from sqlmodel import x"}
+    (problem,) = libraries_with_two_homes(read_tree(write_package(tmp_path, files)))
+    assert "playhead.export.b" in problem
+    assert "playhead.library.a" in problem
+
+
+def test_modules_that_import_each_other_are_a_cycle_unless_only_for_types(tmp_path):
+    files = {"run.py": "import playhead.turn", "turn.py": "from playhead.run import Run"}
+    (problem,) = cycles(read_tree(write_package(tmp_path, files)))
+    assert "playhead.run" in problem
+    files["turn.py"] = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  import playhead.run"
+    assert list(cycles(read_tree(write_package(tmp_path, files)))) == []
+
+
+def test_an_entry_that_nothing_needs_any_more_is_named(tmp_path):
+    problems = list(forgotten(read_tree(write_package(tmp_path, {"jsonbytes.py": ""}))))
+    assert "GUEST_LIBRARIES: playhead.jsonbytes does not import msgspec" in problems
+
+
+def write_package(folder: Path, files: dict[str, str]) -> Path:
+    package = folder / "playhead"
+    for name, source in {"__init__.py": "", **files}.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    return package
