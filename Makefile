@@ -10,8 +10,9 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.ready-bench
 
 # What runs inside an agent's process, and so on Python 3.10: see CONTRIBUTING.md.
-NOT_GUESTS := cli export library llm model testing views pytest_plugin.py __main__.py py.typed
-GUESTS      = $(filter-out $(NOT_GUESTS:%=src/playhead/%) %/__pycache__,$(wildcard src/playhead/*))
+NOT_GUESTS := __main__ cli export library llm model pytest_plugin testing views
+GUESTS      = $(filter-out $(NOT_GUESTS:%=src/playhead/%.py),$(wildcard src/playhead/*.py)) \
+  $(filter-out $(NOT_GUESTS:%=src/playhead/%/),$(filter-out %__pycache__/,$(wildcard src/playhead/*/)))
 
 # uv where it can be had, for speed; pip where it cannot, or where only pip knows the index.
 define install

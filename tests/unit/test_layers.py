@@ -1,10 +1,13 @@
 """Imports go down only, guests import the standard library only, libraries have one home.
 
-The tables below are the architecture. Knows imports as they are written; runs none of them.
+The tables below are the architecture. Knows imports as they are written, and runs those of the
+guests under every Python they may meet.
 """
 
 import ast
 import graphlib
+import re
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,11 +22,13 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 # A new module goes where the modules are whose knowledge it shares.
 LAYERS = {
     "0 words": {
-        *("_version", "clock", "errors", "events", "fingerprint", "jsonbytes", "redact", "values"),
+        *("_version", "clock", "errors", "events", "fingerprint", "importing", "jsonbytes"),
+        *("redact", "reduce", "values", "where"),
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
-        *("compare", "config", "deck", "lanes", "recorder", "replay", "run", "tap", "turn"),
+        *("compare", "config", "deck", "lane_hooks", "lanes", "recorder", "replay", "run", "tap"),
+        "turn",
     },
     "3 in": {"boundaries", "inject", "proxy"},
     "3 out": {"export", "library", "llm", "model", "views"},
@@ -279,6 +284,22 @@ def test_playhead_keeps_the_rule_on(rule, playhead_tree):
     assert "playhead.clock" in playhead_tree.modules
     problems = list(rule(playhead_tree))
     assert not problems, "\n" + "\n".join(problems)
+
+
+def test_every_guest_module_imports_on_every_python(guest_python, playhead_tree):
+    guests = sorted(one for one in playhead_tree.modules if top(one) not in NOT_GUESTS)
+    program = "import importlib, sys\nsys.path.insert(0, sys.argv[1])\n"
+    program += "for name in sys.argv[2:]: importlib.import_module(name)\n"
+    # -I and -S: what an agent has beside the standard library is not ours to rely on.
+    argv = [guest_python, "-I", "-S", "-W", "error", "-c", program, str(PACKAGE.parent), *guests]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_make_checks_the_types_of_the_same_guests():
+    makefile = (PACKAGE.parents[1] / "Makefile").read_text(encoding="utf-8")
+    listed = re.search(r"^NOT_GUESTS := (.*)$", makefile, re.MULTILINE)[1].split()
+    assert set(listed) == NOT_GUESTS
 
 
 BROKEN = [

@@ -1,0 +1,96 @@
+"""The documentation says what the program does: every verb, every option, no dead link."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "cli_docs.py"
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+spec = importlib.util.spec_from_file_location("cli_docs", SCRIPT)
+cli_docs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(cli_docs)
+
+
+@pytest.fixture(scope="module")
+def group() -> click.Group:
+    if importlib.util.find_spec("playhead.cli") is None:
+        pytest.skip("playhead.cli is not there yet")
+    return cli_docs.find_group()
+
+
+def test_the_page_on_the_command_line_says_what_the_commands_say(group):
+    ended = subprocess.run(
+        [sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_every_verb_and_option_is_documented(group):
+    page = cli_docs.PAGE.read_text(encoding="utf-8")
+    context = click.Context(group, info_name="playhead")
+    verbs = [("playhead", group, context), *cli_docs.commands(group, context)]
+    assert len(verbs) > 1
+    for path, command, below in verbs:
+        told = page.partition(f"## `{path}`\n")[2].partition("\n## ")[0]
+        assert told, f"{path} is not on the page"
+        for param in command.get_params(below):
+            if isinstance(param, click.Option) and not param.hidden:
+                assert all(name in told for name in param.opts), f"{path} {param.opts}"
+
+
+def test_every_verb_says_what_it_does(group):
+    context = click.Context(group, info_name="playhead")
+    silent = [path for path, command, _ in cli_docs.commands(group, context) if not command.help]
+    assert silent == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_leads_somewhere(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    local = [one for one in targets if one and not re.match(r"[a-z]+:", one)]
+    assert [one for one in local if not (page.parent / one).exists()] == []
+
+
+@click.group()
+def toy() -> None:
+    """A toy."""
+
+
+@toy.command()
+@click.argument("tape")
+@click.option("--fast/--slow", default=False, help="With or without | pauses.")
+@click.option("--secret", hidden=True)
+def play(tape: str, fast: bool, secret: str) -> None:
+    """Play a tape.
+
+    \b
+    toy play last
+    toy play last~2
+    """
+
+
+@toy.command(hidden=True)
+def innards() -> None:
+    """Not for people."""
+
+
+def test_a_page_holds_usage_words_examples_and_options():
+    page = cli_docs.render(toy, "toy")
+    assert "| `toy play` | Play a tape. |" in page
+    assert "    toy play [OPTIONS] TAPE\n" in page
+    assert "    toy play last\n    toy play last~2\n" in page
+    assert "| `--fast / --slow` | With or without \\| pauses. |" in page
+
+
+def test_what_is_hidden_stays_off_the_page():
+    page = cli_docs.render(toy, "toy")
+    assert "innards" not in page
+    assert "--secret" not in page
