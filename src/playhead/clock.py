@@ -1,0 +1,73 @@
+"""The only door to real time, entropy, ids and process identity.
+
+Keeps the unpatched originals: replay gives the agent taped time and taped entropy, and the
+recorder must go on seeing the real ones. Knows nothing of runs or tapes.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from datetime import datetime, timezone
+
+wall_ns = time.time_ns
+mono_ns = time.monotonic_ns
+sleep = time.sleep
+urandom = os.urandom
+pid = os.getpid
+thread_id = threading.get_ident
+
+# Crockford's letters: no i, l, o, u, so that an id read aloud or typed by hand survives.
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_run_id(at_wall_ns: int) -> str:
+    """An id that sorts by time and is typed by people: `20261115-071105-k3f9`."""
+    when = datetime.fromtimestamp(at_wall_ns // 1_000_000_000, timezone.utc)
+    tail = "".join(_LETTERS[byte % 32] for byte in urandom(4))
+    return f"{when:%Y%m%d-%H%M%S}-{tail}"
+
+
+def iso(at_wall_ns: int) -> str:
+    """UTC with microseconds: the form in which manifests and reports show a moment."""
+    seconds, rest = divmod(at_wall_ns, 1_000_000_000)
+    when = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest // 1000)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def stamp(at_wall_ns: int) -> str:
+    """The suffix of a thing moved aside: `20261115T071105`."""
+    when = datetime.fromtimestamp(at_wall_ns // 1_000_000_000, timezone.utc)
+    return f"{when:%Y%m%dT%H%M%S}"
+
+
+def host() -> str:
+    return socket.gethostname()
+
+
+def process_birth(process_id: int) -> str | None:
+    """A token that tells this process from a later one with the same pid; None: it is gone.
+
+    Field 22 of /proc/PID/stat is the start time in clock ticks since boot. Where there is no
+    /proc (macOS), the token is empty and only the pid speaks.
+    """
+    try:
+        with open(f"/proc/{process_id}/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return None if sys.platform == "linux" else _signalled(process_id)
+    # Z and X: dead, only not yet reaped. Nothing will ever be written by it again.
+    return None if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
+def _signalled(process_id: int) -> str | None:
+    try:
+        os.kill(process_id, 0)
+    except PermissionError:
+        return ""
+    except OSError:
+        return None
+    return ""

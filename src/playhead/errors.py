@@ -1,0 +1,80 @@
+"""Every exception of Playhead.
+
+    PlayheadError
+    ├── UsageError            a person asked for something that cannot be: exit 2
+    │   ├── RunNotFound       no run, or more than one, has that name
+    │   └── ConfigError       playhead.toml or a variable holds something else than expected
+    ├── TapeError             this tape cannot be used as asked: exit 4
+    │   ├── TapeDamaged       bytes are not what was written; carries every Damage
+    │   ├── TapeTooNew        made by a newer Playhead
+    │   └── TapeNotReplayable recorded below level `full`, or without its world
+    ├── StoreError            the folder of tapes cannot be read or written
+    └── Divergence            the run parted from its tape: exit 3; carries the report's entry
+
+They carry objects, and a message that says what was wrong, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from playhead.events import Damage
+
+
+class PlayheadError(Exception):
+    """The root. `exit_code` is what the command line leaves with."""
+
+    exit_code = 1
+
+
+class UsageError(PlayheadError):
+    exit_code = 2
+
+
+class RunNotFound(UsageError):
+    def __init__(self, message: str, *, asked: str, candidates: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.asked = asked
+        self.candidates = tuple(candidates)
+
+
+class ConfigError(UsageError):
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class TapeError(PlayheadError):
+    exit_code = 4
+
+
+class TapeDamaged(TapeError):
+    def __init__(self, message: str, damage: Sequence[Damage] = ()) -> None:
+        super().__init__(message)
+        self.damage = tuple(damage)
+
+
+class TapeTooNew(TapeError):
+    def __init__(self, *, found: int, known: int) -> None:
+        super().__init__(
+            f"This tape has format {found}; this Playhead reads up to {known}. "
+            "Upgrade Playhead to open it: `pip install -U playhead`."
+        )
+        self.found = found
+        self.known = known
+
+
+class TapeNotReplayable(TapeError):
+    pass
+
+
+class StoreError(PlayheadError):
+    pass
+
+
+class Divergence(PlayheadError):
+    exit_code = 3
+
+    def __init__(self, message: str, entry: Any = None) -> None:
+        super().__init__(message)
+        self.entry = entry

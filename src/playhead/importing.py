@@ -1,0 +1,79 @@
+"""Call back when a module has been imported, now or later. Knows the import system; not what for.
+
+Hooks must not import the libraries they hook: that would cost every program what only some use.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Callable, Sequence
+
+Callback = Callable[[ModuleType], None]
+
+_waiting: dict[str, list[Callback]] = {}
+
+
+def when_imported(name: str, callback: Callback) -> None:
+    """Run `callback(module)` right after `name` has been imported; at once if it is there."""
+    module = sys.modules.get(name)
+    if module is not None and not _is_loading(module):
+        callback(module)
+        return
+    _waiting.setdefault(name, []).append(callback)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def forget(callback: Callback) -> None:
+    """The inverse of `when_imported` for a callback that has not run yet."""
+    for name, callbacks in list(_waiting.items()):
+        _waiting[name] = [kept for kept in callbacks if kept is not callback]
+        if not _waiting[name]:
+            del _waiting[name]
+    if not _waiting and _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+
+
+def _is_loading(module: ModuleType) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+class _Finder(MetaPathFinder):
+    """Finds what the others find; adds a call after the module's own code has run."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in _waiting:
+            return None
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(fullname, path, target)
+            if spec is not None:
+                _follow(spec)
+                return spec
+        return None
+
+
+def _follow(spec: ModuleSpec) -> None:
+    """Wrap the loader's exec_module on the instance: its type stays what others look for."""
+    loader: Any = spec.loader
+    if loader is None or isinstance(loader, type):
+        return
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        loader.__dict__.pop("exec_module", None)
+        execute(module)
+        for callback in _waiting.pop(spec.name, ()):
+            callback(module)
+
+    loader.exec_module = exec_module
+
+
+_finder = _Finder()

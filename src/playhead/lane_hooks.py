@@ -1,0 +1,114 @@
+"""Carry lanes into asyncio tasks, threads and executors. Knows where Python starts them.
+
+Guests: installed once, idempotent, and `uninstall` puts back the very objects that were there.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import wraps
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable
+
+from playhead import lanes
+from playhead.importing import forget, when_imported
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+_POOL = "concurrent.futures.thread"
+_originals: list[tuple[type, str, Any]] = []
+
+
+def install() -> None:
+    if _originals:
+        return
+    _replace(threading.Thread, "start", _carry_thread)
+    # asyncio costs 30 ms to import: a program that does not use it must not pay for it.
+    when_imported("asyncio.base_events", _hook_asyncio)
+    when_imported("concurrent.futures.thread", _hook_executor)
+
+
+def _hook_asyncio(module: ModuleType) -> None:
+    _replace(module.BaseEventLoop, "create_task", _carry_task)
+
+
+def _hook_executor(module: ModuleType) -> None:
+    _replace(module.ThreadPoolExecutor, "submit", _carry_job)
+
+
+def install_loop(loop_class: type) -> None:
+    """For event loops that are not asyncio's own (uvloop): the same hook on their class."""
+    if _originals and not any(owner is loop_class for owner, _, _ in _originals):
+        _replace(loop_class, "create_task", _carry_task)
+
+
+def uninstall() -> None:
+    forget(_hook_asyncio)
+    forget(_hook_executor)
+    while _originals:
+        owner, name, original = _originals.pop()
+        if getattr(vars(owner).get(name), "__wrapped__", None) is original:
+            setattr(owner, name, original)
+
+
+def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    setattr(owner, name, wraps(original)(wrap(original)))
+    _originals.append((owner, name, original))
+
+
+def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
+    def carried(loop: Any, coro: Any, **options: Any) -> Any:
+        # A task made while no loop runs is the program's own main: it is not a branch of anything.
+        # A context given by the caller is the caller's business.
+        if options.get("context") is not None or not loop.is_running():
+            return create_task(loop, coro, **options)
+        token = lanes.current.set(lanes.current.get().child())
+        try:
+            return create_task(loop, coro, **options)  # copies the context as it is now
+        finally:
+            lanes.current.reset(token)
+
+    return carried
+
+
+def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
+    def carried(self: threading.Thread) -> None:
+        # Pools start workers when none is idle: a race. Counting them would make lanes a race too;
+        # what they run is counted where it is submitted.
+        if getattr(getattr(self, "_target", None), "__module__", None) == _POOL:
+            return start(self)
+        lane, enclosing, run = lanes.current.get().child(), lanes.enclosing.get(), self.run
+
+        def in_lane() -> None:
+            self.__dict__.pop("run", None)
+            lanes.current.set(lane)
+            lanes.enclosing.set(enclosing)
+            run()
+
+        self.run = in_lane  # type: ignore[method-assign]  # taken off again by the thread itself
+        try:
+            start(self)
+        except BaseException:
+            self.__dict__.pop("run", None)
+            raise
+
+    return carried
+
+
+def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    def carried(self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        lane, enclosing = lanes.current.get().child(), lanes.enclosing.get()
+
+        def in_lane(*args: Any, **kwargs: Any) -> Any:
+            before = lanes.current.set(lane), lanes.enclosing.set(enclosing)
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                lanes.current.reset(before[0])
+                lanes.enclosing.reset(before[1])
+
+        return submit(self, in_lane, *args, **kwargs)
+
+    return carried

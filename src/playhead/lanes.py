@@ -1,0 +1,88 @@
+"""Lanes: which strand of concurrency an event belongs to. Knows context variables; not events.
+
+A lane is a spawn path (`main`, `main/2`, `worker-3/1`): the n-th task, thread or job started from
+a lane has the same name in every run, whatever the scheduler does. `hooks` carries lanes into
+tasks, threads and executors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any
+
+from playhead.events import Ref
+
+_DEEPEST = 12
+
+
+class Lane:
+    """A name and the count of what was started from here. Shared by all who run in it."""
+
+    __slots__ = ("name", "quoted", "spawned")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.quoted = json.dumps(name)
+        self.spawned = 0
+
+    def child(self) -> Lane:
+        self.spawned += 1
+        return Lane(_below(self.name, self.spawned))
+
+    def __repr__(self) -> str:
+        return f"Lane({self.name!r})"
+
+
+def _below(name: str, ordinal: int) -> str:
+    """A chain of tasks that each start the next must not grow the name for ever."""
+    if name.count("/") < _DEEPEST:
+        return f"{name}/{ordinal}"
+    root = name.partition("/")[0]
+    digest = hashlib.sha256(f"{name}/{ordinal}".encode()).hexdigest()[:10]
+    return f"{root}/~{digest}"
+
+
+MAIN = Lane("main")
+
+current: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
+# The event that encloses what happens now: a turn, a call, a seam. None: the run itself.
+enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=None)
+
+
+class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
+    """Name the lane of what happens inside: `with playhead.lane("worker-3"): …`. Also async."""
+
+    __slots__ = ("_lane", "_tokens")
+
+    def __init__(self, name: str) -> None:
+        self._lane = Lane(str(name))
+        self._tokens: list[Token[Lane]] = []
+
+    def __enter__(self) -> Lane:
+        self._tokens.append(current.set(self._lane))
+        return self._lane
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _reset(current, self._tokens.pop())
+
+    async def __aenter__(self) -> Lane:
+        return self.__enter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
+
+
+def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
+    """Undo a set; where the host left the block in another context, there is nothing to undo."""
+    try:
+        variable.reset(token)
+    except ValueError:
+        return

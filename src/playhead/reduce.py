@@ -1,0 +1,65 @@
+"""What a level leaves of an event's data. Pure; knows kinds and levels, not tapes.
+
+`full` keeps everything. `standard` keeps metadata, errors, and hashes in place of contents.
+`minimal` keeps metadata alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from playhead import events
+from playhead.events import Level
+from playhead.jsonbytes import canonical
+from playhead.values import freeze
+
+# Members that say what happened, when and how it ended, and hold no content.
+_METADATA: dict[str, frozenset[str]] = {
+    events.CALL: frozenset({"boundary", "name", "effect", "api", "method", "url", "model", "stream", "argv0", "library"}),
+    events.OUTCOME: frozenset({"call", "how", "status", "took_ns", "exit_code", "signal", "bytes", "chunks", "usage"}),
+    events.CHUNK: frozenset({"call", "stream", "sizes", "at_ns"}),
+    events.TURN_START: frozenset({"turn", "name", "purpose"}),
+    events.TURN_END: frozenset({"turn", "name", "how", "took_ns", "last_seam", "seams"}),
+    events.SEAM: frozenset({"turn", "name", "took_ns", "at_ns"}),
+    events.RETRIEVAL: frozenset({"turn", "count", "included", "dropped", "bytes"}),
+    events.OUTPUT: frozenset({"stream", "bytes"}),
+    events.SNAPSHOT: frozenset({"store", "bytes"}),
+}
+_WHOLE = frozenset(
+    {events.RUN_START, events.RUN_END, events.SEGMENT_START, events.SEGMENT_END, events.GAP, events.HOOK, events.HOLE}
+)
+_ERRORS = frozenset({"error", "raised"})
+
+
+def reduce(level: Level, kind: str, data: Any, *, ours: bool) -> Any:
+    """`data` as `level` keeps it."""
+    if level == "full" or (ours and kind in _WHOLE):
+        return data
+    kept_names = _METADATA.get(kind, frozenset()) if ours else frozenset()
+    if not isinstance(data, dict):
+        return digest(data) if level == "standard" and data is not None else None
+    kept = {name: item for name, item in data.items() if name in kept_names}
+    if level == "standard":
+        for name, item in data.items():
+            if name not in kept:
+                kept[name] = item if ours and name in _ERRORS else digest(item)
+    elif ours and any(name in data for name in _ERRORS):
+        kept["error_type"] = error_type(data.get("error") or data.get("raised"))
+    return kept or None
+
+
+def digest(item: Any) -> Any:
+    """A hash and a size in place of a content; numbers and flags say little and stay."""
+    if item is None or isinstance(item, (bool, int, float)):
+        return item
+    raw = item.encode("utf-8", "surrogatepass") if isinstance(item, str) else canonical(freeze(item))
+    return {"$hash": hashlib.sha256(raw).hexdigest()[:32], "size": len(raw)}
+
+
+def error_type(error: Any) -> str | None:
+    if isinstance(error, BaseException):
+        return type(error).__name__
+    if isinstance(error, dict):
+        return str(error.get("$exception", "")).rpartition(":")[2] or None
+    return None

@@ -1,0 +1,1 @@
+"""The tape: format, writer, reader, blobs, manifest, store. Knows files; not agents."""

@@ -1,0 +1,171 @@
+"""The manifest of a run: what is known about it without reading its tape. Knows one JSON file.
+
+Written when the run starts and replaced atomically when it ends, so that at every moment there is
+a whole one. It is a summary: where tape and manifest disagree, the tape is right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead import clock
+from playhead.errors import TapeDamaged, TapeTooNew
+from playhead.events import Level, Status
+from playhead.tape.format import FORMAT_VERSION
+
+FILE = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentSummary:
+    """How a segment ended, so that a tail cut off later is noticed."""
+
+    name: str
+    events: int
+    bytes: int
+    crc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    run: str
+    format: int = FORMAT_VERSION
+    name: str = ""
+    status: Status = "running"
+    started_at: str = ""
+    started_ns: int = 0
+    ended_at: str | None = None
+    duration_s: float | None = None
+    level: Level = "full"
+    redacted: bool = True
+    command: list[str] = field(default_factory=list)
+    cwd: str = ""
+    project: str = ""
+    git_commit: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    host: str = ""
+    pid: int = 0
+    birth: str = ""
+    python: str = ""
+    playhead: str = ""
+    generation: int = 0
+    exit_code: int | None = None
+    error: dict[str, Any] | None = None
+    events: int = 0
+    lost: int = 0
+    segments: list[SegmentSummary] = field(default_factory=list)
+    keep: bool = False
+    replay_of: str | None = None
+    # What a later Playhead or another tool wrote beside ours: kept and written back.
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+_FIELDS = {one.name: one for one in dataclasses.fields(Manifest)}
+
+
+def write_manifest(run: Path, manifest: Manifest) -> None:
+    """Replace the manifest atomically: a reader sees the old one or the new one, never half."""
+    members = dataclasses.asdict(manifest)
+    members.update(members.pop("extra"))
+    raw = json.dumps(members, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
+    part = run / f"{FILE}.{clock.pid()}.{clock.thread_id()}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, raw + b"\n")
+    finally:
+        os.close(fd)
+    os.replace(part, run / FILE)
+
+
+def read_manifest(run: Path) -> Manifest:
+    """The manifest of the run in that folder. TapeDamaged if it is missing or no manifest."""
+    path = run / FILE
+    try:
+        members = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise TapeDamaged(f"{run} has no {FILE}. `playhead repair {run}` makes one from the tape.") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise TapeDamaged(f"{path} cannot be read ({error}). `playhead repair {run}` makes a new one.") from None
+    return from_members(members, path)
+
+
+def from_members(members: Any, path: Path) -> Manifest:
+    if not isinstance(members, dict) or not isinstance(members.get("run"), str):
+        raise TapeDamaged(f"{path} is no manifest. `playhead repair {path.parent}` makes a new one.")
+    version = members.get("format", 0)
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise TapeTooNew(found=version, known=FORMAT_VERSION)
+    known = {name: members[name] for name in _FIELDS if name in members and name != "extra"}
+    known["segments"] = [_segment(one) for one in known.get("segments") or [] if isinstance(one, dict)]
+    known["extra"] = {name: value for name, value in members.items() if name not in _FIELDS}
+    for name, value in list(known.items()):
+        if not _fits(name, value):
+            del known[name]  # an odd value is worth less than the run that it belongs to
+    return Manifest(**known)
+
+
+def _segment(members: dict[str, Any]) -> SegmentSummary:
+    return SegmentSummary(
+        name=str(members.get("name", "")),
+        events=_int(members.get("events")),
+        bytes=_int(members.get("bytes")),
+        crc=str(members.get("crc", "")),
+    )
+
+
+def _int(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+_SHAPES: dict[str, tuple[type, ...]] = {
+    "run": (str,),
+    "format": (int,),
+    "name": (str,),
+    "status": (str,),
+    "started_at": (str,),
+    "started_ns": (int,),
+    "ended_at": (str, type(None)),
+    "duration_s": (int, float, type(None)),
+    "level": (str,),
+    "redacted": (bool,),
+    "command": (list,),
+    "cwd": (str,),
+    "project": (str,),
+    "git_commit": (str, type(None)),
+    "tags": (dict,),
+    "host": (str,),
+    "pid": (int,),
+    "birth": (str,),
+    "python": (str,),
+    "playhead": (str,),
+    "generation": (int,),
+    "exit_code": (int, type(None)),
+    "error": (dict, type(None)),
+    "events": (int,),
+    "lost": (int,),
+    "segments": (list,),
+    "keep": (bool,),
+    "replay_of": (str, type(None)),
+    "extra": (dict,),
+}
+
+
+def _fits(name: str, value: Any) -> bool:
+    return isinstance(value, _SHAPES[name])
+
+
+def status_of(manifest: Manifest) -> Status:
+    """`running` is a claim of the manifest; it holds only while the process lives.
+
+    A run of another host cannot be asked: it is believed.
+    """
+    if manifest.status != "running" or manifest.host != clock.host():
+        return manifest.status
+    birth = clock.process_birth(manifest.pid)
+    alive = birth is not None and manifest.birth in ("", birth)
+    return "running" if alive else "interrupted"

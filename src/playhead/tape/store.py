@@ -1,0 +1,183 @@
+"""Where tapes live: the user's library of runs, and how a person names one of them.
+
+Knows folders, ids and permissions; not what is on a tape.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Iterator, Mapping
+
+from playhead import clock
+from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.tape.manifest import FILE
+
+_RUNS = "runs"
+_KEY = "redact.key"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_LAST = re.compile(r"last(?:~(\d+))?")
+# A folder that an earlier run was moved to (`force`): kept, listed on request, never resolved.
+_ASIDE = re.compile(r"\.old\.\d{8}T\d{6}(?:\.\d+)?$")
+
+
+def default_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """`PLAYHEAD_HOME`, else the user's data folder. Outside every workspace on purpose: an agent
+    that greps its own tree must not find its own tapes."""
+    if told := environ.get("PLAYHEAD_HOME"):
+        return Path(told).expanduser().absolute()
+    if data := environ.get("XDG_DATA_HOME"):
+        return Path(data) / "playhead"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "playhead"
+    return Path.home() / ".local" / "share" / "playhead"
+
+
+def open_store(home: Path) -> Path:
+    """Make the store if need be, for its owner alone; hidden from git if it is inside a work tree."""
+    try:
+        (home / _RUNS).mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.chmod(0o700)
+        ignore = home / ".gitignore"
+        if not ignore.exists() and _in_work_tree(home):
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise StoreError(
+            f"The store {home} cannot be used ({error.strerror or error}). "
+            "Name another with --store DIR or PLAYHEAD_HOME."
+        ) from error
+    return home
+
+
+def _in_work_tree(home: Path) -> bool:
+    return any((above / ".git").exists() for above in home.resolve().parents)
+
+
+def redaction_key(home: Path) -> bytes:
+    """The store's own secret: equal secrets get equal placeholders in all its tapes."""
+    path = home / _KEY
+    try:
+        key = path.read_bytes()
+        if len(key) >= 32:
+            return key
+    except FileNotFoundError:
+        key = b""
+    key = clock.urandom(32)
+    part = home / f"{_KEY}.{clock.pid()}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, key)
+    finally:
+        os.close(fd)
+    try:
+        os.link(part, path)  # fails if another process was first: then its key is the key
+    except FileExistsError:
+        key = path.read_bytes()
+    finally:
+        os.unlink(part)
+    return key
+
+
+def new_run(home: Path, run_id: str | None, at_wall_ns: int) -> tuple[str, Path]:
+    """A fresh folder for a run; with no id given, one is made. FileExistsError: the id is taken."""
+    if run_id is not None:
+        path = home / _RUNS / checked_id(run_id)
+        path.mkdir(mode=0o700)
+        return run_id, path
+    for _ in range(64):
+        made = clock.new_run_id(at_wall_ns)
+        path = home / _RUNS / made
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return made, path
+    raise StoreError(f"No free run id found in {home}.")
+
+
+def checked_id(run_id: str) -> str:
+    if not _ID.fullmatch(run_id) or _ASIDE.search(run_id):
+        raise UsageError(
+            f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 128 of them."
+        )
+    return run_id
+
+
+def move_aside(path: Path, at_wall_ns: int) -> Path:
+    """`NAME` → `NAME.old.TIMESTAMP`. Never deletes."""
+    target = path.with_name(f"{path.name}.old.{clock.stamp(at_wall_ns)}")
+    again = 1
+    while target.exists():
+        again += 1
+        target = path.with_name(f"{path.name}.old.{clock.stamp(at_wall_ns)}.{again}")
+    os.rename(path, target)
+    return target
+
+
+def run_ids(home: Path) -> list[str]:
+    """All runs of the store, newest first."""
+    try:
+        with os.scandir(home / _RUNS) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"The store {home} cannot be read ({error.strerror}).") from error
+    return sorted((name for name in names if not _ASIDE.search(name)), reverse=True)
+
+
+def run_path(home: Path, run_id: str) -> Path:
+    return home / _RUNS / checked_id(run_id)
+
+
+def runs(home: Path) -> Iterator[Path]:
+    for run_id in run_ids(home):
+        yield home / _RUNS / run_id
+
+
+def find_run(home: Path, asked: str, *, among: list[str] | None = None) -> Path:
+    """The folder of the run that a person means: id, unique prefix, `last`, `last~2`, or a path.
+
+    `among`: the ids to choose from, newest first (the current project's); all of the store if None.
+    """
+    path = Path(asked).expanduser()
+    if (os.sep in asked or asked.startswith((".", "~"))) or path.is_dir():
+        return _run_at(path, asked)
+    ids = run_ids(home) if among is None else among
+    if last := _LAST.fullmatch(asked):
+        back = int(last.group(1) or 0)
+        if back < len(ids):
+            return home / _RUNS / ids[back]
+        raise RunNotFound(
+            f"There is no run {asked!r}: {len(ids)} recorded here. "
+            "`playhead list` shows them, `--all` those of other projects too.",
+            asked=asked,
+            candidates=ids[:5],
+        )
+    everything = run_ids(home)
+    if asked in everything:
+        return home / _RUNS / asked
+    found = [one for one in everything if one.startswith(asked)]
+    if len(found) == 1:
+        return home / _RUNS / found[0]
+    if found:
+        raise RunNotFound(
+            f"{asked!r} is the beginning of {len(found)} runs: {', '.join(found[:5])}… Type more of it.",
+            asked=asked,
+            candidates=found,
+        )
+    raise RunNotFound(
+        f"No run is called {asked!r} in {home}. `playhead list --all` shows what is there.",
+        asked=asked,
+        candidates=ids[:5],
+    )
+
+
+def _run_at(path: Path, asked: str) -> Path:
+    if (path / FILE).exists() or any(path.glob("tape*")):
+        return path
+    raise RunNotFound(
+        f"{asked} holds no run: expected a folder with {FILE} and tape-*.jsonl.", asked=asked
+    )

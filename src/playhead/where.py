@@ -1,0 +1,74 @@
+"""Where in the host's code something was asked. Knows frames and file names; not events.
+
+Answers are cached by code object and instruction: on the recorder's hot path a look-up, not a
+string.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARIES = tuple(
+    sorted(
+        {
+            os.path.realpath(path) + os.sep
+            for name in ("stdlib", "platstdlib", "purelib", "platlib")
+            if (path := sysconfig.get_paths().get(name))
+        }
+        | {sysconfig.get_paths()["stdlib"] + os.sep}
+    )
+)
+_MOST = 20_000
+
+# id() of the code with the code itself beside it: hashing a code object walks its constants, and
+# keeping it alive keeps its id from being given to another.
+_seen: dict[tuple[int, int], tuple[CodeType, str]] = {}
+_is_library: dict[str, bool] = {}
+
+
+def fragment(frame: FrameType) -> str:
+    """`"agent.py:42 respond"`, as JSON."""
+    code = frame.f_code
+    key = (id(code), frame.f_lasti)
+    hit = _seen.get(key)
+    if hit is not None:
+        return hit[1]
+    text = json.dumps(f"{shown(code.co_filename)}:{frame.f_lineno} {code.co_name}")
+    if len(_seen) > _MOST:
+        _seen.clear()  # a host that makes code as it goes must not make us grow
+    _seen[key] = (code, text)
+    return text
+
+
+def shown(file: str) -> str:
+    """A path as people write it: relative to the working folder where it lies below."""
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:  # the folder was deleted under the program
+        return file
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def asker(depth: int = 1) -> FrameType:
+    """The nearest frame that is the user's own code: not ours, not the library's, not an SDK's.
+
+    Where there is none (a server's worker thread), the nearest that is not ours.
+    """
+    frame: FrameType | None = sys._getframe(depth)
+    first: FrameType | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        foreign = _is_library.get(file)
+        if foreign is None:
+            foreign = _is_library[file] = file.startswith((_OWN, "<")) or file.startswith(_LIBRARIES)
+        if not foreign:
+            return frame
+        if first is None and not file.startswith(_OWN):
+            first = frame
+        frame = frame.f_back
+    return first or sys._getframe(depth)
