@@ -25,7 +25,7 @@ LAYERS = {
         *("_version", "clock", "errors", "events", "fingerprint", "importing", "jsonbytes"),
         *("redact", "reduce", "values", "where"),
     },
-    "1 tape": {"tape", "wire"},
+    "1 tape": {"spill", "tape", "wire"},
     "2 run": {
         *("compare", "config", "deck", "lane_hooks", "lanes", "recorder", "replay", "run", "tap"),
         "turn",
