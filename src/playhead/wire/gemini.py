@@ -1,0 +1,259 @@
+"""Google's generateContent, as served by the Gemini API, Vertex and the Code Assist backend.
+
+Knows the request, the response, and its chunks (server-sent events or a growing array);
+not the model's name in the address, nor how arguments are streamed (``gemini_calls``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead.wire.exchange import (
+    Image,
+    LlmError,
+    LlmMessage,
+    LlmRequest,
+    LlmResponse,
+    LlmTool,
+    Other,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+    text_of,
+)
+from playhead.wire.failure import error_of
+from playhead.wire.fields import count, mapping, mappings, mended, string, total
+from playhead.wire.frames import DOCUMENT, Frames, frames_of
+from playhead.wire.gemini_calls import whole_parts
+from playhead.wire.reading import broken_answer, read_request, unread, why_broken
+
+API = "gemini.generate"
+TOOL_WORDS = (b"functionCall", b"function_call")
+
+_SHAPED = frozenset(("model", "contents", "systemInstruction", "system_instruction", "tools"))
+
+
+def decode_request(body: bytes) -> LlmRequest:
+    document, reason = read_request(body)
+    model = string(document.get("model"))
+    if isinstance(document.get("request"), dict) and "contents" not in document:
+        document = document["request"]  # Code Assist wraps the request proper
+    contents = document.get("contents")
+    system = text_of(_parts(mapping(_either(document, "systemInstruction", "system_instruction"))))
+    return LlmRequest(
+        api=API,
+        model=(model or string(document.get("model")) or "").removeprefix("models/") or None,
+        system=system or None,
+        messages=tuple(
+            _message(one)
+            for one in ([contents] if isinstance(contents, dict) else mappings(contents))
+        ),
+        tools=tuple(tool for one in mappings(document.get("tools")) for tool in _tools(one)),
+        params=unread(document, _SHAPED),
+        complete=reason is None,
+        reason=reason,
+    )
+
+
+def decode_response(
+    status: int, content_type: str, body: bytes, *, only: tuple[bytes, ...] = ()
+) -> LlmResponse:
+    frames = frames_of(content_type, body, only)
+    if frames.kind == DOCUMENT:
+        document = frames.frames[0].value
+        error = error_of(document, status)
+        if error is not None or not isinstance(document, dict):
+            return broken_answer(API, status, frames, error)
+    head: dict[str, Any] = {}
+    candidates: dict[int, dict[str, Any]] = {}
+    error = None
+    for frame in frames.frames:
+        chunk = mapping(frame.value)
+        error = error_of(chunk, None) or error
+        _grow(head, candidates, mapping(chunk.get("response")) or chunk)
+    if error is not None:
+        reason = why_broken(error, status, frames)
+    else:
+        reason = _why_cut(frames, head, list(candidates.values()))
+    return _response(head, candidates, status=status, error=error, reason=reason)
+
+
+def _grow(
+    head: dict[str, Any], candidates: dict[int, dict[str, Any]], chunk: dict[str, Any]
+) -> None:
+    for key in ("responseId", "modelVersion", "promptFeedback"):
+        if chunk.get(key):
+            head[key] = chunk[key]
+    # Counts are cumulative: a later one replaces, an absent one leaves what was said.
+    head.setdefault("usage", {}).update(mapping(chunk.get("usageMetadata")))
+    for one in mappings(chunk.get("candidates")):
+        candidate = candidates.setdefault(count(one.get("index")) or 0, {"parts": []})
+        candidate["parts"] += mappings(mapping(one.get("content")).get("parts"))
+        candidate["finish"] = string(one.get("finishReason")) or candidate.get("finish")
+
+
+def _why_cut(frames: Frames, head: dict[str, Any], candidates: list[dict[str, Any]]) -> str | None:
+    finished = bool(candidates) and all(one["finish"] for one in candidates)
+    blocked = bool(mapping(head.get("promptFeedback")).get("blockReason"))
+    if frames.kind == DOCUMENT or finished or blocked:
+        return frames.reason
+    return frames.reason or "the stream ended before a finishReason"
+
+
+def _response(
+    head: dict[str, Any],
+    candidates: dict[int, dict[str, Any]],
+    *,
+    status: int,
+    error: LlmError | None,
+    reason: str | None,
+) -> LlmResponse:
+    places = sorted(candidates)
+    answers = [
+        _merged(_parts({"parts": whole_parts(candidates[at]["parts"], ended=reason is None)}))
+        for at in places
+    ]
+    feedback = mapping(head.get("promptFeedback"))
+    blocked = string(feedback.get("blockReason"))
+    parts = answers[0] if answers else ()
+    if blocked is not None:
+        parts = (*parts, Refusal(text=string(feedback.get("blockReasonMessage")) or blocked))
+    return LlmResponse(
+        api=API,
+        status=status,
+        id=string(head.get("responseId")),
+        model=string(head.get("modelVersion")),
+        parts=parts,
+        stop_reason=(candidates[places[0]]["finish"] if places else None) or blocked,
+        usage=_usage(head["usage"]) if head.get("usage") else None,
+        error=error,
+        complete=reason is None,
+        reason=reason,
+        alternatives=tuple(answers[1:]),
+    )
+
+
+def _usage(usage: dict[str, Any]) -> Usage:
+    read = total(count(usage.get("promptTokenCount")), count(usage.get("toolUsePromptTokenCount")))
+    thought = count(usage.get("thoughtsTokenCount"))
+    written = total(count(usage.get("candidatesTokenCount")), thought)
+    together = count(usage.get("totalTokenCount"))
+    if written is None and read is not None and together is not None:
+        written = max(together - read, 0)  # a count of zero is left out on the wire
+    return Usage(
+        input_tokens=read,
+        cache_read_tokens=count(usage.get("cachedContentTokenCount")),
+        output_tokens=written,
+        reasoning_tokens=thought,
+    )
+
+
+def _message(content: dict[str, Any]) -> LlmMessage:
+    role = string(content.get("role")) or "user"
+    return LlmMessage(role="assistant" if role == "model" else role, parts=_parts(content))
+
+
+def _merged(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Neighbouring texts as one: a stream cuts them at random."""
+    merged: list[Part] = []
+    for part in parts:
+        last = merged[-1] if merged else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            merged[-1] = Text(text=last.text + part.text)
+        elif isinstance(part, Thinking) and isinstance(last, Thinking):
+            signature = part.signature or last.signature
+            merged[-1] = Thinking(text=last.text + part.text, signature=signature)
+        else:
+            merged.append(part)
+    return tuple(part for part in merged if part != Text(text=""))
+
+
+def _parts(content: dict[str, Any]) -> tuple[Part, ...]:
+    return tuple(_part(part) for part in mappings(content.get("parts")))
+
+
+def _part(part: dict[str, Any]) -> Part:
+    if isinstance(part.get("text"), str):
+        text = mended(part["text"])
+        if part.get("thought") is not True:
+            return Text(text=text)
+        return Thinking(
+            text=text, signature=string(_either(part, "thoughtSignature", "thought_signature"))
+        )
+    call = _either(part, "functionCall", "function_call")
+    if isinstance(call, dict):
+        given = call.get("args", {})
+        return ToolUse(
+            id=string(call.get("id")),
+            name=string(call.get("name")),
+            arguments=given,
+            # The API's own arguments are an object; text is what arrived of a cut one.
+            complete=isinstance(given, dict) and call.get("willContinue") is not True,
+        )
+    answer = _either(part, "functionResponse", "function_response")
+    if isinstance(answer, dict):
+        return _result(answer)
+    return _media(part)
+
+
+def _media(part: dict[str, Any]) -> Part:
+    inline = mapping(_either(part, "inlineData", "inline_data"))
+    stored = mapping(_either(part, "fileData", "file_data"))
+    media = string(_either(inline or stored, "mimeType", "mime_type"))
+    if media is not None and media.startswith("image/"):
+        url = string(_either(stored, "fileUri", "file_uri"))
+        return Image(media_type=media, url=url, data=string(inline.get("data")))
+    code = _either(part, "executableCode", "executable_code")
+    if isinstance(code, dict):
+        return ToolUse(
+            id=string(code.get("id")), name="code_execution", arguments=code, by_provider=True
+        )
+    ran = _either(part, "codeExecutionResult", "code_execution_result")
+    if isinstance(ran, dict):
+        return ToolResult(
+            id=string(ran.get("id")),
+            name="code_execution",
+            content=(Text(text=mended(string(ran.get("output")) or "")),),
+            is_error=ran.get("outcome") != "OUTCOME_OK",
+        )
+    kind = next((key for key in part if key not in ("thoughtSignature", "thought")), None)
+    return Other(type=kind, data=part)
+
+
+def _result(answer: dict[str, Any]) -> ToolResult:
+    given = answer.get("response")
+    only = mapping(given)
+    # By convention {"output": …} or {"result": …} wraps a plain text, {"error": …} a failure.
+    texts = [only[key] for key in ("output", "result", "error") if isinstance(only.get(key), str)]
+    part: Part = Text(text=mended(texts[0])) if texts else Other(type="json", data=given)
+    return ToolResult(
+        id=string(answer.get("id")),
+        name=string(answer.get("name")),
+        content=(part,),
+        is_error="error" in only or None,
+    )
+
+
+def _tools(tool: dict[str, Any]) -> list[LlmTool]:
+    declared = mappings(_either(tool, "functionDeclarations", "function_declarations"))
+    if declared:
+        return [
+            LlmTool(
+                name=string(one.get("name")),
+                description=string(one.get("description")),
+                schema=_either(one, "parameters", "parametersJsonSchema"),
+                type="function",
+            )
+            for one in declared
+        ]
+    return [LlmTool(name=kind, type=kind) for kind in tool]
+
+
+def _either(document: dict[str, Any], camel: str, snake: str) -> Any:
+    """A field under the name of the JSON mapping, or under that of the protocol buffer."""
+    value = document.get(camel)
+    return value if value is not None else document.get(snake)

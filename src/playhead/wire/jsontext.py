@@ -1,0 +1,151 @@
+"""JSON texts that may be cut anywhere, read for all that is in them.
+
+Knows how to mend a cut text without inventing anything: half a number, half a key or half
+an id is dropped, half a sentence is kept. Does not know what the fields mean, only which
+of them hold prose.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+# Strings of which the beginning is worth having. Half an id or half a model name is wrong.
+_PROSE = frozenset(
+    (
+        *("text", "content", "thinking", "reasoning_content", "reasoning", "refusal", "message"),
+        *("arguments", "partial_json", "input", "delta"),
+    )
+)
+# Arguments of a tool call: a cut object is kept as raw text, for a mended one would look whole.
+_ARGUMENTS = frozenset(("input", "args"))
+
+# Unrolled, so that a string without an end is given up in linear time.
+_TOKEN = re.compile(
+    r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+|"',
+    re.DOTALL,
+)
+_SOUND_START = re.compile(r'[^"\\]*(?:\\(?:u[0-9a-fA-F]{4}|[^u])[^"\\]*)*')
+_DECODER = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A JSON value, or what could be had of one. ``reason`` says why it is not whole."""
+
+    value: Any
+    reason: str | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.reason is None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A container whose end has not been seen."""
+
+    kind: str
+    start: int
+    sound: int
+    key: str | None = None
+
+
+def parse(text: str) -> Parsed:
+    """The value of a text that may be cut; None as value when it is no JSON at all."""
+    try:
+        return Parsed(value=_DECODER.decode(text))
+    except RecursionError:
+        return Parsed(value=None, reason="the JSON is nested too deeply")
+    except ValueError as error:
+        reason = f"not JSON: {error}"
+    try:
+        mended = _close(text)
+        value = None if mended is None else _DECODER.decode(mended)
+    except (ValueError, RecursionError):
+        value = None
+    if value is None:
+        return Parsed(value=None, reason=reason if text.strip() else "the body is empty")
+    return Parsed(value=value, reason="the JSON is cut off")
+
+
+def parse_many(text: str) -> tuple[list[Any], str]:
+    """The JSON values that stand one after another, and the rest that is none."""
+    values: list[Any] = []
+    at = _skip_blank(text, 0)
+    while at < len(text):
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            break
+        values.append(value)
+        at = _skip_blank(text, at)
+    return values, text[at:]
+
+
+def _skip_blank(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def _close(text: str) -> str | None:
+    """The text with what is open closed, or None when there is nothing to close."""
+    stack: list[_Open] = []
+    for token in _TOKEN.finditer(text):
+        word, start, end = token[0], token.start(), token.end()
+        if word in "{[":
+            stack.append(_Open(kind=word, start=start, sound=end))
+        elif not stack:
+            return None
+        elif word in "}]":
+            stack.pop()
+            if not stack:
+                return None
+            _value_ends(stack[-1], end)
+        elif word == '"':
+            return _close_string(text, start, stack)
+        elif word not in ",:":
+            _scalar(stack[-1], word, end, len(text))
+    if not stack:
+        return None
+    return _as_raw_arguments(text, stack) or text[: stack[-1].sound] + _ends(stack)
+
+
+def _scalar(inside: _Open, word: str, end: int, length: int) -> None:
+    if inside.kind == "{" and inside.key is None:
+        inside.key = word[1:-1]
+    elif word[0] == '"' or end < length:
+        # A number or a literal at the very end may go on: 12 of 1234 is not 12.
+        _value_ends(inside, end)
+
+
+def _value_ends(inside: _Open, end: int) -> None:
+    inside.key = None
+    inside.sound = end
+
+
+def _close_string(text: str, start: int, stack: list[_Open]) -> str:
+    raw = _as_raw_arguments(text, stack)
+    if raw is not None:
+        return raw
+    inside = stack[-1]
+    if inside.kind == "[" or inside.key not in _PROSE:
+        return text[: inside.sound] + _ends(stack)
+    sound = _SOUND_START.match(text, start + 1)
+    end = start + 1 if sound is None else sound.end()
+    return text[:end] + '"' + _ends(stack)
+
+
+def _as_raw_arguments(text: str, stack: list[_Open]) -> str | None:
+    for depth in range(1, len(stack)):
+        if stack[depth - 1].kind == "{" and stack[depth - 1].key in _ARGUMENTS:
+            start = stack[depth].start
+            return text[:start] + json.dumps(text[start:]) + _ends(stack[:depth])
+    return None
+
+
+def _ends(stack: list[_Open]) -> str:
+    return "".join("}" if one.kind == "{" else "]" for one in reversed(stack))
