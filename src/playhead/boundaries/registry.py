@@ -1,0 +1,56 @@
+"""Which module of which library is hooked by which of ours. A new SDK is one file and one row.
+
+Our file is imported only when the library is: a program pays for what it uses.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Callable, NamedTuple
+
+from playhead.boundaries.guest import Patches, hook_module
+from playhead.importing import forget, when_imported
+
+
+class Row(NamedTuple):
+    watched: str  # the library's module: the hook runs right after it was imported
+    hook: str  # our module, below playhead.boundaries, with a function `hook(module, patches)`
+    boundary: str
+
+
+ROWS: tuple[Row, ...] = (
+    Row("subprocess", "process_popen", "process"),
+    Row("httpx", "httpx_client", "http"),
+    Row("httpx2", "httpx_client", "http"),
+)
+
+_installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []
+
+
+def install() -> None:
+    """Watch for every library of ROWS. Idempotent."""
+    if _installed:
+        return
+    for row in ROWS:
+        done: list[Patches] = []
+        callback = _callback(row, done)
+        _installed.append((callback, done))
+        when_imported(row.watched, callback)
+
+
+def uninstall() -> None:
+    """Take every hook out again: each library is as it was."""
+    while _installed:
+        callback, done = _installed.pop()
+        forget(callback)
+        for patches in done:
+            patches.undo()
+
+
+def _callback(row: Row, done: list[Patches]) -> Callable[[ModuleType], None]:
+    def imported(module: ModuleType) -> None:
+        ours = import_module(f"playhead.boundaries.{row.hook}")
+        done.append(hook_module(ours.hook, module, boundary=row.boundary))
+
+    return imported

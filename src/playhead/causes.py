@@ -1,0 +1,80 @@
+"""Which LLM response asked for this tool call. Knows responses heard in this process; not the tape.
+
+Responses are kept raw and decoded only when a tool is called: a program that calls none pays
+nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any, Mapping
+
+from playhead import wire
+from playhead.events import Ref
+from playhead.jsonbytes import canonical
+from playhead.values import freeze
+
+_MOST_RESPONSES = 32
+_LARGEST_BODY = 4 * 1024 * 1024
+
+
+class Asked:
+    """Tool calls that the model has asked for and that nobody has performed yet."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._heard: deque[tuple[Ref, str, int, Mapping[str, str], bytes]] = deque(maxlen=_MOST_RESPONSES)
+        self._open: list[tuple[Ref, str, Any]] = []
+
+    def hear(self, call: Ref, api: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """A response has ended. Cheap: it is only kept."""
+        if status < 400 and len(body) <= _LARGEST_BODY:
+            with self._lock:
+                self._heard.append((call, api, status, headers, body))
+
+    def who_asked(self, name: str, arguments: Any) -> Ref | None:
+        """The LLM call whose response asked for `name(arguments)`; the newest with equal arguments
+        first, then the oldest still open by name (a framework may have added defaults)."""
+        with self._lock:
+            self._decode()
+            named = [one for one in self._open if one[1] == name]
+            if not named:
+                return None
+            wanted = _canonical(arguments)
+            found = next((one for one in reversed(named) if _canonical(one[2]) == wanted), named[0])
+            self._open.remove(found)
+            return found[0]
+
+    def who_wrote(self, text: str) -> Ref | None:
+        """The LLM call whose response holds `text` in a tool call's arguments (a shell command run
+        by the agent itself, without a tool that we know)."""
+        if len(text) < 3:
+            return None
+        with self._lock:
+            self._decode()
+            for ref, _, arguments in reversed(self._open):
+                if any(text in leaf for leaf in _texts(arguments)):
+                    return ref
+        return None
+
+    def _decode(self) -> None:
+        while self._heard:
+            call, api, status, headers, body = self._heard.popleft()
+            for asked in wire.tool_calls_of(api, status, headers, body):
+                self._open.append((call, asked.name, asked.arguments))
+        del self._open[:-256]
+
+
+def _canonical(arguments: Any) -> bytes:
+    return canonical(freeze(arguments))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return []

@@ -1,0 +1,231 @@
+"""The one door between an agent and the world: every boundary's calls go through `Deck.open`.
+
+Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A boundary asks
+`crossing.taped` and otherwise does the thing itself, telling the crossing what it sees.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import Any, Awaitable, Callable, Mapping, Protocol, Sequence, TypeVar
+
+from playhead import clock, events, lanes, where
+from playhead.causes import Asked
+from playhead.chunks import ChunkBuffer
+from playhead.events import Effect, Ref
+from playhead.recorder import Recorder
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is asked of the world. `request` is any value; `facts` are further members of the event
+    (`api`, `library`, `method`, `url`…)."""
+
+    boundary: str
+    name: str
+    request: Any = None
+    effect: Effect | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A piece of a taped stream, as it came."""
+
+    stream: str
+    data: bytes
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taped:
+    """An answer from the tape: how the call ended then, and everything that came before that."""
+
+    how: str
+    value: Any = None
+    error: Any = None
+    head: Any = None
+    pieces: Sequence[Piece] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    took_ns: int = 0
+
+
+class Mode(Protocol):
+    """Decides who answers a call. None: it is performed for real. Raises a Divergence otherwise."""
+
+    def answer(self, call: Call, lane: str) -> Taped | None: ...
+
+
+# The boundaries that the code running now is inside of, innermost last.
+_inside: ContextVar[tuple[str, ...]] = ContextVar("playhead_inside", default=())
+
+_WIRE = ("http", "llm")
+
+
+class Crossing:
+    """One call on its way: written before it is performed, its stream as it comes, its outcome."""
+
+    __slots__ = ("_buffer", "_deck", "_ended", "_head", "_heard", "_started", "_tokens", "call", "seq", "taped")
+
+    def __init__(self, deck: Deck, call: Call, taped: Taped | None) -> None:
+        self._deck = deck
+        self.call = call
+        self.taped = taped
+        self._ended = False
+        self._head: Any = None
+        self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
+        self._buffer: ChunkBuffer | None = None
+        self._tokens: list[tuple[Token[Any], Token[Any]]] = []
+        self._started = clock.mono_ns()
+        data = {"boundary": call.boundary, "name": call.name, "request": call.request, **call.facts}
+        if call.effect is not None:
+            data["effect"] = call.effect
+        at = call.at or where.fragment(where.asker(3))
+        self.seq: Ref | None = deck.recorder.add(events.CALL, data, at, cause=deck.cause_of(call))
+
+    def head(self, value: Any) -> None:
+        """What comes before the body: status and headers. On the tape as soon as it is known."""
+        self._head = value
+        data = {"call": self.seq, "stream": "head", "value": value, "at_ns": [clock.mono_ns() - self._started]}
+        self._deck.recorder.add(events.CHUNK, data, '""', parent=self.seq)
+
+    def chunk(self, piece: bytes, stream: str = "body") -> None:
+        """A piece of a stream, as it came."""
+        if not piece or self.seq is None:
+            return
+        if self._buffer is None:
+            self._buffer = ChunkBuffer(self._deck.recorder, int(self.seq), self._started)
+        self._buffer.add(stream, bytes(piece))
+        if self._heard is not None:
+            self._heard.append(piece)
+
+    def returned(self, value: Any = None, **facts: Any) -> None:
+        self._end("returned", value=value, **facts)
+
+    def raised(self, error: BaseException, **facts: Any) -> None:
+        self._end("raised", error=error, **facts)
+
+    def cut(self, error: BaseException | None = None, **facts: Any) -> None:
+        """The other side broke off in the middle."""
+        self._end("cut", error=error, **facts)
+
+    def left(self, **facts: Any) -> None:
+        """The agent stopped listening before the end."""
+        self._end("left", **facts)
+
+    def __enter__(self) -> Crossing:
+        """While inside, further crossings are children of this one."""
+        self._tokens.append((lanes.enclosing.set(self.seq), _inside.set((*_inside.get(), self.call.boundary))))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        enclosing, inside = self._tokens.pop()
+        lanes._reset(lanes.enclosing, enclosing)
+        lanes._reset(_inside, inside)
+
+    def _end(self, how: str, **members: Any) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        data: dict[str, Any] = {"call": self.seq, "how": how, "took_ns": clock.mono_ns() - self._started}
+        if self._buffer is not None:
+            self._buffer.flush()
+            data["chunks"] = self._buffer.count
+            data["bytes"] = self._buffer.total
+        data.update((name, item) for name, item in members.items() if item is not None or name == "value")
+        self._deck.recorder.add(events.OUTCOME, data, '""', parent=self.seq)
+        if self._heard and self.seq is not None:
+            self._deck.hear(self.seq, self.call, self._head, b"".join(self._heard))
+
+
+class Deck:
+    """Holds the mode and the recorder of this process."""
+
+    def __init__(self, recorder: Recorder, mode: Mode | None = None) -> None:
+        self.recorder = recorder
+        self.mode = mode
+        self._asked = Asked()
+
+    def open(self, call: Call) -> Crossing:
+        """Announce a call. The caller serves `crossing.taped`, or performs the call and reports."""
+        taped = None if self.mode is None else self.mode.answer(call, lanes.current.get().name)
+        return Crossing(self, call, taped)
+
+    def cross(self, call: Call, live: Callable[[], T]) -> T:
+        """A call that simply returns or raises."""
+        crossing = self.open(call)
+        if crossing.taped is not None:
+            return _serve(crossing)
+        with crossing:
+            try:
+                value = live()
+            except BaseException as error:
+                crossing.raised(error)
+                raise
+        crossing.returned(value)
+        return value
+
+    async def cross_async(self, call: Call, live: Callable[[], Awaitable[T]]) -> T:
+        crossing = self.open(call)
+        if crossing.taped is not None:
+            return _serve(crossing)
+        with crossing:
+            try:
+                value = await live()
+            except BaseException as error:
+                crossing.raised(error)
+                raise
+        crossing.returned(value)
+        return value
+
+    def is_inside(self, *boundaries: str) -> bool:
+        """Whether the code running now is already part of a crossing of one of these boundaries:
+        a client on top of another client must not be recorded twice."""
+        return any(one in boundaries for one in _inside.get())
+
+    def cause_of(self, call: Call) -> Ref | None:
+        if call.boundary in ("tool", "mcp"):
+            request = call.request if isinstance(call.request, dict) else {}
+            return self._asked.who_asked(call.name, request.get("arguments"))
+        if call.boundary == "process" and not _inside.get():
+            return self._asked.who_wrote(str(call.facts.get("command", "")))
+        return None
+
+    def hear(self, seq: Ref, call: Call, head: Any, body: bytes) -> None:
+        head = head if isinstance(head, dict) else {}
+        headers = {str(name).lower(): str(value) for name, value in head.get("headers") or ()}
+        self._asked.hear(seq, str(call.facts.get("api", "")), int(head.get("status", 200)), headers, body)
+
+
+def _serve(crossing: Crossing) -> Any:
+    taped = crossing.taped
+    if taped is None:
+        raise AssertionError("only a taped crossing is served")
+    if taped.how == "raised" and isinstance(taped.error, BaseException):
+        crossing.raised(taped.error)
+        raise taped.error
+    crossing.returned(taped.value)
+    return taped.value
+
+
+_active: Deck | None = None
+
+
+def active() -> Deck | None:
+    """The deck of this process; None when nothing records or replays: hooks then pass through."""
+    return _active
+
+
+def activate(deck: Deck) -> None:
+    global _active
+    _active = deck
+
+
+def deactivate(deck: Deck) -> None:
+    global _active
+    if _active is deck:
+        _active = None
