@@ -18,9 +18,9 @@ from playhead import clock, events, jsonbytes, lanes
 from playhead.events import Level, Ref
 from playhead.reduce import reduce
 from playhead.redact import Redactor
-from playhead.spill import spill
 from playhead.tape.blobs import THRESHOLD
 from playhead.tape.format import FORMAT_VERSION
+from playhead.tape.spill import spill
 from playhead.tape.writer import SegmentWriter
 from playhead.values import AnyKey, freeze, is_plain, safe_str
 
