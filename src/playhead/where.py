@@ -38,11 +38,15 @@ def fragment(frame: FrameType) -> str:
     hit = _seen.get(key)
     if hit is not None:
         return hit[1]
-    text = json.dumps(f"{shown(code.co_filename)}:{frame.f_lineno} {code.co_name}")
+    text = quoted(code.co_filename, frame.f_lineno, code.co_name)
     if len(_seen) > _MOST:
         _seen.clear()  # a host that makes code as it goes must not make us grow
     _seen[key] = (code, text)
     return text
+
+
+def quoted(file: str, line: int, function: str) -> str:
+    return json.dumps(f"{shown(file)}:{line} {function}")
 
 
 def shown(file: str) -> str:

@@ -1,0 +1,68 @@
+"""Playhead: a flight recorder and VCR for AI agent runs.
+
+    import playhead
+
+    with playhead.record(name="nightly") as run:
+        run.emit("plan:made", {"steps": 3})
+        with run.turn("respond", purpose="answer the user") as turn:
+            turn.seam("analyse", {"intent": "refund"})
+
+Names are loaded when they are first used: `import playhead` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from playhead._version import __version__
+
+if TYPE_CHECKING:
+    from playhead.errors import Divergence, PlayheadError
+    from playhead.lanes import lane
+    from playhead.recording import record
+    from playhead.runs import Run, current, seam, turn
+    from playhead.tapping import on_event, tap
+    from playhead.turns import Turn
+
+_HOMES = {
+    "Divergence": "playhead.errors",
+    "PlayheadError": "playhead.errors",
+    "Run": "playhead.runs",
+    "Turn": "playhead.turns",
+    "current": "playhead.runs",
+    "lane": "playhead.lanes",
+    "on_event": "playhead.tapping",
+    "record": "playhead.recording",
+    "seam": "playhead.runs",
+    "tap": "playhead.tapping",
+    "turn": "playhead.runs",
+}
+
+__all__ = [
+    "Divergence",
+    "PlayheadError",
+    "Run",
+    "Turn",
+    "__version__",
+    "current",
+    "lane",
+    "on_event",
+    "record",
+    "seam",
+    "tap",
+    "turn",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'playhead' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,145 @@
+"""What the user has set: arguments over variables over `playhead.toml` / `[tool.playhead]` over
+defaults. Knows names and types of settings; not what they do.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Mapping
+
+from playhead.errors import ConfigError
+from playhead.events import LEVELS, Level
+from playhead.tape.store import default_home
+
+try:
+    import tomllib
+except ImportError:  # CPython 3.10, as a guest: there the launcher has read the file already
+    tomllib = None  # type: ignore[assignment]
+
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    record: bool | None = None
+    level: Level = "full"
+    home: Path = field(default_factory=default_home)
+    name: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    redact: bool = True
+    redact_patterns: tuple[str, ...] = ()
+    redact_names: tuple[str, ...] = ()
+    # Sections that belong to others (`replay`, `prices`, `effects`, `retention`…), as they stand.
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    source: Path | None = None
+
+
+def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings that hold in this folder. ConfigError says what is wrong, and where."""
+    members, source = _file(cwd or _here())
+    known: dict[str, Any] = {}
+    for name, convert in _SETTINGS.items():
+        if name in members:
+            known[name] = convert(name, members[name], source)
+    redact = members.get("redact")
+    if isinstance(redact, dict):
+        known["redact"] = _flag("redact.enabled", redact.get("enabled", True), source)
+        known["redact_patterns"] = _strings("redact.patterns", redact.get("patterns", []), source)
+        known["redact_names"] = _strings("redact.names", redact.get("names", []), source)
+    elif redact is not None:
+        known["redact"] = _flag("redact", redact, source)
+    if "store" in members:
+        known["home"] = _store(members["store"], source)
+    if environ.get("PLAYHEAD_HOME"):
+        known["home"] = default_home(environ)
+    if "PLAYHEAD_RECORD" in environ:
+        known["record"] = _flag("PLAYHEAD_RECORD", environ["PLAYHEAD_RECORD"], None)
+    if environ.get("PLAYHEAD_LEVEL"):
+        known["level"] = _level("PLAYHEAD_LEVEL", environ["PLAYHEAD_LEVEL"], None)
+    sections = {name: item for name, item in members.items() if isinstance(item, dict)}
+    return Settings(**known, sections=sections, source=source)
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # deleted under the program
+        return Path("/")
+
+
+def _file(cwd: Path) -> tuple[dict[str, Any], Path | None]:
+    """The nearest `playhead.toml`, or `[tool.playhead]`, from here up to the project's root."""
+    for folder in (cwd, *cwd.parents):
+        own, shared = folder / "playhead.toml", folder / "pyproject.toml"
+        if own.is_file():
+            return _toml(own), own
+        if shared.is_file():
+            section = _toml(shared).get("tool", {}).get("playhead")
+            if isinstance(section, dict):
+                return section, shared
+        if (folder / ".git").exists():
+            break
+    return {}, None
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    if tomllib is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        if path.name == "pyproject.toml":
+            return {}  # somebody else's file: its own tool will complain
+        raise ConfigError(f"{path} cannot be read: {error}", path=str(path)) from None
+
+
+def _wrong(name: str, value: Any, expected: str, source: Path | None) -> ConfigError:
+    place = f"{source}: " if source else ""
+    return ConfigError(f"{place}{name} is {value!r}; expected {expected}.", path=str(source or "") or None)
+
+
+def _flag(name: str, value: Any, source: Path | None) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise _wrong(name, value, "true or false", source)
+
+
+def _level(name: str, value: Any, source: Path | None) -> Level:
+    for level in LEVELS:
+        if value == level:
+            return level
+    raise _wrong(name, value, f"one of {', '.join(LEVELS)}", source)
+
+
+def _text(name: str, value: Any, source: Path | None) -> str:
+    if isinstance(value, str):
+        return value
+    raise _wrong(name, value, "a text", source)
+
+
+def _strings(name: str, value: Any, source: Path | None) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    raise _wrong(name, value, "a list of texts", source)
+
+
+def _tags(name: str, value: Any, source: Path | None) -> dict[str, str]:
+    if isinstance(value, dict):
+        return {str(key): str(item) for key, item in value.items()}
+    raise _wrong(name, value, "a table of names and values", source)
+
+
+def _store(value: Any, source: Path | None) -> Path:
+    path = Path(_text("store", value, source)).expanduser()
+    return path if path.is_absolute() or source is None else source.parent / path
+
+
+_SETTINGS = {"record": _flag, "level": _level, "name": _text, "tags": _tags}

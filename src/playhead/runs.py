@@ -1,0 +1,192 @@
+"""A run being recorded: what the user's code holds in its hand. Knows the recorder, turns and the
+manifest; not how a run is configured (see `record`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from playhead import clock, events, turns, where
+from playhead.events import Ref, Status
+from playhead.recorder import Recorder
+from playhead.tape.manifest import Manifest, SegmentSummary, write_manifest
+from playhead.turns import Turn
+from playhead.values import freeze, safe_str
+
+
+class Run:
+    """Made by `playhead.record`. All of it is safe to call from any thread or task, and never
+    raises because of recording."""
+
+    def __init__(self, recorder: Recorder, manifest: Manifest, *, owner: bool = True) -> None:
+        self.recorder = recorder
+        self.manifest = manifest
+        # A run joined from inside another recording is ended by whoever began it.
+        self._owner = owner
+        self._ending = threading.Lock()
+        self._ended = False
+
+    @property
+    def id(self) -> str:
+        return self.manifest.run
+
+    @property
+    def owned(self) -> bool:
+        """Whether this handle began the run, and so ends it."""
+        return self._owner
+
+    @property
+    def path(self) -> Path:
+        return self.recorder.run
+
+    @property
+    def name(self) -> str:
+        return self.manifest.name
+
+    @property
+    def lost(self) -> int:
+        return self.recorder.lost
+
+    def emit(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        who: str | None = None,
+        why: str | None = None,
+        cause: Ref | None = None,
+    ) -> int | None:
+        """Put an event of the user's own on the tape. Returns its seq; None if it was lost."""
+        return self.recorder.add(
+            kind, data, where.fragment(sys._getframe(1)), who=who, why=why, cause=cause, user=True
+        )
+
+    def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
+        """`with run.turn("respond") as turn:`, `async with`, or `@run.turn("respond")`."""
+        return Turn(lambda: self.recorder, name, purpose=purpose, input=input)
+
+    def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
+        """A checkpoint of the current turn; without one, an event of the run."""
+        at = at or where.fragment(sys._getframe(1))
+        turn = turns.current()
+        if turn is not None:
+            turn.seam(name, data, at=at)
+        else:
+            self.recorder.add(events.SEAM, {"turn": None, "name": name, "value": data}, at)
+
+    def end(self, error: BaseException | None = None, *, status: Status | None = None) -> None:
+        """Close the tape: status, error, counts. Idempotent; done by `record` on the way out."""
+        with self._ending:
+            if self._ended or not self._owner:
+                return
+            self._ended = True
+        ended = clock.wall_ns()
+        outcome = status or status_for(error)
+        failure = None if error is None or outcome == "ok" else freeze(error)
+        data = {"status": outcome, "error": error if failure else None, "took_ns": ended - self.manifest.started_ns}
+        self.recorder.add(events.RUN_END, data, '""')
+        self.recorder.close()
+        self.manifest = dataclasses.replace(
+            self.manifest,
+            status=outcome,
+            ended_at=clock.iso(ended),
+            duration_s=round((ended - self.manifest.started_ns) / 1e9, 6),
+            error=_short(failure, self.recorder),
+            events=self.recorder.next_seq,
+            lost=self.recorder.lost,
+            segments=[
+                SegmentSummary(
+                    name=self.recorder.segment,
+                    events=self.recorder.next_seq,
+                    bytes=self.recorder.bytes_written,
+                    crc=f"{self.recorder.checksum:08x}",
+                )
+            ],
+        )
+        try:
+            write_manifest(self.path, self.manifest)
+        except OSError as problem:
+            self.recorder.warn(f"the manifest of {self.path} could not be written ({safe_str(problem)}).")
+
+
+def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
+    """The error as a list of runs shows it: type and message, redacted."""
+    if not isinstance(failure, dict):
+        return None
+    short = {"type": str(failure.get("$exception")), "message": failure.get("message")}
+    return short if recorder.redactor is None else dict(recorder.redactor.clean(short))
+
+
+def status_for(error: BaseException | None) -> Status:
+    """How a run ended, judged by what left its block."""
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return "ok"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+
+
+class NoRun:
+    """Stands where a run would be when nothing is recorded: same methods, next to no cost."""
+
+    id = ""
+    name = ""
+    lost = 0
+    path: Path | None = None
+
+    def emit(self, kind: str, data: Any = None, **_: Any) -> None:
+        return None
+
+    def turn(self, name: str, **_: Any) -> Turn:
+        return Turn(lambda: None, name)
+
+    def seam(self, name: str, data: Any = None, **_: Any) -> None:
+        return None
+
+    def end(self, error: BaseException | None = None, **_: Any) -> None:
+        return None
+
+
+NO_RUN = NoRun()
+
+_here: ContextVar[Run | None] = ContextVar("playhead_run", default=None)
+# Threads start with an empty context: they belong to the run that the process opened last.
+_process: list[Run] = []
+
+
+def current() -> Run | NoRun:
+    """The run that the code running now belongs to; one that does nothing where there is none."""
+    return _here.get() or (_process[-1] if _process else NO_RUN)
+
+
+def push(run: Run) -> Any:
+    _process.append(run)
+    return _here.set(run)
+
+
+def pull(run: Run, token: Any) -> None:
+    if run in _process:
+        _process.remove(run)
+    try:
+        _here.reset(token)
+    except ValueError:  # left in another context than entered: that context is gone with its value
+        _here.set(None)
+
+
+def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
+    """A turn of whatever run is current when it starts: `@playhead.turn("respond")`."""
+    return Turn(_recorder, name, purpose=purpose, input=input)
+
+
+def seam(name: str, data: Any = None) -> None:
+    """A checkpoint of the current turn, from wherever in it: `playhead.seam("analyse", …)`."""
+    found = turns.current() or current()
+    found.seam(name, data, at=where.fragment(sys._getframe(1)))
+
+
+def _recorder() -> Recorder | None:
+    found = current()
+    return found.recorder if isinstance(found, Run) else None
