@@ -23,14 +23,14 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 LAYERS = {
     "0 words": {
         *("_version", "clock", "errors", "events", "fingerprint", "importing", "jsonbytes"),
-        *("redact", "reduce", "values", "where"),
+        *("project", "redact", "reduce", "values", "where"),
     },
-    "1 tape": {"spill", "tape", "wire"},
+    "1 tape": {"tape", "wire"},
     "2 run": {
-        *("compare", "config", "deck", "lane_hooks", "lanes", "recorder", "replay", "run", "tap"),
-        "turn",
+        *("causes", "chunks", "compare", "config", "deck", "lane_hooks", "lanes", "recorder"),
+        *("replay", "runs", "turns"),
     },
-    "3 in": {"boundaries", "inject", "proxy"},
+    "3 in": {"boundaries", "inject", "proxy", "recording", "tapping"},
     "3 out": {"export", "library", "llm", "model", "views"},
     "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing"},
 }
@@ -49,9 +49,10 @@ NOT_ON_EVERY_PYTHON = {
 }
 STANDARD = set(sys.stdlib_module_names) - NOT_ON_EVERY_PYTHON
 
-# Libraries that a guest uses where the agent happens to have them, and only inside a function,
-# since there they may be missing: {(module, library)}.
+# What a guest uses where the agent happens to have it: {(module, library)}. Since it may be
+# missing there, it is imported in a function, or where an ImportError is caught.
 GUEST_LIBRARIES = {
+    ("playhead.config", "tomllib"),
     ("playhead.jsonbytes", "msgspec"),
     ("playhead.tape.format", "msgspec"),
 }
@@ -67,6 +68,7 @@ SHARED_LIBRARIES = {
 LAZY_ROOMS = {
     "playhead": "__getattr__ loads a name when it is first used",
     "playhead.cli": "`playhead --help` must not pay for every verb",
+    "playhead.recording": "a program that only emits never loads the interceptors",
 }
 
 # Standard modules put off until they are needed: {module: {name: reason}}.
@@ -80,6 +82,7 @@ class Import:
     line: int
     in_function: bool
     for_types: bool
+    guarded: bool
 
     @property
     def library(self) -> str:
@@ -101,10 +104,10 @@ class ImportsOf(ast.NodeVisitor):
     def __init__(self, module: str, package: str, modules: frozenset[str]) -> None:
         self.module, self.package, self.modules = module, package, modules
         self.found: list[Import] = []
-        self.functions = self.type_blocks = 0
+        self.functions = self.type_blocks = self.guards = 0
 
     def add(self, target: str, line: int) -> None:
-        place = (self.functions > 0, self.type_blocks > 0)
+        place = (self.functions > 0, self.type_blocks > 0, self.guards > 0)
         self.found.append(Import(self.module, target, line, *place))
 
     def visit_Import(self, node: ast.Import) -> None:
@@ -136,6 +139,16 @@ class ImportsOf(ast.NodeVisitor):
             self.visit(statement)
         self.type_blocks -= 1
         for statement in node.orelse:
+            self.visit(statement)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        caught = " ".join(ast.unparse(one.type) for one in node.handlers if one.type)
+        guards = "ImportError" in caught or "ModuleNotFoundError" in caught
+        self.guards += guards
+        for statement in node.body:
+            self.visit(statement)
+        self.guards -= guards
+        for statement in (*node.handlers, *node.orelse, *node.finalbody):
             self.visit(statement)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -204,7 +217,7 @@ def guests_who_bring_friends(tree: Tree) -> Iterator[str]:
             continue
         elif (one.module, one.library) not in GUEST_LIBRARIES:
             yield f"{one}: a guest has the standard library of Python 3.10 to 3.13 only"
-        elif not (one.in_function or one.for_types):
+        elif not (one.in_function or one.for_types or one.guarded):
             yield f"{one} at its top: the agent may not have it, so import it in a function"
 
 
@@ -227,8 +240,7 @@ def late_imports(tree: Tree) -> Iterator[str]:
         if not one.in_function:
             continue
         if is_ours(one.target):
-            rooms = tuple(room for room in LAZY_ROOMS if room != "playhead")
-            if one.module != "playhead" and not is_within(one.module, rooms):
+            if one.module not in LAZY_ROOMS and not is_within(one.module, ("playhead.cli",)):
                 yield f"{one} inside a function: a layer is wrong if it has to"
         elif one.library not in sys.stdlib_module_names:
             continue
@@ -316,9 +328,10 @@ BROKEN = [
     (guests_who_bring_friends, "deck.py", "def f():\n  import httpx", "imports httpx"),
     (guests_who_bring_friends, "deck.py", "import tomllib", "3.10 to 3.13 only"),
     (guests_who_bring_friends, "jsonbytes.py", "import msgspec", "at its top"),
+    (guests_who_bring_friends, "config.py", "try: pass\nfinally:\n  import tomllib", "at its top"),
     (guests_who_bring_friends, "__init__.py", "import playhead.cli", "which is no guest"),
     (libraries_with_two_homes, "views/tui.py", "import click", "click belongs to"),
-    (late_imports, "deck.py", "def f():\n  import playhead.run", "inside a function"),
+    (late_imports, "deck.py", "def f():\n  import playhead.runs", "inside a function"),
     (late_imports, "deck.py", "async def f():\n  import asyncio", "inside a function"),
     (late_imports, "deck.py", "def f(): import_module('json')", "inside a function"),
 ]
@@ -326,7 +339,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("rule", "path", "source", "said"), BROKEN)
 def test_a_broken_rule_is_said_with_the_place(tmp_path, rule, path, source, said):
-    known = dict.fromkeys(["tape/writer.py", "deck.py", "run.py", "model/__init__.py"], "")
+    known = dict.fromkeys(["tape/writer.py", "deck.py", "runs.py", "model/__init__.py"], "")
     problems = list(rule(read_tree(write_package(tmp_path, known | {path: source}))))
     assert [said in problem for problem in problems] == [True], problems
 
@@ -334,6 +347,7 @@ def test_a_broken_rule_is_said_with_the_place(tmp_path, rule, path, source, said
 ALLOWED = {
     "events.py": "import json\nfrom playhead import errors",
     "errors.py": "",
+    "config.py": "try:\n  import tomllib\nexcept ImportError:\n  tomllib = None",
     "jsonbytes.py": "def f():\n  try:\n    import msgspec.json\n  except ImportError: pass",
     "deck.py": "from playhead.tape.writer import Writer",
     "tape/__init__.py": "",
@@ -360,10 +374,11 @@ def test_two_modules_that_import_one_library_are_both_named(tmp_path):
 
 
 def test_modules_that_import_each_other_are_a_cycle_unless_only_for_types(tmp_path):
-    files = {"run.py": "import playhead.turn", "turn.py": "from playhead.run import Run"}
+    files = {"runs.py": "import playhead.turns", "turns.py": "from playhead.runs import Run"}
     (problem,) = cycles(read_tree(write_package(tmp_path, files)))
-    assert "playhead.run" in problem
-    files["turn.py"] = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  import playhead.run"
+    assert "playhead.runs" in problem
+    guarded = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  import playhead.runs"
+    files["turns.py"] = guarded
     assert list(cycles(read_tree(write_package(tmp_path, files)))) == []
 
 
