@@ -9,19 +9,25 @@ from playhead.testing.mint import Mint
 _LOOPBACK = "127.0.0.1,localhost"
 
 
-def agent_environ(url: str, mint: Mint) -> dict[str, str]:
-    """Base URLs, and keys that are false but look real, so that redaction has its work to do."""
+def false_keys(mint: Mint) -> dict[str, str]:
+    """Keys that open nothing and look real, so that redaction has its work to do."""
+    return {
+        "ANTHROPIC_API_KEY": f"sk-ant-api03-{mint.secret(93)}AA",
+        "OPENAI_API_KEY": f"sk-proj-{mint.secret(74)}T3BlbkFJ{mint.secret(74)}",
+        "GEMINI_API_KEY": f"AIzaSy{mint.secret(33)}",
+    }
+
+
+def agent_environ(url: str) -> dict[str, str]:
+    """Where the SDKs and agents are to look for their model."""
     outside = os.environ.get("NO_PROXY") or os.environ.get("no_proxy")
     direct = f"{outside},{_LOOPBACK}" if outside else _LOOPBACK
     return {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_BASE": url,
-        "ANTHROPIC_API_KEY": f"sk-ant-api03-{mint.secret(93)}AA",
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_API_BASE": f"{url}/v1",
-        "OPENAI_API_KEY": f"sk-proj-{mint.secret(74)}T3BlbkFJ{mint.secret(74)}",
         "GOOGLE_GEMINI_BASE_URL": url,
-        "GEMINI_API_KEY": f"AIzaSy{mint.secret(33)}",
         # Both fetch things from the net at start, and an agent on a script needs no net.
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

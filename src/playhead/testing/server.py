@@ -17,7 +17,7 @@ from playhead.testing.anthropic_wire import AnthropicWire
 from playhead.testing.catalogue import models_answer
 from playhead.testing.deliver import deliver
 from playhead.testing.endpoints import SPOKEN, WireName, endpoint_of
-from playhead.testing.environ import agent_environ
+from playhead.testing.environ import agent_environ, false_keys
 from playhead.testing.gemini_wire import DEFAULT_MODEL as GEMINI
 from playhead.testing.gemini_wire import GeminiWire
 from playhead.testing.http1 import Exchange, encode_json
@@ -62,6 +62,7 @@ class ScriptedLLM(LoopbackServer):
         super().__init__(host=host, port=port)
         self._seed = seed
         self._routes = dict(routes or {})
+        self._keys = false_keys(self._mint("keys"))
         self._models = [CLAUDE, GPT, GEMINI]
         self._selection: Selection
         if callable(script):
@@ -96,7 +97,7 @@ class ScriptedLLM(LoopbackServer):
 
     def environ(self) -> dict[str, str]:
         """Variables that point the SDKs here, with keys that are false but look real."""
-        return agent_environ(self.url, self._mint("environ"))
+        return {**agent_environ(self.url), **self._keys}
 
     def stop(self) -> None:
         super().stop()

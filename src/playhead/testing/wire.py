@@ -81,7 +81,9 @@ def text_of(content: Any) -> str:
     for key in _DATA_KEYS:
         if key in content:
             value = content[key]
-            found.append(value if isinstance(value, str) else json.dumps(value))
+            # A result has its text under some name; arguments are told as they are.
+            said = text_of(value) if key == "response" or isinstance(value, str) else ""
+            found.append(said or json.dumps(value, ensure_ascii=False))
     return "\n".join(text for text in found if text)
 
 

@@ -1,0 +1,71 @@
+"""`playhead scripted-llm`: serve a script until interrupted. Knows its options; not the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead.testing import ScriptedLLM
+
+
+@click.command("scripted-llm")
+@click.argument("script", type=click.Path(dir_okay=False))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=0, help="Port to listen on; any free one by default.")
+@click.option("--seed", type=int, help="Make ids and times the same in every run.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of exports.")
+def scripted_llm(script: str, host: str, port: int, seed: int | None, as_json: bool) -> None:  # noqa: FBT001  click passes flags by name
+    """Serve a model that answers from SCRIPT, a JSON or TOML file, until Ctrl-C.
+
+    It speaks Anthropic Messages, OpenAI Chat Completions and Responses (WebSocket too) and
+    Gemini. Point an SDK or an agent at it with the variables that it prints; no key and no
+    network are needed.
+
+    \b
+    Examples:
+      playhead scripted-llm replies.json
+      playhead scripted-llm replies.toml --port 8123 --seed 1
+      playhead scripted-llm replies.json --json | head -1 | jq .url
+
+    \b
+    A script, in TOML:
+      [[replies]]
+      text = "Let me look."
+      tool_calls = [{ name = "ls", arguments = { path = "." } }]
+      [[replies]]
+      error = { status = 529, retry_after = 1 }
+      [[replies]]
+      text = "Two files."
+      chunk_delay = 0.05
+    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    from playhead.testing import serve
+
+    def ready(llm: ScriptedLLM) -> None:
+        click.echo(_as_json(llm) if as_json else _as_exports(llm, script))
+
+    try:
+        serve(script, host, port, seed=seed, ready=ready)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot listen on {host} port {port}: {error.strerror or error}. "
+            "Leave out --port to get one that is free."
+        ) from error
+    except KeyboardInterrupt:
+        return
+
+
+def _as_json(llm: ScriptedLLM) -> str:
+    told = {"url": llm.url, "port": llm.port, "pid": os.getpid(), "environ": llm.environ()}
+    return json.dumps(told)
+
+
+def _as_exports(llm: ScriptedLLM, script: str) -> str:
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in llm.environ().items()]
+    return "\n".join([f"# {script} is served at {llm.url}; Ctrl-C stops it.", *exports])
