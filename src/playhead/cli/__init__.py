@@ -1,0 +1,101 @@
+"""The command line. One file a verb; this one knows their names, and what leaves as which exit code.
+
+Verbs are imported when they are called: `playhead --version` must not wait for all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from playhead._version import __version__
+from playhead.errors import PlayheadError
+
+# verb → (module below playhead.cli, one line for the overview). In the order in which people meet them.
+VERBS: dict[str, tuple[str, str]] = {
+    "record": ("record", "Run a command and put everything it does on a tape."),
+    "list": ("list_runs", "The runs that were recorded here."),
+    "show": ("show", "A run at a glance; or everything about one call."),
+    "play": ("play", "Watch a run as it happened."),
+    "events": ("events", "The events of a run as JSON lines."),
+    "verify": ("verify", "Check a tape for damage and edits."),
+    "repair": ("repair", "Save what can be read of a damaged tape."),
+    "seal": ("seal", "Compress a finished run."),
+    "unseal": ("unseal", "Undo seal: plain lines again."),
+    "keep": ("keep", "Never prune this run (or again: --undo)."),
+    "prune": ("prune", "Delete old runs."),
+    "demo": ("demo", "Record, watch and verify a small agent, offline."),
+    "scripted-llm": ("scripted_llm", "A scripted LLM server for tests."),
+    "completion": ("completion", "Tab completion for your shell."),
+}
+
+
+class Verbs(click.Group):
+    """Finds a verb's module only when the verb is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        command: click.Command = import_module(f"playhead.cli.{VERBS[name][0]}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The overview without importing every verb for its help text."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], list(VERBS), n=1)
+            if near and error.message:
+                error.message += f" Did you mean {near[0]!r}?"
+            raise
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="playhead")
+def cli() -> None:
+    """Playhead: a flight recorder and VCR for AI agent runs.
+
+    \b
+    playhead record -- python my_agent.py   record a run
+    playhead show last                      what happened, as a conversation
+    playhead play last --speed 4            watch it as it happened
+    playhead list --status failed           the runs that went wrong
+
+    A RUN is a full id, the beginning of one, `last`, `last~2`, or a folder.
+    Exit codes: 0 fine, 1 failed, 2 usage, 3 diverged, 4 this tape cannot be used.
+    """
+
+
+def main() -> None:
+    """The console script. A user's mistake gets one clear line; never a traceback."""
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        sys.exit(leave.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except PlayheadError as error:
+        click.echo(f"playhead: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader left (`| head`): leave quietly, and do not let the flush at exit complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
