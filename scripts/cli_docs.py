@@ -32,12 +32,19 @@ def find_group() -> click.Group:
 
 def render(group: click.Group, name: str) -> str:
     """The whole page: a table of verbs, then each with its usage, options and words."""
-    context = click.Context(group, info_name=name)
+    context = context_of(group, name)
     verbs = list(commands(group, context))
     rows = [(f"`{path}`", one.get_short_help_str(limit=100)) for path, one, _ in verbs]
     parts = [HEAD, table(("verb", "does"), rows), section(name, group, context)]
     parts += [section(*verb) for verb in verbs]
     return "\n".join(parts)
+
+
+def context_of(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> click.Context:
+    """As click would make it: the settings of a command decide what its help option is called."""
+    return click.Context(command, info_name=name, parent=parent, **command.context_settings)
 
 
 def commands(
@@ -48,7 +55,7 @@ def commands(
         command = group.get_command(context, name)
         if command is None or command.hidden:
             continue
-        below = click.Context(command, info_name=name, parent=context)
+        below = context_of(command, name, context)
         yield below.command_path, command, below
         if isinstance(command, click.Group):
             yield from commands(command, below)
@@ -58,7 +65,8 @@ def section(path: str, command: click.Command, context: click.Context) -> str:
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     parts = [f"## `{path}`\n", f"    {usage}\n", *paragraphs(command.help or "")]
     records = [param.get_help_record(context) for param in command.get_params(context)]
-    rows = [(f"`{names}`", words) for names, words in filter(None, records)]
+    # An argument without words of its own stands in the usage line already.
+    rows = [(f"`{names}`", words) for names, words in filter(None, records) if words]
     return "\n".join([*parts, table(("option", "meaning"), rows)])
 
 

@@ -55,6 +55,8 @@ GUEST_LIBRARIES = {
     ("playhead.config", "tomllib"),
     ("playhead.jsonbytes", "msgspec"),
     ("playhead.tape.format", "msgspec"),
+    ("playhead.tape.zstd", "compression"),
+    ("playhead.tape.zstd", "zstandard"),
 }
 
 # Outside the guests a library appears in one module, whichever it is, but for these.
@@ -71,7 +73,7 @@ LAZY_ROOMS = {
     "playhead.recording": "a program that only emits never loads the interceptors",
 }
 
-# Standard modules put off until they are needed: {module: {name: reason}}.
+# Standard modules put off until they are needed, the verbs of cli apart: {module: {name: reason}}.
 LAZY_STANDARD: dict[str, dict[str, str]] = {}
 
 
@@ -237,10 +239,10 @@ def libraries_with_two_homes(tree: Tree) -> Iterator[str]:
 
 def late_imports(tree: Tree) -> Iterator[str]:
     for one in tree.imports:
-        if not one.in_function:
+        if not one.in_function or is_within(one.module, ("playhead.cli",)):
             continue
         if is_ours(one.target):
-            if one.module not in LAZY_ROOMS and not is_within(one.module, ("playhead.cli",)):
+            if one.module not in LAZY_ROOMS:
                 yield f"{one} inside a function: a layer is wrong if it has to"
         elif one.library not in sys.stdlib_module_names:
             continue
