@@ -15,6 +15,7 @@ from playhead.wire.exchange import (
     LlmTool,
     Other,
     Part,
+    Refusal,
     Text,
     Thinking,
     ToolResult,
@@ -30,7 +31,7 @@ from playhead.wire.fields import (
     joined,
     mapping,
     mappings,
-    mended,
+    prose,
     string,
     total,
 )
@@ -106,8 +107,10 @@ def _of_stream(status: int, frames: Frames) -> LlmResponse:
             _finish(message, event)
         elif kind == "message_stop":
             stopped = True
-        elif "error" in event or kind == "error" or "exception" in (frame.event or "").lower():
-            error = error_of(event, status) or error_of({"error": event}, status)
+        elif (frame.event or "").lower().endswith("exception"):
+            error = error_of({"error": {"type": frame.event, **event}}, status)  # Bedrock's way
+        elif "error" in event:
+            error = error_of(event, status)
     message["content"] = [_whole_block(blocks[index]) for index in sorted(blocks)]
     if error is not None:
         reason = why_broken(error, status, frames)
@@ -158,12 +161,17 @@ def _response(
     message: dict[str, Any], *, status: int, error: Any, reason: str | None
 ) -> LlmResponse:
     usage = mapping(message.get("usage"))
+    parts = _parts(message.get("content"))
+    if message.get("stop_reason") == "refusal":
+        why = mapping(message.get("stop_details"))
+        said = prose(why.get("explanation")) or prose(why.get("category"))
+        parts = (*parts, Refusal(text=said or "refusal"))
     return LlmResponse(
         api=API,
         status=status,
         id=string(message.get("id")),
         model=string(message.get("model")),
-        parts=_parts(message.get("content")),
+        parts=parts,
         stop_reason=string(message.get("stop_reason")),
         usage=_usage(usage) if usage else None,
         error=error,
@@ -192,7 +200,7 @@ def _usage(usage: dict[str, Any]) -> Usage:
 
 def _parts(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
-        return (Text(text=mended(content)),)
+        return (Text(text=prose(content)),)
     blocks = [content] if isinstance(content, dict) else mappings(content)
     return tuple(_part(block) for block in blocks)
 
@@ -200,9 +208,9 @@ def _parts(content: Any) -> tuple[Part, ...]:
 def _part(block: dict[Any, Any]) -> Part:
     kind = string(block.get("type")) or ""
     if kind == "text":
-        return Text(text=mended(string(block.get("text")) or ""))
+        return Text(text=prose(block.get("text")))
     if kind == "thinking":
-        text = mended(string(block.get("thinking")) or "")
+        text = prose(block.get("thinking"))
         return Thinking(text=text, signature=string(block.get("signature")))
     if kind == "redacted_thinking":
         return Thinking(text="", signature=string(block.get("data")), redacted=True)

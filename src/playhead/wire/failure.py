@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.wire.exchange import LlmError
-from playhead.wire.fields import count, mapping, mappings, string
+from playhead.wire.fields import count, mappings, string
 
 _SHOWN = 500
 
@@ -18,14 +18,15 @@ def error_of(value: Any, status: int | None) -> LlmError | None:
     ``{"error": {"code", "message", "status", "details"}}``, Bedrock ``{"message"}``, and
     gateways that send ``{"error": "text"}`` or ``{"detail": "text"}``.
     """
-    document = mapping(value)
-    inner = document.get("error")
+    if not isinstance(value, dict):
+        return None
+    inner = value.get("error")
     if isinstance(inner, str) and inner:
         return LlmError(status=_failing(status), type=None, message=inner)
     if isinstance(inner, dict) and inner:
-        return _of_mapping(inner, _failing(status) or count(document.get("status")))
-    if document.get("type") == "error" or (status is not None and status >= 400):
-        return _of_mapping(document, status)
+        return _of_mapping(inner, _failing(status) or count(value.get("status")))
+    if value.get("type") == "error" or (status is not None and status >= 400):
+        return _of_mapping(value, status)
     return None
 
 

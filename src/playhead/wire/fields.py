@@ -25,6 +25,11 @@ def string(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def prose(value: Any) -> str:
+    """A text that can be encoded; empty when it is none."""
+    return mended(value) if isinstance(value, str) else ""
+
+
 def flag(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 

@@ -26,7 +26,7 @@ from playhead.wire.exchange import (
     text_of,
 )
 from playhead.wire.failure import error_of
-from playhead.wire.fields import count, mapping, mappings, mended, string, total
+from playhead.wire.fields import count, mapping, mappings, prose, string, total
 from playhead.wire.frames import DOCUMENT, Frames, frames_of
 from playhead.wire.gemini_calls import whole_parts
 from playhead.wire.reading import broken_answer, read_request, unread, why_broken
@@ -35,6 +35,10 @@ API = "gemini.generate"
 TOOL_WORDS = (b"functionCall", b"function_call")
 
 _SHAPED = frozenset(("model", "contents", "systemInstruction", "system_instruction", "tools"))
+
+# A note of this module in a part that may have been cut off (JSON cannot hold this key). True:
+# a text after a thought, and whether it is a thought too is said only after the text.
+_CUT = object()
 
 
 def decode_request(body: bytes) -> LlmRequest:
@@ -74,7 +78,8 @@ def decode_response(
     for frame in frames.frames:
         chunk = mapping(frame.value)
         error = error_of(chunk, None) or error
-        _grow(head, candidates, mapping(chunk.get("response")) or chunk)
+        chunk = mapping(chunk.get("response")) or chunk
+        _grow(head, candidates, chunk, partial=frame.partial)
     if error is not None:
         reason = why_broken(error, status, frames)
     else:
@@ -83,7 +88,11 @@ def decode_response(
 
 
 def _grow(
-    head: dict[str, Any], candidates: dict[int, dict[str, Any]], chunk: dict[str, Any]
+    head: dict[str, Any],
+    candidates: dict[int, dict[str, Any]],
+    chunk: dict[str, Any],
+    *,
+    partial: bool,
 ) -> None:
     for key in ("responseId", "modelVersion", "promptFeedback"):
         if chunk.get(key):
@@ -92,8 +101,13 @@ def _grow(
     head.setdefault("usage", {}).update(mapping(chunk.get("usageMetadata")))
     for one in mappings(chunk.get("candidates")):
         candidate = candidates.setdefault(count(one.get("index")) or 0, {"parts": []})
-        candidate["parts"] += mappings(mapping(one.get("content")).get("parts"))
+        arrived = mappings(mapping(one.get("content")).get("parts"))
+        candidate["parts"] += arrived
         candidate["finish"] = string(one.get("finishReason")) or candidate.get("finish")
+        if partial and arrived:
+            *before, last = candidate["parts"][-2:]
+            doubtful = any(one.get("thought") is True for one in before)
+            candidate["parts"][-1] = {**last, _CUT: doubtful}
 
 
 def _why_cut(frames: Frames, head: dict[str, Any], candidates: list[dict[str, Any]]) -> str | None:
@@ -121,7 +135,7 @@ def _response(
     blocked = string(feedback.get("blockReason"))
     parts = answers[0] if answers else ()
     if blocked is not None:
-        parts = (*parts, Refusal(text=string(feedback.get("blockReasonMessage")) or blocked))
+        parts = (*parts, Refusal(text=prose(feedback.get("blockReasonMessage") or blocked)))
     return LlmResponse(
         api=API,
         status=status,
@@ -176,23 +190,24 @@ def _parts(content: dict[str, Any]) -> tuple[Part, ...]:
     return tuple(_part(part) for part in mappings(content.get("parts")))
 
 
-def _part(part: dict[str, Any]) -> Part:
+def _part(part: dict[Any, Any]) -> Part:
     if isinstance(part.get("text"), str):
-        text = mended(part["text"])
+        text = prose(part["text"])
         if part.get("thought") is not True:
-            return Text(text=text)
+            return Other(type="text", data=text) if part.get(_CUT) else Text(text=text)
         return Thinking(
             text=text, signature=string(_either(part, "thoughtSignature", "thought_signature"))
         )
     call = _either(part, "functionCall", "function_call")
     if isinstance(call, dict):
         given = call.get("args", {})
+        unfinished = call.get("willContinue") is True or (_CUT in part and "args" not in call)
         return ToolUse(
             id=string(call.get("id")),
             name=string(call.get("name")),
             arguments=given,
             # The API's own arguments are an object; text is what arrived of a cut one.
-            complete=isinstance(given, dict) and call.get("willContinue") is not True,
+            complete=isinstance(given, dict) and not unfinished,
         )
     answer = _either(part, "functionResponse", "function_response")
     if isinstance(answer, dict):
@@ -217,7 +232,7 @@ def _media(part: dict[str, Any]) -> Part:
         return ToolResult(
             id=string(ran.get("id")),
             name="code_execution",
-            content=(Text(text=mended(string(ran.get("output")) or "")),),
+            content=(Text(text=prose(ran.get("output"))),),
             is_error=ran.get("outcome") != "OUTCOME_OK",
         )
     kind = next((key for key in part if key not in ("thoughtSignature", "thought")), None)
@@ -229,7 +244,7 @@ def _result(answer: dict[str, Any]) -> ToolResult:
     only = mapping(given)
     # By convention {"output": …} or {"result": …} wraps a plain text, {"error": …} a failure.
     texts = [only[key] for key in ("output", "result", "error") if isinstance(only.get(key), str)]
-    part: Part = Text(text=mended(texts[0])) if texts else Other(type="json", data=given)
+    part: Part = Text(text=prose(texts[0])) if texts else Other(type="json", data=given)
     return ToolResult(
         id=string(answer.get("id")),
         name=string(answer.get("name")),

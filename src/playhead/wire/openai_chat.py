@@ -24,7 +24,7 @@ from playhead.wire.exchange import (
     Usage,
 )
 from playhead.wire.failure import error_of
-from playhead.wire.fields import count, flag, joined, mapping, mappings, mended, string
+from playhead.wire.fields import count, flag, joined, mapping, mappings, prose, string
 from playhead.wire.frames import STREAM, Frames, frames_of
 from playhead.wire.reading import (
     arguments_of,
@@ -212,10 +212,10 @@ def _assistant_parts(message: dict[str, Any], *, ended: bool) -> tuple[Part, ...
     parts: list[Part] = []
     reasoning = next((message[key] for key in _REASONING if message.get(key)), None)
     if isinstance(reasoning, str):
-        parts.append(Thinking(text=mended(reasoning)))
+        parts.append(Thinking(text=prose(reasoning)))
     parts += [part for part in _content(message.get("content")) if part != Text(text="")]
     if isinstance(message.get("refusal"), str):
-        parts.append(Refusal(text=mended(message["refusal"])))
+        parts.append(Refusal(text=prose(message["refusal"])))
     calls = mappings(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):
         calls = [*calls, {"function": message["function_call"]}]
@@ -253,16 +253,16 @@ def _message(message: dict[str, Any]) -> LlmMessage:
 
 def _content(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
-        return (Text(text=mended(content)),)
+        return (Text(text=prose(content)),)
     return tuple(_part(block) for block in mappings(content))
 
 
 def _part(block: dict[str, Any]) -> Part:
     kind = string(block.get("type"))
     if kind == "text":
-        return Text(text=mended(string(block.get("text")) or ""))
+        return Text(text=prose(block.get("text")))
     if kind == "refusal":
-        return Refusal(text=mended(string(block.get("refusal")) or ""))
+        return Refusal(text=prose(block.get("refusal")))
     if kind == "image_url":
         address = block.get("image_url")
         url = string(address) or string(mapping(address).get("url")) or ""

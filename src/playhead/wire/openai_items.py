@@ -18,7 +18,7 @@ from playhead.wire.exchange import (
     ToolResult,
     ToolUse,
 )
-from playhead.wire.fields import joined, mapping, mappings, mended, string
+from playhead.wire.fields import joined, mapping, mappings, prose, string
 from playhead.wire.openai_chat import image_of_url
 from playhead.wire.reading import arguments_of
 
@@ -63,7 +63,7 @@ def messages_of(given: Any) -> tuple[LlmMessage, ...]:
     they are one message of the assistant, as with every other API.
     """
     if isinstance(given, str):
-        return (LlmMessage(role="user", parts=(Text(text=mended(given)),)),)
+        return (LlmMessage(role="user", parts=(Text(text=prose(given)),)),)
     turns: list[tuple[str, list[Part]]] = []
     for role, parts in _turns(given):
         if role == "assistant" and turns and turns[-1][0] == "assistant":
@@ -75,7 +75,7 @@ def messages_of(given: Any) -> tuple[LlmMessage, ...]:
 
 def content_parts(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
-        return (Text(text=mended(content)),)
+        return (Text(text=prose(content)),)
     blocks = [content] if isinstance(content, dict) else mappings(content)
     return tuple(_part(block) for block in blocks)
 
@@ -84,18 +84,22 @@ def _turns(given: Any) -> Iterator[tuple[str, tuple[Part, ...]]]:
     for item in mappings(given):
         parts = item_parts(item)
         role = string(item.get("role"))
-        if role is None:
-            said = not any(isinstance(part, (ToolResult, Other)) for part in parts)
-            role = "assistant" if said else "tool"
-        yield role, parts
+        yield role or _role(parts[0] if parts else None), parts
+
+
+def _role(first: Part | None) -> str:
+    """Who speaks in an item that does not say it."""
+    if isinstance(first, ToolResult):
+        return "tool"
+    return "other" if isinstance(first, Other) else "assistant"
 
 
 def _part(block: dict[str, Any]) -> Part:
     kind = string(block.get("type"))
     if kind in ("input_text", "output_text", "text", "summary_text"):
-        return Text(text=mended(string(block.get("text")) or ""))
+        return Text(text=prose(block.get("text")))
     if kind == "refusal":
-        return Refusal(text=mended(string(block.get("refusal")) or ""))
+        return Refusal(text=prose(block.get("refusal")))
     if kind in ("input_image", "computer_screenshot"):
         return image_of_url(string(block.get("image_url")) or "")
     return Other(type=kind, data=block)
@@ -121,7 +125,7 @@ def _call(item: dict[str, Any], kind: str, *, ended: bool) -> ToolUse:
         name = kind.removesuffix("_call")
         arguments = item.get(_AGENT_CALLS[kind], item.get("actions"))
     return ToolUse(
-        id=string(item.get("call_id")) or string(item.get("id")),
+        id=string(item.get("call_id")),
         name=name,
         arguments=arguments,
         complete=complete,

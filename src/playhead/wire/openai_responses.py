@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead.wire.exchange import LlmError, LlmRequest, LlmResponse, LlmTool, Part, Usage
 from playhead.wire.failure import error_of
-from playhead.wire.fields import count, flag, items, joined, mapping, mappings, string
+from playhead.wire.fields import count, flag, items, joined, mapping, mappings, prose, string
 from playhead.wire.frames import STREAM, Frame, Frames, frames_of
 from playhead.wire.openai_items import item_parts, messages_of
 from playhead.wire.reading import (
@@ -56,7 +56,7 @@ def decode_request(body: bytes) -> LlmRequest:
     if document.get("type") == "response.create" and isinstance(document.get("response"), dict):
         document = document["response"]
     system, messages = split_system(
-        messages_of(document.get("input")), string(document.get("instructions"))
+        messages_of(document.get("input")), prose(document.get("instructions"))
     )
     conversation = document.get("conversation")
     return LlmRequest(
@@ -86,11 +86,10 @@ def decode_response(
     error = error_of(document, status)
     if not isinstance(document, dict) or (error is not None and "output" not in document):
         return broken_answer(API, status, frames, error)
-    parts = [
-        part
-        for item in mappings(document.get("output"))
-        for part in item_parts(item, ended=frames.reason is None)
-    ]
+    output = mappings(document.get("output"))
+    # Of a text that is cut off, only the last item can lack its end.
+    cut = len(output) - 1 if frames.reason else len(output)
+    parts = [part for at, item in enumerate(output) for part in item_parts(item, ended=at < cut)]
     reason = frames.reason if error is None else why_broken(error, status, frames)
     return _response(document, parts, status=status, error=error, reason=reason)
 
@@ -196,8 +195,8 @@ def _response(
     usage = mapping(document.get("usage"))
     stop = string(mapping(document.get("incomplete_details")).get("reason"))
     over = string(document.get("status"))
-    if over in ("in_progress", "queued"):
-        over = None
+    if over in ("in_progress", "queued") or (over == "incomplete" and reason is not None):
+        over = None  # not yet, or the details that say why have not arrived
     return LlmResponse(
         api=API,
         status=status,

@@ -47,7 +47,7 @@ def why_broken(error: LlmError, status: int | None, frames: Frames) -> str | Non
 
 
 def split_system(
-    messages: Iterable[LlmMessage], instructions: str | None = None
+    messages: Iterable[LlmMessage], instructions: str = ""
 ) -> tuple[str | None, tuple[LlmMessage, ...]]:
     """The system prompt and the conversation.
 

@@ -53,16 +53,14 @@ def _of_response(response: LlmResponse) -> str:
     said = []
     if response.text.strip():
         said.append(_quoted(response.text))
-    elif response.refusal is not None:
-        said.append(f"refused: {_quoted(response.refusal)}")
     elif response.thinking.strip() and not response.tool_calls:
         said.append(f"thought: {_quoted(response.thinking)}")
     if response.tool_calls:
         calls = ", ".join(_call(call) for call in response.tool_calls)
         said.append(f"→ {calls}")
-    line = " ".join(said)
-    ending = _ending(response)
-    return " · ".join(word for word in (line, ending) if word) or "nothing said"
+    refused = "" if response.refusal is None else f"refused: {_quoted(response.refusal)}"
+    line = (" ".join(said), refused, _ending(response))
+    return " · ".join(word for word in line if word) or "nothing said"
 
 
 def _ending(response: LlmResponse) -> str:
@@ -76,7 +74,9 @@ def _ending(response: LlmResponse) -> str:
 
 
 def _error(error: LlmError) -> str:
-    head = " ".join(str(word) for word in (error.status, error.type or error.code) if word)
+    # OpenAI's code ("rate_limit_exceeded") says more than its type ("tokens").
+    named = error.code if error.code and not error.code.isdigit() else error.type
+    head = " ".join(str(word) for word in (error.status, named) if word)
     return ": ".join(word for word in (head or "error", error.message) if word)
 
 
