@@ -1,0 +1,45 @@
+"""`playhead show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playhead import config
+from playhead.cli.common import find_run, json_option, print_json, run_argument, store_option
+from playhead.errors import UsageError
+from playhead.export.story_json import call_json, story_json
+from playhead.model import Prices, tell
+from playhead.tape.reader import Tape
+from playhead.views.text.call import print_call
+from playhead.views.text.story import print_story
+
+
+@click.command("show")
+@run_argument
+@click.option("--call", "number", type=int, metavar="N", help="Everything about call N.")
+@click.option("--output", is_flag=True, help="Show what the program printed, too.")
+@click.option("--limit", type=int, default=0, help="At most so many lines of the tree; 0: all.")
+@click.option("--full", is_flag=True, help="With --call: no text is cut.")
+@json_option
+@store_option
+def command(
+    run: str, number: int | None, output: bool, limit: int, full: bool, as_json: bool, store: Path | None
+) -> None:
+    """A run at a glance: how it ended and why, then the conversation.
+
+    \b
+    playhead show last              the newest run of this project
+    playhead show last --call 12    request, answer, timing and causes of call 12
+    playhead show last --json | jq .totals
+    """
+    prices = Prices(overrides=config.load().sections.get("prices", {}))
+    story = tell(Tape(find_run(store, run)), prices=prices)
+    if number is None:
+        print_json(story_json(story)) if as_json else print_story(story, output=output, limit=limit)
+        return
+    call = story.call(number)
+    if call is None:
+        raise UsageError(f"This run has {story.totals.calls} calls; there is no call {number}.")
+    print_json(call_json(story, call)) if as_json else print_call(story, call, full=full)

@@ -1,0 +1,1 @@
+"""The model in other formats: JSON now; more stand beside it."""

@@ -1,0 +1,1 @@
+"""Runs as text on a terminal, or plain in a pipe."""

@@ -1,0 +1,35 @@
+"""Taped text made fit for a terminal. A tape is a stranger's: its control characters are shown,
+never sent. Knows characters; nothing of runs.
+"""
+
+from __future__ import annotations
+
+import re
+
+# C0 without newline and tab, DEL, C1, and the characters that reorder or hide what is read
+# (CVE-2021-42574): none of them has business on a terminal that shows somebody else's text.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def clean(text: str) -> str:
+    """`text` with every control character made visible; lines and tabs stay."""
+    return _CONTROL.sub(_picture, text)
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """`text` on one line, cut at `width` with an ellipsis."""
+    flat = clean(" ".join(text.split()))
+    if width is not None and len(flat) > width:
+        return flat[: max(0, width - 1)] + "…"
+    return flat
+
+
+def _picture(hit: re.Match[str]) -> str:
+    code = ord(hit.group())
+    if code < 0x20:
+        return chr(0x2400 + code)  # ␛ for escape, ␇ for bell
+    if code == 0x7F:
+        return "␡"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
