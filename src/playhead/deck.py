@@ -60,8 +60,8 @@ class Mode(Protocol):
     def answer(self, call: Call, lane: str) -> Taped | None: ...
 
 
-# The boundaries that the code running now is inside of, innermost last.
-_inside: ContextVar[tuple[str, ...]] = ContextVar("playhead_inside", default=())
+# The calls that the code running now is part of, innermost last.
+_inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
 _WIRE = ("http", "llm")
 
@@ -119,7 +119,7 @@ class Crossing:
 
     def __enter__(self) -> Crossing:
         """While inside, further crossings are children of this one."""
-        self._tokens.append((lanes.enclosing.set(self.seq), _inside.set((*_inside.get(), self.call.boundary))))
+        self._tokens.append((lanes.enclosing.set(self.seq), _inside.set((*_inside.get(), self.call))))
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -185,10 +185,13 @@ class Deck:
     def is_inside(self, *boundaries: str) -> bool:
         """Whether the code running now is already part of a crossing of one of these boundaries:
         a client on top of another client must not be recorded twice."""
-        return any(one in boundaries for one in _inside.get())
+        return any(one.boundary in boundaries for one in _inside.get())
 
     def cause_of(self, call: Call) -> Ref | None:
         if call.boundary in ("tool", "mcp"):
+            # A tool that hands its call on to an MCP server of the same name was asked for once.
+            if any(one.name == call.name and one.boundary in ("tool", "mcp") for one in _inside.get()[-1:]):
+                return None
             request = call.request if isinstance(call.request, dict) else {}
             return self._asked.who_asked(call.name, request.get("arguments"))
         if call.boundary == "process" and not _inside.get():

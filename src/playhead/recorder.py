@@ -12,7 +12,7 @@ import platform
 import sys
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from playhead import clock, events, jsonbytes, lanes
 from playhead.events import Level, Ref
@@ -64,6 +64,8 @@ class Recorder:
         self.lost = 0
         self.events = 0
         self.warned = False
+        # What others still have to say when the run ends: final snapshots of state stores.
+        self.last_words: list[Callable[[], None]] = []
         self._gap: tuple[int, str] | None = None
         self._quoted = Quoted()
         self._who = self._quoted[who]
@@ -134,10 +136,19 @@ class Recorder:
             return None
         return seq
 
+    def say_last_words(self) -> None:
+        while self.last_words:
+            word = self.last_words.pop(0)
+            try:
+                word()
+            except Exception as error:  # the host's own code, at the worst of times
+                self._lose(error)
+
     def close(self) -> None:
         """Say goodbye on the tape and let go of the file. Idempotent."""
         if self._writer is None:
             return
+        self.say_last_words()
         self._look_after()
         self.add(events.SEGMENT_END, {"events": self.events + 1, "lost": self.lost}, '""', parent=self._root)
         if self._writer is not None:
@@ -248,6 +259,7 @@ class Recorder:
         """The child's events go to its own segment, opened with its first event: a child that only
         execs leaves none. Its place in the story is the event that enclosed the fork."""
         writer, self._writer = self._writer, None
+        self.last_words.clear()  # of the parent's stores: the parent says them
         if writer is None:
             return
         here = lanes.enclosing.get()

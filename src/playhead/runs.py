@@ -85,6 +85,7 @@ class Run:
             if self._ended or not self._owner:
                 return
             self._ended = True
+        self.recorder.say_last_words()
         ended = clock.wall_ns()
         outcome = status or status_for(error)
         failure = None if error is None or outcome == "ok" else freeze(error)

@@ -180,6 +180,8 @@ class _Freezer:
         }
         if isinstance(value, OSError) and value.errno is not None:
             frozen["errno"] = value.errno
+            if value.filename is not None:  # not among the args that Python keeps
+                frozen["filename"] = self.freeze(value.filename)
         state = {k: self.freeze(v) for k, v in vars(value).items() if isinstance(k, str)}
         if state:
             frozen["state"] = state
