@@ -145,8 +145,21 @@ def test_stopping_ends_open_streams_and_frees_the_port():
         _ = llm.url
 
 
+def test_a_server_that_runs_cannot_be_started_again():
+    with ScriptedLLM([]) as llm, pytest.raises(RuntimeError, match=f"running, on {llm.url}"):
+        llm.start()
+
+
+def test_clients_that_come_while_it_stops_leave_nothing_open():
+    for _ in range(20):
+        with ScriptedLLM([]) as llm:
+            wires = [socket.create_connection((llm.host, llm.port)) for _ in range(3)]
+        for wire in wires:
+            wire.close()
+
+
 def test_a_port_that_is_taken_is_an_error_at_the_start():
-    with ScriptedLLM([]) as llm, pytest.raises(OSError, match="address already in use"):
+    with ScriptedLLM([]) as llm, pytest.raises(OSError, match="(?i)address already in use"):
         ScriptedLLM([], port=llm.port).start()
 
 
