@@ -61,6 +61,9 @@ def scripted_llm(script: str, host: str, port: int, seed: int | None, as_json: b
         return
 
 
+command = scripted_llm
+
+
 def _as_json(llm: ScriptedLLM) -> str:
     told = {"url": llm.url, "port": llm.port, "pid": os.getpid(), "environ": llm.environ()}
     return json.dumps(told)

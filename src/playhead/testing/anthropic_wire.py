@@ -12,7 +12,7 @@ from playhead.testing.script import Failure, Reply, ToolCall, pieces, stop_reaso
 from playhead.testing.tokens import Counts, arguments_text, count
 from playhead.testing.wire import ROLES, Json, arguments_object, sse, text_of
 
-DEFAULT_MODEL = "claude-sonnet-4-5"
+DEFAULT_MODEL = "claude-sonnet-5-5"
 _ERRORS = {
     400: ("invalid_request_error", "The request was malformed."),
     401: ("authentication_error", "invalid x-api-key"),

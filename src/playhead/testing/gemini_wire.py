@@ -13,7 +13,7 @@ from playhead.testing.script import Failure, Reply, pieces, stop_reason_of
 from playhead.testing.tokens import count
 from playhead.testing.wire import ROLES, Json, arguments_object, encode, text_of
 
-DEFAULT_MODEL = "gemini-2.5-pro"
+DEFAULT_MODEL = "gemini-3.8-flash"
 PATH = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>\w+)$")
 _FINISH = {"max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}
 _STATUS = {

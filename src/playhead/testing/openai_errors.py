@@ -6,7 +6,7 @@ from playhead.testing.mint import Mint
 from playhead.testing.script import Failure
 from playhead.testing.wire import Json
 
-DEFAULT_MODEL = "gpt-5.2"
+DEFAULT_MODEL = "gpt-6.1-sol"
 _ERRORS: dict[int, tuple[str, str | None, str]] = {
     400: ("invalid_request_error", None, "The request was malformed."),
     401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),

@@ -144,4 +144,4 @@ def test_without_sse_a_stream_is_one_json_array():
 def test_models_are_listed_in_the_manner_of_gemini(client_of):
     with ScriptedLLM(["x"]) as llm:
         names = [model.name for model in client_of(llm).models.list()]
-    assert "models/gemini-2.5-pro" in names
+    assert "models/gemini-3.8-flash" in names

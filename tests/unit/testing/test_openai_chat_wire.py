@@ -159,4 +159,4 @@ def test_any_base_url_will_do(base):
     ):
         completion = client.chat.completions.create(**ASK)
         assert completion.choices[0].message.content == "Hello."
-        assert "gpt-5.2" in [model.id for model in client.models.list()]
+        assert "gpt-6.1-sol" in [model.id for model in client.models.list()]

@@ -159,7 +159,7 @@ def test_clients_that_come_while_it_stops_leave_nothing_open():
 
 
 def test_a_port_that_is_taken_is_an_error_at_the_start():
-    with ScriptedLLM([]) as llm, pytest.raises(OSError, match="(?i)address already in use"):
+    with ScriptedLLM([]) as llm, pytest.raises(OSError, match=r"(?i)address already in use"):
         ScriptedLLM([], port=llm.port).start()
 
 
