@@ -60,6 +60,9 @@ class ResponsesSocket:
                 await self._respond(socket, request)
             except ConnectionError:
                 await socket.end("close")
+            except Exception as error:  # noqa: BLE001  a message may hold anything; its sender is told
+                failure = Failure(status=500, message=f"{type(error).__name__}: {error}")
+                await socket.send(encode_json(self._wire.message_error(request, failure)))
 
     async def _respond(self, socket: WebSocket, request: Request) -> None:
         if not isinstance(request.json, dict) or request.json.get("type") != "response.create":

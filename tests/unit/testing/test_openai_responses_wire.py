@@ -235,6 +235,15 @@ def test_a_message_that_asks_for_nothing_is_answered_with_an_error(message):
         assert heard(socket)
 
 
+def test_a_message_that_cannot_be_read_is_answered_with_an_error():
+    with ScriptedLLM(["Kept."]) as llm, socket_to(llm) as socket:
+        socket.send(create(input=5))
+        (error,) = heard(socket, last="error")
+        assert error["status"] == 500
+        socket.send(create())
+        assert heard(socket)
+
+
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_cut_websocket_breaks_within_a_message(how):
     reply = Reply(text="abcdef", cut=Cut(after=2, mid_event=True, how=how))
