@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Other:
     data: Any
 
 
-Part = Union[Text, Refusal, Thinking, ToolUse, ToolResult, Image, Other]  # noqa: UP007 - "Part" is used above by name, and 3.10 evaluates this line
+Part = Text | Refusal | Thinking | ToolUse | ToolResult | Image | Other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Union
 
-Headers = Union[Mapping[str, str], Iterable[tuple[str, str]], None]  # noqa: UP007 - evaluated by 3.10
+Headers = Mapping[str, str] | Iterable[tuple[str, str]] | None
 
 _HTTP_DATE = re.compile(r"(\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
