@@ -43,7 +43,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taped:
-    """An answer from the tape: how the call ended then, and everything that came before that."""
+    """An answer from the tape: how the call ended then, and everything that came before that.
+
+    `how` is `died` where the run was killed while the call was in flight: serve the pieces, then
+    call `crossing.died()`, which ends the process as it ended then.
+    """
 
     how: str
     value: Any = None
@@ -52,6 +56,10 @@ class Taped:
     pieces: Sequence[Piece] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     took_ns: int = 0
+    # `value` as it stands on the tape, for boundaries that rebuild types of their own.
+    frozen: Any = None
+    # How this answer was found: rung and taped call; goes onto the replay's own tape.
+    match: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Mode(Protocol):
@@ -84,6 +92,8 @@ class Crossing:
         data = {"boundary": call.boundary, "name": call.name, "request": call.request, **call.facts}
         if call.effect is not None:
             data["effect"] = call.effect
+        if taped is not None and taped.match:
+            data["match"] = dict(taped.match)
         at = call.at or where.fragment(where.asker(3))
         self.seq: Ref | None = deck.recorder.add(events.CALL, data, at, cause=deck.cause_of(call))
 

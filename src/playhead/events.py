@@ -46,6 +46,7 @@ AMBIENT = "ambient"
 HOOK = "hook"
 HOLE = "hole"
 GAP = "gap"
+DIVERGENCE = "divergence"
 KINDS = frozenset(
     {
         RUN_START,
@@ -65,6 +66,7 @@ KINDS = frozenset(
         HOOK,
         HOLE,
         GAP,
+        DIVERGENCE,
     }
 )
 

@@ -184,6 +184,19 @@ class Recorder:
             return spill(self.run, frozen, self._encode)
         return encoded
 
+    def frozen(self, value: Any) -> Any:
+        """`value` as it would stand on the tape: frozen, secrets out. For matching against one."""
+        if is_plain(value, self._safe_keys):
+            if self.redactor is None:
+                return value
+            try:
+                if not self.redactor.suspects(self._encode(value)):
+                    return value
+            except (ValueError, TypeError, RecursionError):
+                return self.redactor.clean(freeze(value))
+        frozen = freeze(value)
+        return frozen if self.redactor is None else self.redactor.clean(frozen)
+
     def _clean(self, text: str) -> str:
         return text if self.redactor is None else self.redactor.clean_text(text)
 

@@ -46,7 +46,11 @@ def fragment(frame: FrameType) -> str:
 
 
 def quoted(file: str, line: int, function: str) -> str:
-    return json.dumps(f"{shown(file)}:{line} {function}")
+    return json_text(f"{shown(file)}:{line} {function}")
+
+
+def json_text(text: str) -> str:
+    return json.dumps(text)
 
 
 def shown(file: str) -> str:

@@ -1,0 +1,77 @@
+"""When are two requests the same? Canonical form, normalised form, and keys to look them up by.
+
+Pure. Knows requests as frozen JSON and what in them changes from run to run; not tapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Hashable
+
+from playhead.jsonbytes import canonical
+
+# What clients mint anew in every run. Each hit is renamed by order of appearance (alpha-renaming):
+# blanking would accept a result that is paired with the wrong call, renaming does not.
+_VOLATILE = re.compile(
+    "|".join(
+        (
+            r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
+            r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+            r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
+            r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? \d{1,2} [A-Z][a-z]{2,8} \d{4}(?: \d\d:\d\d:\d\d(?: GMT)?)?",
+            r"\bTOOL_\d{10,}_\d+\b",
+            r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
+            r"\b0x[0-9a-f]{6,16}\b",
+            r"\b[a-z]{1,12}[_-](?=[A-Za-z0-9]{0,40}\d)[A-Za-z0-9]{12,64}\b",
+            r"\b(?=[0-9a-f]{0,11}[a-f])(?=[0-9a-f]{0,30}\d)[0-9a-f]{12,64}\b",
+            r"(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/[A-Za-z0-9._+-]+(?:/[A-Za-z0-9._+-]+)*",
+            r"\b(?:127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b",
+            r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
+            r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
+            r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
+        )
+    )
+)
+
+
+def plain_key(request: Any) -> Hashable:
+    """Equal for requests whose frozen forms are equal. Cheap: long texts go through `hash`, which
+    CPython computes at memory speed and keeps."""
+    if type(request) is dict:
+        return tuple((name, plain_key(request[name])) for name in sorted(request))
+    if type(request) is list:
+        return tuple(map(plain_key, request))
+    return (type(request).__name__, hash(request)) if type(request) is str and len(request) > 64 else request
+
+
+def canonical_form(request: Any) -> Any:
+    """JSON inside texts (a body) becomes structure, so that spelling and key order do not count."""
+    if type(request) is dict:
+        return {name: canonical_form(item) for name, item in request.items()}
+    if type(request) is list:
+        return [canonical_form(item) for item in request]
+    if type(request) is str and request[:1] in ("{", "[") and request[-1:] in ("}", "]"):
+        try:
+            return {"$json": json.loads(request)}
+        except (ValueError, RecursionError):
+            return request
+    return request
+
+
+def canonical_text(request: Any) -> str:
+    return canonical(canonical_form(request)).decode("utf-8", "surrogatepass")
+
+
+def normalised_text(request: Any) -> str:
+    """The canonical text with everything volatile renamed: V0, V1, … in order of appearance."""
+    return rename(canonical_text(request))
+
+
+def rename(text: str) -> str:
+    names: dict[str, str] = {}
+
+    def named(hit: re.Match[str]) -> str:
+        return names.setdefault(hit.group(), f"‹V{len(names)}›")
+
+    return _VOLATILE.sub(named, text)

@@ -1,0 +1,147 @@
+"""Pair a call with a taped one. Knows the ladder of DESIGN §6 and nothing of files or modes.
+
+Under one lock; each taped call is served once; the ordinal is taken when the call begins, so the
+order in which answers arrive does not count.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Hashable
+
+from playhead.fingerprint import canonical_text, normalised_text, plain_key
+from playhead.replay.taped import TapedCall
+
+Rung = str  # exact, normalised; other modes add theirs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    call: TapedCall
+    rung: Rung
+    lane_kept: bool
+    score: float = 1.0
+
+
+class _Shelf:
+    """Calls by some key, each lane's in order."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Hashable, dict[str, deque[TapedCall]]] = defaultdict(lambda: defaultdict(deque))
+
+    def put(self, key: Hashable, call: TapedCall) -> None:
+        self._lanes[key][call.lane].append(call)
+
+    def take(self, key: Hashable, lane: str) -> TapedCall | None:
+        """The next of this lane."""
+        lanes = self._lanes.get(key)
+        return None if lanes is None else _next(lanes.get(lane))
+
+    def heads(self, key: Hashable) -> list[TapedCall]:
+        """The next of every lane that has one left."""
+        lanes = self._lanes.get(key)
+        found = (_peek(calls) for calls in lanes.values()) if lanes is not None else ()
+        return [call for call in found if call is not None]
+
+
+def _peek(calls: deque[TapedCall] | None) -> TapedCall | None:
+    while calls and calls[0].served:
+        calls.popleft()
+    return calls[0] if calls else None
+
+
+def _next(calls: deque[TapedCall] | None) -> TapedCall | None:
+    call = _peek(calls)
+    if call is not None and calls:
+        calls.popleft()
+    return call
+
+
+class Matcher:
+    """Serves each of `calls` once. `trim` applies the user's ignore rules to a request."""
+
+    def __init__(
+        self,
+        calls: Iterable[TapedCall],
+        below: dict[str, list[TapedCall]],
+        *,
+        trim: Callable[[str, Any], Any] | None = None,
+    ) -> None:
+        self.calls = list(calls)
+        self._below = below
+        self._trim = trim
+        self._lock = threading.Lock()
+        self._plain = _Shelf()
+        self._canonical: dict[tuple[str, str], _Shelf] = {}
+        self._normalised: dict[str, _Shelf] = {}
+        for call in self.calls:
+            key = call.key if trim is None else plain_key(trim(call.boundary, call.request))
+            self._plain.put((call.boundary, call.name, key), call)
+
+    def take(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
+        """The taped call that this one is; None: there is none. `request` is frozen and redacted."""
+        if self._trim is not None:
+            request = self._trim(boundary, request)
+        with self._lock:
+            match = (
+                self._exact(self._plain, (boundary, name, plain_key(request)), lane)
+                or self._exact(self._by_canonical(boundary, name), canonical_text(request), lane)
+                or self._by_rename(boundary, normalised_text([name, request]), lane)
+            )
+            if match is not None:
+                self.mark(match.call)
+            return match
+
+    def mark(self, call: TapedCall) -> None:
+        """Served, and with it everything that it did then: a taped answer does none of it again."""
+        call.served = True
+        for inner in self._below.get(call.ref, ()):
+            if not inner.served:
+                self.mark(inner)
+
+    def unserved(self) -> list[TapedCall]:
+        with self._lock:
+            return [call for call in self.calls if not call.served]
+
+    def _exact(self, shelf: _Shelf, key: Hashable, lane: str) -> Match | None:
+        call = shelf.take(key, lane)
+        if call is not None:
+            return Match(call=call, rung="exact", lane_kept=True)
+        heads = shelf.heads(key)
+        if not heads:
+            return None
+        return Match(call=min(heads, key=lambda one: one.number), rung="exact", lane_kept=False)
+
+    def _by_rename(self, boundary: str, key: str, lane: str) -> Match | None:
+        shelf = self._by_normalised(boundary)
+        call = shelf.take(key, lane)
+        if call is not None:
+            return Match(call=call, rung="normalised", lane_kept=True)
+        heads = shelf.heads(key)
+        # Two lanes could be meant, and a guess would be silent: nobody is served.
+        return Match(call=heads[0], rung="normalised", lane_kept=False) if len(heads) == 1 else None
+
+    def _by_canonical(self, boundary: str, name: str) -> _Shelf:
+        """Built when first needed, for one name: a replay that matches plainly never pays for it."""
+        shelf = self._canonical.get((boundary, name))
+        if shelf is None:
+            shelf = self._canonical[boundary, name] = _Shelf()
+            for call in self.calls:
+                if call.boundary == boundary and call.name == name and not call.served:
+                    shelf.put(canonical_text(self._trimmed(call)), call)
+        return shelf
+
+    def _by_normalised(self, boundary: str) -> _Shelf:
+        shelf = self._normalised.get(boundary)
+        if shelf is None:
+            shelf = self._normalised[boundary] = _Shelf()
+            for call in self.calls:
+                if call.boundary == boundary and not call.served:
+                    shelf.put(normalised_text([call.name, self._trimmed(call)]), call)
+        return shelf
+
+    def _trimmed(self, call: TapedCall) -> Any:
+        return call.request if self._trim is None else self._trim(call.boundary, call.request)

@@ -1,0 +1,80 @@
+"""Replay: every call is answered from the tape, or it is a divergence. Fails closed.
+
+Knows the matcher and the recorder that writes the replay's own tape; no boundary by name.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from playhead import events, where
+from playhead.deck import Call, Taped
+from playhead.errors import Divergence
+from playhead.recorder import Recorder
+from playhead.replay.divergence import Parting, advice_for
+from playhead.replay.matcher import Matcher
+from playhead.replay.nearest import nearest
+from playhead.replay.taped import Recording, answer_of
+
+
+class ReplayMode:
+    """The deck's mode for `playhead replay`."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        recorder: Recorder,
+        *,
+        trim: Callable[[str, Any], Any] | None = None,
+    ) -> None:
+        self.recording = recording
+        self.matcher = Matcher(recording.calls, recording.below, trim=trim)
+        self.partings: list[Parting] = []
+        self._recorder = recorder
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def answer(self, call: Call, lane: str) -> Taped | None:
+        step = self._step()
+        request = self._recorder.frozen(call.request)
+        name = str(self._recorder.frozen(call.name))
+        match = self.matcher.take(call.boundary, name, request, lane)
+        if match is None:
+            raise self.part(self._missed(call, name, request, lane, step))
+        found = {"rung": match.rung, "of": match.call.ref, "number": match.call.number}
+        if not match.lane_kept:
+            found["lane"] = match.call.lane
+        return answer_of(self.recording.tape, match.call, match=found)
+
+    def part(self, parting: Parting) -> Divergence:
+        """Put a divergence on the tape and make the exception that says so."""
+        with self._lock:
+            self.partings.append(parting)
+        self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
+        return Divergence(str(parting), parting)
+
+    def _step(self) -> int:
+        with self._lock:
+            self._count += 1
+            return self._count
+
+    def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
+        at = where.asker(3)
+        return Parting(
+            kind="missed",
+            step=step,
+            boundary=call.boundary,
+            name=name,
+            lane=lane,
+            at=f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}",
+            request=request,
+            nearest=nearest(self.matcher.calls, call.boundary, name, request, lane),
+            detail=None if self.recording.calls else "The tape holds no calls at all.",
+            advice=advice_for(call.boundary),
+        )
+
+
+def parting_at(parting: Parting) -> str:
+    return where.json_text(parting.at or "")

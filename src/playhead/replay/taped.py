@@ -1,0 +1,155 @@
+"""The calls on a tape, ready to be served. Knows events and the tape; not how calls are matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Hashable
+
+from playhead import events
+from playhead.chunks import as_bytes
+from playhead.deck import Piece, Taped
+from playhead.events import Event
+from playhead.fingerprint import plain_key
+from playhead.replay.raising import rebuild
+from playhead.tape.reader import Tape
+from playhead.values import thaw
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TapedCall:
+    """A call as it was made then. Mutable in one thing only: whether it has been served."""
+
+    number: int
+    event: Event
+    key: Hashable
+    outcome: Event | None = None
+    chunks: list[Event] = field(default_factory=list)
+    served: bool = False
+
+    @property
+    def ref(self) -> str:
+        return self.event.ref
+
+    @property
+    def lane(self) -> str:
+        return self.event.lane
+
+    @property
+    def boundary(self) -> str:
+        return str(self.event.data.get("boundary", ""))
+
+    @property
+    def name(self) -> str:
+        return str(self.event.data.get("name", ""))
+
+    @property
+    def request(self) -> Any:
+        return self.event.data.get("request")
+
+
+@dataclass(slots=True, kw_only=True)
+class Recording:
+    """What a process may ask of the tape: its own calls, and those of the children it forked."""
+
+    tape: Tape
+    calls: list[TapedCall]
+    # The children of each call: what a taped answer makes unnecessary.
+    below: dict[str, list[TapedCall]]
+    segments: dict[str, Event]
+    ambient: list[Event]
+    outputs: list[Event]
+    run_start: Event | None = None
+    run_end: Event | None = None
+
+
+def load(tape: Tape) -> Recording:
+    """Read the whole tape once. Blobs stay on disk until their call is served."""
+    recording = Recording(tape=tape, calls=[], below={}, segments={}, ambient=[], outputs=[])
+    by_ref: dict[str, TapedCall] = {}
+    for event in tape.events():
+        if not event.ours:
+            continue
+        kind = event.kind
+        if kind == events.CALL:
+            _call(recording, by_ref, tape, event)
+        elif kind in (events.CHUNK, events.OUTCOME):
+            owner = by_ref.get(event.absolute(event.data.get("call")) or "")
+            if owner is not None and kind == events.CHUNK:
+                owner.chunks.append(event)
+            elif owner is not None:
+                owner.outcome = event
+        elif kind == events.SEGMENT_START:
+            recording.segments[event.segment] = event
+        elif kind == events.AMBIENT:
+            recording.ambient.append(event)
+        elif kind == events.OUTPUT:
+            recording.outputs.append(event)
+        elif kind == events.RUN_START and recording.run_start is None:
+            recording.run_start = event
+        elif kind == events.RUN_END:
+            recording.run_end = event
+    return recording
+
+
+def _call(recording: Recording, by_ref: dict[str, TapedCall], tape: Tape, event: Event) -> None:
+    if not isinstance(event.data, dict):
+        return
+    if "$blob" in event.data or _spilled(event.data.get("request")):
+        event = tape.whole(event)
+    call = TapedCall(
+        number=len(recording.calls) + 1, event=event, key=plain_key(event.data.get("request"))
+    )
+    recording.calls.append(call)
+    by_ref[event.ref] = call
+    above = event.absolute(event.parent)
+    if above in by_ref:
+        recording.below.setdefault(str(above), []).append(call)
+
+
+def _spilled(request: Any) -> bool:
+    """Whether something in the request lies in a blob; requests are shallow, so is the look."""
+    if type(request) is not dict:
+        return False
+    return "$blob" in request or any(type(item) is dict and _spilled(item) for item in request.values())
+
+
+def answer_of(tape: Tape, call: TapedCall, *, match: dict[str, Any]) -> Taped:
+    """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
+    the run died: it is served as far as it came, and ends as `cut`."""
+    head: Any = None
+    pieces: list[Piece] = []
+    for event in call.chunks:
+        data = tape.whole(event).data
+        stream = str(data.get("stream", ""))
+        if stream == "head":
+            head = data.get("value")
+            continue
+        pieces.extend(_pieces(stream, data))
+    if call.outcome is None:
+        return Taped(how="died", head=head, pieces=pieces, match=match)
+    ended: dict[str, Any] = tape.whole(call.outcome).data
+    known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes")
+    return Taped(
+        how=str(ended.get("how", "returned")),
+        value=thaw(ended.get("value")),
+        frozen=ended.get("value"),
+        error=rebuild(ended.get("error")),
+        head=head,
+        pieces=pieces,
+        facts={name: item for name, item in ended.items() if name not in known},
+        took_ns=int(ended.get("took_ns") or 0),
+        match=match,
+    )
+
+
+def _pieces(stream: str, data: dict[str, Any]) -> list[Piece]:
+    raw = as_bytes(data)
+    sizes, times = data.get("sizes"), data.get("at_ns") or [0]
+    if not isinstance(sizes, list) or sum(sizes) != len(raw):
+        return [Piece(stream=stream, data=raw, at_ns=int(times[0]))]
+    pieces: list[Piece] = []
+    at = 0
+    for index, size in enumerate(sizes):
+        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=int(times[min(index, len(times) - 1)])))
+        at += size
+    return pieces
