@@ -237,7 +237,8 @@ def _part(block: dict[Any, Any]) -> Part:
             url=string(source.get("url")),
             data=string(source.get("data")),
         )
-    return Other(type=kind or None, data=block)
+    own = {key: value for key, value in block.items() if key is not _ENDED}
+    return Other(type=kind or None, data=own)
 
 
 def _tool(tool: dict[str, Any]) -> LlmTool:

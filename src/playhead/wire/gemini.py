@@ -215,7 +215,7 @@ def _part(part: dict[Any, Any]) -> Part:
     return _media(part)
 
 
-def _media(part: dict[str, Any]) -> Part:
+def _media(part: dict[Any, Any]) -> Part:
     inline = mapping(_either(part, "inlineData", "inline_data"))
     stored = mapping(_either(part, "fileData", "file_data"))
     media = string(_either(inline or stored, "mimeType", "mime_type"))
@@ -235,8 +235,9 @@ def _media(part: dict[str, Any]) -> Part:
             content=(Text(text=prose(ran.get("output"))),),
             is_error=ran.get("outcome") != "OUTCOME_OK",
         )
-    kind = next((key for key in part if key not in ("thoughtSignature", "thought")), None)
-    return Other(type=kind, data=part)
+    own = {key: value for key, value in part.items() if key is not _CUT}
+    kind = next((key for key in own if key not in ("thoughtSignature", "thought")), None)
+    return Other(type=kind, data=own)
 
 
 def _result(answer: dict[str, Any]) -> ToolResult:

@@ -1,6 +1,8 @@
 """A recording may end at any byte: every prefix of every sample must be readable."""
 
 import gzip
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,7 @@ def test_every_prefix_is_the_beginning_of_the_whole(path):
     for end in range(len(body)):
         part = decode(path, body[:end])
         assert_is_beginning(part, whole)
+        json.dumps(asdict(part))  # everything in it can be shown, nothing of ours leaks
         # What has arrived once does not go away again.
         assert len(part.text + part.thinking) >= len(grown) or part.error
         grown = part.text + part.thinking

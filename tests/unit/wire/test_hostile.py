@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 def assert_readable(answer: LlmRequest | LlmResponse) -> None:
     """All derived views work, and text can be printed."""
     summary(answer).encode()
+    json.dumps(asdict(answer))
     if isinstance(answer, LlmResponse):
         (answer.text + answer.thinking + (answer.refusal or "")).encode()
         assert isinstance(answer.tool_calls, tuple)
