@@ -61,6 +61,13 @@ def need(owner: Any, *names: str) -> None:
             raise NotAsExpected(f"{_called(owner)} has no {name}")
 
 
+def holders(name: str, original: Any) -> list[ModuleType]:
+    """The modules that have `original` under `name`: its own, and those imported before us that
+    copied it (`from library import name`)."""
+    loaded = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    return [module for module in loaded if vars(module).get(name) is original]
+
+
 Hook = Callable[[ModuleType, Patches], None]
 
 

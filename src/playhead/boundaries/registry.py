@@ -23,6 +23,21 @@ ROWS: tuple[Row, ...] = (
     Row("subprocess", "process_popen", "process"),
     Row("httpx", "httpx_client", "http"),
     Row("httpx2", "httpx_client", "http"),
+    # tools
+    Row("langchain_core.tools.base", "langchain_tools", "tool"),
+    Row("agents.tool", "openai_agents", "tool"),
+    Row("pydantic_ai.toolsets.function", "pydantic_ai", "tool"),
+    Row("smolagents.tools", "smolagents", "tool"),
+    Row("crewai.tools.base_tool", "crewai", "tool"),
+    Row("crewai.tools.structured_tool", "crewai", "tool"),
+    Row("claude_agent_sdk", "claude_agent_sdk", "tool"),
+    # mcp
+    Row("mcp.client.session", "mcp_client", "mcp"),
+    Row("mcp.client.stdio", "mcp_transport", "mcp"),
+    Row("mcp.client.sse", "mcp_transport", "mcp"),
+    Row("mcp.client.streamable_http", "mcp_transport", "mcp"),
+    # state
+    Row("sqlite3", "sqlite_files", "state"),
 )
 
 _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []

@@ -1,0 +1,76 @@
+"""smolagents: its tools, where an agent or the code that a model wrote calls them. Knows `Tool`.
+
+A `CodeAgent` calls tools from the middle of the model's program, by position as often as by name:
+the tool's own `inputs` say which is which.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead import deck
+from playhead.boundaries import answers
+from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.tool_calls import Tool, perform
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module.Tool, "__call__", "forward")
+    patches.replace(module.Tool, "__call__", lambda call: _wrap(call, module))
+
+
+def _wrap(call: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    def called(self: Any, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> Any:
+        def live() -> Any:
+            return call(self, *args, sanitize_inputs_outputs=sanitize_inputs_outputs, **kwargs)
+
+        if deck.active() is None:
+            return live()
+
+        def build(value: Any) -> Any:
+            return _typed(module, self, value) if sanitize_inputs_outputs else value
+
+        tool = Tool(
+            name=str(getattr(self, "name", type(self).__name__)),
+            arguments=_arguments(self, args, kwargs),
+            library="smolagents",
+            # `@tool` makes a class of the function and keeps it as `forward`.
+            function=getattr(getattr(type(self), "forward", None), "__wrapped__", None)
+            or type(self).forward,
+            types=_types,
+            build=build,
+        )
+        return perform(tool, live)
+
+    return called
+
+
+def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    names = list(getattr(tool, "inputs", None) or ())
+    if (
+        len(args) == 1
+        and not kwargs
+        and isinstance(args[0], dict)
+        and all(key in names for key in args[0])
+    ):
+        return dict(args[0])
+    arguments = dict(zip(names, args, strict=False))
+    if len(args) > len(names):
+        arguments["args"] = list(args[len(names) :])
+    return {**arguments, **kwargs}
+
+
+def _typed(module: ModuleType, tool: Any, value: Any) -> Any:
+    """As the library hands results to its agents: text, images and audio in classes of its own."""
+    convert = getattr(module, "handle_agent_output_types", None)
+    return value if convert is None else convert(value, getattr(tool, "output_type", None))
+
+
+def _types() -> dict[str, type]:
+    errors = sys.modules.get("smolagents.utils")
+    return answers.classes(
+        *(getattr(errors, name, None) for name in dir(errors) if name.endswith("Error"))
+    )

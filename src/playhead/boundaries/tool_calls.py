@@ -1,0 +1,214 @@
+"""A tool that a framework runs, through the one door. Knows how a call is opened, told and served;
+which framework is its caller's business.
+
+A framework's tool is often a function that is recorded already (`playhead.tool`), or another
+framework's tool. So a framework's crossing leaves a claim: the first tool of that name, or that
+function, directly inside it is the same thing and is not recorded a second time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from playhead import deck, lanes
+from playhead.boundaries import answers
+from playhead.boundaries.answers import Named
+from playhead.deck import Call, Crossing
+from playhead.errors import Divergence
+from playhead.events import Effect, Ref
+
+# How much longer than on the tape a call that was given up there may wait to be given up again.
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What a framework is about to run. `function`: the user's own, where the framework tells."""
+
+    name: str
+    arguments: Any
+    library: str
+    function: Any = None
+    effect: Effect | None = None
+    types: Callable[[], Named] = dict
+    # The framework's own object back from the plain value that is on the tape.
+    build: Callable[[Any], Any] | None = None
+    # The part of the framework's object that is put on the tape.
+    kept: Callable[[Any], Any] | None = None
+
+
+class Claim:
+    """One crossing's tool, until the function that does its work has shown up."""
+
+    __slots__ = ("function", "name")
+
+    def __init__(self, name: str, function: Any) -> None:
+        self.name = name
+        self.function = getattr(function, "__func__", function)
+
+
+_claims: dict[Ref, Claim] = {}
+
+
+def is_claimed(name: str, function: Any) -> bool:
+    """Whether the framework that calls this tool now has recorded the call. True once a crossing:
+    a tool that calls itself is a call of its own.
+    """
+    if not _claims:
+        return False
+    enclosing = lanes.enclosing.get()
+    if enclosing is None:
+        return False
+    claim = _claims.get(enclosing)
+    if claim is None or not (
+        claim.name == name or (function is not None and claim.function is function)
+    ):
+        return False
+    return _claims.pop(enclosing, None) is not None
+
+
+def perform(tool: Tool, live: Callable[[], Any]) -> Any:
+    """Run a framework's tool, or serve it; straight through where nothing records."""
+    open_deck = deck.active()
+    if open_deck is None or is_claimed(tool.name, tool.function):
+        return live()
+    crossing = open_deck.open(_call(tool))
+    if crossing.taped is not None:
+        return _serve(crossing, tool)
+    with crossing:
+        _claim(crossing, tool)
+        try:
+            value = live()
+        except BaseException as error:
+            crossing.raised(error)
+            raise
+        finally:
+            _unclaim(crossing)
+    _returned(crossing, tool, value)
+    return value
+
+
+async def perform_async(tool: Tool, live: Callable[[], Awaitable[Any]]) -> Any:
+    open_deck = deck.active()
+    if open_deck is None or is_claimed(tool.name, tool.function):
+        return await live()
+    crossing = open_deck.open(_call(tool))
+    if crossing.taped is not None:
+        await given_up(crossing)
+        return _serve(crossing, tool)
+    with crossing:
+        _claim(crossing, tool)
+        try:
+            value = await live()
+        except BaseException as error:
+            ended_by(crossing, error)
+            raise
+        finally:
+            _unclaim(crossing)
+    _returned(crossing, tool, value)
+    return value
+
+
+def ended_by(crossing: Crossing, error: BaseException) -> None:
+    """An async call has ended with `error`; a cancellation is the agent's doing, not the tool's."""
+    if is_cancellation(error):
+        crossing.left()
+    else:
+        crossing.raised(error)
+
+
+def is_cancellation(error: BaseException) -> bool:
+    return type(error).__name__ in ("CancelledError", "Cancelled") and not isinstance(
+        error, Exception
+    )
+
+
+async def given_up(crossing: Crossing) -> None:
+    """Where the agent gave up on the tape, it will do so again: wait for that, not for ever."""
+    taped = crossing.taped
+    if taped is None or taped.how != "left":
+        return
+    try:
+        await _sleep(taped.took_ns / 1e9 + _PATIENCE_S)
+    except BaseException:
+        crossing.left()
+        raise
+    raise Divergence(
+        f"On the tape the agent gave up waiting for {crossing.call.name} after "
+        f"{taped.took_ns / 1e9:.1f} s; now it does not, and there is no answer to give it."
+    )
+
+
+async def _sleep(seconds: float) -> None:
+    # Whichever of the two runs this code has been imported already.
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_task():
+        await trio.sleep(seconds)
+        return
+    await sys.modules["asyncio"].sleep(seconds)
+
+
+def _call(tool: Tool) -> Call:
+    effect = tool.effect or effect_of(tool.function)
+    return Call(
+        boundary="tool",
+        name=tool.name,
+        request={"arguments": tool.arguments},
+        effect=effect,
+        facts={"library": tool.library},
+    )
+
+
+def effect_of(function: Any) -> Effect | None:
+    """What `playhead.tool(effect=…)` says of the function that a framework wraps."""
+    declared = getattr(function, "__playhead_tool__", None)
+    effect: Effect | None = getattr(declared, "effect", None)
+    return effect
+
+
+def effect_hinted(hints: Any) -> Effect | None:
+    """MCP's hints, as attributes or members: readOnlyHint, destructiveHint. They are hints: what a
+    tool does not say stays unknown.
+    """
+    read_only, destructive = _hint(hints, "readOnlyHint"), _hint(hints, "destructiveHint")
+    if read_only is True:
+        return "read"
+    if destructive is True:
+        return "irreversible"
+    return "write" if read_only is False or destructive is False else None
+
+
+def _hint(hints: Any, name: str) -> Any:
+    if isinstance(hints, dict):
+        return hints.get(name)
+    snake = name.replace("O", "_o").replace("H", "_h")
+    return getattr(hints, name, None) if hasattr(hints, name) else getattr(hints, snake, None)
+
+
+def _claim(crossing: Crossing, tool: Tool) -> None:
+    if crossing.seq is not None:
+        _claims[crossing.seq] = Claim(tool.name, tool.function)
+
+
+def _unclaim(crossing: Crossing) -> None:
+    if crossing.seq is not None:
+        _claims.pop(crossing.seq, None)
+
+
+def _serve(crossing: Crossing, tool: Tool) -> Any:
+    named = {**answers.classes_of(tool.function), **tool.types()}
+    return answers.serve(crossing, named, tool.build)
+
+
+def _returned(crossing: Crossing, tool: Tool, value: Any) -> None:
+    if tool.kept is None:
+        crossing.returned(value)
+        return
+    try:
+        kept = tool.kept(value)
+    except Exception:  # noqa: BLE001  the object is not what we think: keep all of it
+        kept = value
+    crossing.returned(kept)

@@ -1,0 +1,149 @@
+"""`@playhead.tool`: anybody's function as a tool whose calls are recorded, and served in a replay.
+
+Knows functions, coroutines and generators; no framework. Where nothing records, the function is
+called as if it had no decorator.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar, overload
+
+from playhead import deck
+from playhead.boundaries import answers, tool_streams
+from playhead.boundaries.answers import Named
+from playhead.boundaries.arguments import Bind, binder, is_method
+from playhead.boundaries.tool_calls import ended_by, given_up, is_claimed
+from playhead.deck import Call, Crossing, Deck
+from playhead.errors import UsageError
+from playhead.events import Effect
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_EFFECTS = ("read", "write", "irreversible")
+
+
+@dataclass(slots=True, kw_only=True)
+class Declared:
+    """What a decorated function was declared to be; frameworks that wrap it ask for it."""
+
+    name: str
+    effect: Effect | None
+    bind: Bind
+    function: Callable[..., Any]
+    _types: Named | None = None
+
+    def types(self) -> Named:
+        """Looked up with the first answer served: annotations may name classes defined later."""
+        if self._types is None:
+            self._types = answers.classes_of(self.function)
+        return self._types
+
+    def open(self, open_deck: Deck, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Crossing:
+        request = {"arguments": self.bind(args, kwargs)}
+        return open_deck.open(
+            Call(boundary="tool", name=self.name, request=request, effect=self.effect)
+        )
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(*, effect: Effect | None = None, name: str | None = None) -> Callable[[F], F]: ...
+def tool(function: Any = None, /, *, effect: Effect | None = None, name: str | None = None) -> Any:
+    """Record each call of a function: `@playhead.tool`, or `@playhead.tool(effect="read")`.
+
+    `effect` says what a replay may do without asking: `read` changes nothing, `write` can be
+    undone, `irreversible` cannot. Functions, coroutines, generators, async generators and methods
+    of all kinds keep their signature, name and documentation.
+    """
+    if effect is not None and effect not in _EFFECTS:
+        raise UsageError(f"effect is {effect!r}; expected one of {', '.join(_EFFECTS)}, or none.")
+    if function is None:
+        return functools.partial(_decorate, effect=effect, name=name)
+    return _decorate(function, effect=effect, name=name)
+
+
+def _decorate(function: Any, *, effect: Effect | None, name: str | None) -> Any:
+    if isinstance(function, (staticmethod, classmethod)):
+        method = isinstance(function, classmethod)
+        return type(function)(_wrap(function.__func__, effect, name, method=method))
+    if isinstance(function, type) or not callable(function):
+        raise UsageError(
+            f"{function!r} cannot be a tool: it is not a function. Decorate the function or method "
+            "that does the work; tools of a framework are recorded by themselves."
+        )
+    return _wrap(function, effect, name, method=is_method(function))
+
+
+def _wrap(
+    function: Callable[..., Any], effect: Effect | None, name: str | None, *, method: bool
+) -> Any:
+    called = name or getattr(function, "__name__", None) or type(function).__name__
+    declared = Declared(
+        name=called, effect=effect, bind=binder(function, method=method), function=function
+    )
+    asked: Any = function
+    if not (inspect.isroutine(function) or isinstance(function, functools.partial)):
+        asked = type(function).__call__  # an object that can be called
+    if inspect.isasyncgenfunction(asked):
+        made = tool_streams.wrap_async_generator(declared, function)
+    elif inspect.isgeneratorfunction(asked):
+        made = tool_streams.wrap_generator(declared, function)
+    elif inspect.iscoroutinefunction(asked):
+        made = _wrap_coroutine(declared, function)
+    else:
+        made = _wrap_function(declared, function)
+    made = functools.wraps(function)(made)
+    made.__playhead_tool__ = declared  # type: ignore[attr-defined]  # functions take attributes
+    return made
+
+
+def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        open_deck = deck.active()
+        if open_deck is None or is_claimed(declared.name, recorded):
+            return function(*args, **kwargs)
+        crossing = declared.open(open_deck, args, kwargs)
+        if crossing.taped is not None:
+            return answers.serve(crossing, declared.types())
+        with crossing:
+            try:
+                value = function(*args, **kwargs)
+            except BaseException as error:
+                crossing.raised(error)
+                raise
+        if inspect.isawaitable(value):  # a plain function that hands out somebody else's coroutine
+            return _awaited(crossing, value)
+        crossing.returned(value)
+        return value
+
+    return recorded
+
+
+def _wrap_coroutine(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
+    async def recorded(*args: Any, **kwargs: Any) -> Any:
+        open_deck = deck.active()
+        if open_deck is None or is_claimed(declared.name, recorded):
+            return await function(*args, **kwargs)
+        crossing = declared.open(open_deck, args, kwargs)
+        if crossing.taped is not None:
+            await given_up(crossing)
+            return answers.serve(crossing, declared.types())
+        return await _awaited(crossing, function(*args, **kwargs))
+
+    return recorded
+
+
+async def _awaited(crossing: Crossing, awaitable: Any) -> Any:
+    with crossing:
+        try:
+            value = await awaitable
+        except BaseException as error:
+            ended_by(crossing, error)
+            raise
+    crossing.returned(value)
+    return value
