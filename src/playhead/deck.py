@@ -58,6 +58,8 @@ class Taped:
     took_ns: int = 0
     # `value` as it stands on the tape, for boundaries that rebuild types of their own.
     frozen: Any = None
+    # `error` likewise: its state may hold objects that only the boundary can make.
+    frozen_error: Any = None
     # How this answer was found: rung and taped call; goes onto the replay's own tape.
     match: Mapping[str, Any] = field(default_factory=dict)
 

@@ -29,15 +29,19 @@ def serve(crossing: Crossing, named: Named, build: Callable[[Any], Any] | None =
     taped = _taped(crossing)
     if taped.how != "returned":
         fail(crossing, named)
-    value = value_of(taped.value, named, what=crossing.call.name)
+    frozen = taped.value if taped.frozen is None else taped.frozen
+    value = value_of(frozen, named, what=crossing.call.name)
     crossing.returned(value)
     return value if build is None else build(value)
 
 
 def fail(crossing: Crossing, named: Named) -> NoReturn:
-    """Raise what the taped call raised."""
+    """Raise what the taped call raised: as a class of `named` where it is one, else as the mode
+    has rebuilt it."""
     taped = _taped(crossing)
-    error = error_of(taped.error, named, what=crossing.call.name)
+    told = taped.frozen_error
+    known = isinstance(told, dict) and str(told.get("$exception")) in named
+    error = error_of(told if known else taped.error, named, what=crossing.call.name)
     crossing.raised(error)
     raise error
 

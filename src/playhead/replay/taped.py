@@ -134,6 +134,7 @@ def answer_of(tape: Tape, call: TapedCall, *, match: dict[str, Any]) -> Taped:
         value=thaw(ended.get("value")),
         frozen=ended.get("value"),
         error=rebuild(ended.get("error")),
+        frozen_error=ended.get("error"),
         head=head,
         pieces=pieces,
         facts={name: item for name, item in ended.items() if name not in known},
