@@ -62,6 +62,14 @@ def shown(file: str) -> str:
     return file[len(here) :] if file.startswith(here) else file
 
 
+def is_foreign(file: str) -> bool:
+    """Whether code in that file is ours, the standard library's or an installed package's."""
+    foreign = _is_library.get(file)
+    if foreign is None:
+        foreign = _is_library[file] = file.startswith((_OWN, "<")) or file.startswith(_LIBRARIES)
+    return foreign
+
+
 def asker(depth: int = 1) -> FrameType:
     """The nearest frame that is the user's own code: not ours, not the library's, not an SDK's.
 
@@ -71,10 +79,7 @@ def asker(depth: int = 1) -> FrameType:
     first: FrameType | None = None
     while frame is not None:
         file = frame.f_code.co_filename
-        foreign = _is_library.get(file)
-        if foreign is None:
-            foreign = _is_library[file] = file.startswith((_OWN, "<")) or file.startswith(_LIBRARIES)
-        if not foreign:
+        if not is_foreign(file):
             return frame
         if first is None and not file.startswith(_OWN):
             first = frame

@@ -24,6 +24,11 @@ class Patches:
 
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []
+        self._undos: list[Callable[[], None]] = []
+
+    def on_undo(self, undo: Callable[[], None]) -> None:
+        """For a change that is no attribute: how to take it back."""
+        self._undos.append(undo)
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
         """Replace `owner.name` by `wrap(original)`; NotAsExpected if it is not there.
@@ -44,6 +49,8 @@ class Patches:
         self._done.append((owner, name, own, made))
 
     def undo(self) -> None:
+        while self._undos:
+            self._undos.pop()()
         while self._done:
             owner, name, own, made = self._done.pop()
             if vars(owner).get(name) is not made:

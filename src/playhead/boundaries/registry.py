@@ -15,7 +15,7 @@ from playhead.importing import forget, when_imported
 
 class Row(NamedTuple):
     watched: str  # the library's module: the hook runs right after it was imported
-    hook: str  # our module, below playhead.boundaries, with a function `hook(module, patches)`
+    hook: str  # our module below playhead.boundaries; its function is `hook`, or named after a colon
     boundary: str
 
 
@@ -23,6 +23,8 @@ ROWS: tuple[Row, ...] = (
     Row("subprocess", "process_popen", "process"),
     Row("httpx", "httpx_client", "http"),
     Row("httpx2", "httpx_client", "http"),
+    Row("http.client", "http_client", "http"),
+    Row("urllib3.connectionpool", "urllib3_pool", "http"),
     # tools
     Row("langchain_core.tools.base", "langchain_tools", "tool"),
     Row("agents.tool", "openai_agents", "tool"),
@@ -38,6 +40,14 @@ ROWS: tuple[Row, ...] = (
     Row("mcp.client.streamable_http", "mcp_transport", "mcp"),
     # state
     Row("sqlite3", "sqlite_files", "state"),
+    # clock and entropy
+    Row("time", "ambient_clock:hook_time", "clock"),
+    Row("datetime", "ambient_clock:hook_datetime", "clock"),
+    Row("os", "ambient_entropy:hook_os", "entropy"),
+    Row("random", "ambient_entropy:hook_random", "entropy"),
+    Row("uuid", "ambient_entropy:hook_uuid", "entropy"),
+    Row("uuid_utils", "ambient_entropy:hook_uuid_utils", "entropy"),
+    Row("numpy.random", "ambient_entropy:hook_numpy", "entropy"),
 )
 
 _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []
@@ -65,7 +75,8 @@ def uninstall() -> None:
 
 def _callback(row: Row, done: list[Patches]) -> Callable[[ModuleType], None]:
     def imported(module: ModuleType) -> None:
-        ours = import_module(f"playhead.boundaries.{row.hook}")
-        done.append(hook_module(ours.hook, module, boundary=row.boundary))
+        ours, _, function = row.hook.partition(":")
+        hook = getattr(import_module(f"playhead.boundaries.{ours}"), function or "hook")
+        done.append(hook_module(hook, module, boundary=row.boundary))
 
     return imported
