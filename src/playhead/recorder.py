@@ -64,6 +64,7 @@ class Recorder:
         self.lost = 0
         self.events = 0
         self.warned = False
+        self._closed = False
         # What others still have to say when the run ends: final snapshots of state stores.
         self.last_words: list[Callable[[], None]] = []
         self._gap: tuple[int, str] | None = None
@@ -81,6 +82,11 @@ class Recorder:
     @property
     def segment(self) -> str:
         return self._writer.name if self._writer else str(clock.pid())
+
+    @property
+    def root(self) -> str:
+        """The name of the event that everything at the top of this process hangs under."""
+        return f"{self.segment}:{self._root}" if isinstance(self._root, int) else self._root
 
     @property
     def next_seq(self) -> int:
@@ -144,13 +150,16 @@ class Recorder:
             except Exception as error:  # the host's own code, at the worst of times
                 self._lose(error)
 
-    def close(self) -> None:
-        """Say goodbye on the tape and let go of the file. Idempotent."""
-        if self._writer is None:
+    def close(self, **facts: Any) -> None:
+        """Say goodbye on the tape and let go of the file. Idempotent. `facts` are further members of
+        the last event: the error that ended the process."""
+        if self._writer is None or self._closed:
             return
         self.say_last_words()
         self._look_after()
-        self.add(events.SEGMENT_END, {"events": self.events + 1, "lost": self.lost}, '""', parent=self._root)
+        data = {"events": self.events + 1, "lost": self.lost, **facts}
+        self.add(events.SEGMENT_END, data, '""', parent=self._root)
+        self._closed = True
         if self._writer is not None:
             self._writer.close()
         _live.discard(self)
@@ -239,6 +248,8 @@ class Recorder:
 
     def _lose(self, error: Exception) -> None:
         self.lost += 1
+        if self._closed:
+            return  # a thread or a __del__ that outlives the recording: nobody is to be told
         lost, _ = self._gap or (0, "")
         self._gap = (lost + 1, f"{type(error).__name__}: {safe_str(error)}")
         self.warn(f"an event could not be recorded in {self.run} ({safe_str(error)}); what is lost is counted.")
@@ -281,6 +292,7 @@ class Recorder:
         lanes.enclosing.set(self._parent)
         writer.close()
         self.events = self.lost = self._first_seq = 0
+        self.last_words = []  # they are the parent's to say
 
 
 _live: weakref.WeakSet[Recorder] = weakref.WeakSet()

@@ -46,6 +46,9 @@ class Wish:
     redact: bool | None = None
     enabled: bool | None = None
     intercept: bool = False
+    # What is recorded where that is not this process; and further members of `run.start`.
+    command: tuple[str, ...] | None = None
+    facts: Mapping[str, Any] | None = None
 
 
 @overload
@@ -137,7 +140,7 @@ def begin(wish: Wish, *, at: str) -> Run | NoRun:
         settings = config.load()
         if wish.enabled is None and settings.record is False:
             return NO_RUN
-        return _begin(wish, settings, at)
+        return open_run(wish, settings, at)
     except (PlayheadError, OSError) as error:
         _say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
         return NO_RUN
@@ -153,7 +156,8 @@ def finish(started: Run, error: BaseException | None) -> None:
     _ending.discard(started)
 
 
-def _begin(wish: Wish, settings: config.Settings, at: str) -> Run:
+def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
+    """Open a run, come what may: PlayheadError and OSError are the caller's."""
     home = stores.open_store(Path(wish.store).expanduser().absolute() if wish.store else settings.home)
     now = clock.wall_ns()
     earlier = find_resumable(home, run_id=wish.run_id, name=wish.name, resume=wish.resume, force=wish.force)
@@ -181,7 +185,8 @@ def _begin(wish: Wish, settings: config.Settings, at: str) -> Run:
         manifest = _redacted(manifest, redactor)
     write_manifest(path, manifest)
     started = Run(recorder, manifest)
-    recorder.add(events.RUN_START, _introduction(manifest, resumed=earlier is not None), at)
+    introduction = _introduction(manifest, resumed=earlier is not None)
+    recorder.add(events.RUN_START, {**introduction, **(wish.facts or {})}, at)
     lane_hooks.install()
     _ending.add(started)
     if wish.intercept:
@@ -214,7 +219,7 @@ def _manifest(wish: Wish, settings: config.Settings, now: int) -> Manifest:
         started_at=clock.iso(now),
         started_ns=now,
         level=wish.level or settings.level,
-        command=[sys.executable or "python", *(str(word) for word in getattr(sys, "orig_argv", sys.argv)[1:])],
+        command=list(wish.command or _own_command()),
         cwd=str(cwd),
         project=str(project),
         git_commit=commit_of(project),
@@ -225,6 +230,10 @@ def _manifest(wish: Wish, settings: config.Settings, now: int) -> Manifest:
         python=platform.python_version(),
         playhead=__version__,
     )
+
+
+def _own_command() -> list[str]:
+    return [sys.executable or "python", *(str(word) for word in getattr(sys, "orig_argv", sys.argv)[1:])]
 
 
 def _redacted(manifest: Manifest, redactor: Redactor) -> Manifest:

@@ -16,7 +16,7 @@ from playhead.events import Ref, Status
 from playhead.recorder import Recorder
 from playhead.tape.manifest import Manifest, SegmentSummary, write_manifest
 from playhead.turns import Turn
-from playhead.values import freeze, safe_str
+from playhead.values import Frozen, freeze, safe_str
 
 
 class Run:
@@ -79,7 +79,13 @@ class Run:
         else:
             self.recorder.add(events.SEAM, {"turn": None, "name": name, "value": data}, at)
 
-    def end(self, error: BaseException | None = None, *, status: Status | None = None) -> None:
+    def end(
+        self,
+        error: BaseException | Frozen | None = None,
+        *,
+        status: Status | None = None,
+        exit_code: int | None = None,
+    ) -> None:
         """Close the tape: status, error, counts. Idempotent; done by `record` on the way out."""
         with self._ending:
             if self._ended or not self._owner:
@@ -89,7 +95,13 @@ class Run:
         ended = clock.wall_ns()
         outcome = status or status_for(error)
         failure = None if error is None or outcome == "ok" else freeze(error)
-        data = {"status": outcome, "error": error if failure else None, "took_ns": ended - self.manifest.started_ns}
+        data: dict[str, Any] = {
+            "status": outcome,
+            "error": error if failure else None,
+            "took_ns": ended - self.manifest.started_ns,
+        }
+        if exit_code is not None:
+            data["exit_code"] = exit_code
         self.recorder.add(events.RUN_END, data, '""')
         self.recorder.close()
         self.manifest = dataclasses.replace(
@@ -97,6 +109,7 @@ class Run:
             status=outcome,
             ended_at=clock.iso(ended),
             duration_s=round((ended - self.manifest.started_ns) / 1e9, 6),
+            exit_code=exit_code,
             error=_short(failure, self.recorder),
             events=self.recorder.next_seq,
             lost=self.recorder.lost,
@@ -123,7 +136,7 @@ def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
     return short if recorder.redactor is None else dict(recorder.redactor.clean(short))
 
 
-def status_for(error: BaseException | None) -> Status:
+def status_for(error: BaseException | Frozen | None) -> Status:
     """How a run ended, judged by what left its block."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return "ok"

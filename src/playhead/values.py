@@ -77,6 +77,15 @@ def is_plain(value: Any, safe_keys: Mapping[str, bool] = _ANY_KEY, depth: int = 
     return kind is str or kind is bool or kind is NoneType
 
 
+class Frozen:
+    """A value that was frozen already, by another process, and is to be written as it stands."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 def freeze(value: Any) -> Any:
     """`value` as plain JSON with `$` codecs. Cycles, hostile and bottomless objects included."""
     return _Freezer().freeze(value)
@@ -263,6 +272,7 @@ _EXACT: dict[type, _Codec] = {
     complex: lambda _, v: {"$complex": [repr(v.real), repr(v.imag)]},
     set: _Freezer.set,
     frozenset: _Freezer.set,
+    Frozen: lambda _, v: v.value,
 }
 _SUBCLASS: tuple[tuple[type, _Codec], ...] = (
     (enum.Enum, _Freezer.enum),

@@ -48,8 +48,10 @@ class Redactor:
         names: Iterable[str] = (),
     ) -> None:
         self._key = key
-        self._names = frozenset(name.lower() for name in names)
-        self._own = [re.compile(pattern) for pattern in patterns]
+        self.patterns = tuple(patterns)
+        self.names = tuple(names)
+        self._own = [re.compile(pattern) for pattern in self.patterns]
+        self._names = frozenset(name.lower() for name in self.names)
         values = {
             value
             for name, value in (variables or {}).items()
