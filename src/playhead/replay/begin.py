@@ -1,0 +1,35 @@
+"""Set a process up for replay: its mode, and the clock and entropy of the tape. Knows the plan.
+
+Fails closed: whatever is wrong here must keep the program from running, not let it run for real.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playhead import ambient
+from playhead.errors import TapeNotReplayable
+from playhead.recorder import Recorder
+from playhead.replay.ignore import trimmer
+from playhead.replay.mode import ReplayMode
+from playhead.replay.plan import Plan
+from playhead.replay.taped import Recording, load
+from playhead.tape.reader import Tape
+
+
+def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, ambient.TapedSource]:
+    recording = replayable(Tape(Path(plan.tape)))
+    mode = ReplayMode(recording, recorder, trim=trimmer(plan.ignore))
+    started = recording.tape.manifest.started_ns
+    return mode, ambient.TapedSource(recording.ambient, started)
+
+
+def replayable(tape: Tape) -> Recording:
+    """The recording on this tape; TapeNotReplayable says why it is none."""
+    level = tape.manifest.level
+    if level != "full":
+        raise TapeNotReplayable(
+            f"{tape.manifest.run} was recorded at level {level!r}: what was asked and answered is not on it. "
+            "Record again with `--level full`."
+        )
+    return load(tape)

@@ -1,0 +1,181 @@
+"""The verdict on a replay, from the two tapes: what was served how, where it parted, what came out.
+
+Pure but for reading tapes. Knows match facts and divergences on the replay's tape; not how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from playhead import events
+from playhead.chunks import as_bytes
+from playhead.events import BOUNDARIES, Event
+from playhead.replay.taped import Recording, TapedCall, load
+from playhead.tape.reader import Tape
+
+RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    verdict: str  # identical, diverged
+    run: str
+    replay: str
+    command: list[str]
+    coverage: dict[str, dict[str, int]]
+    divergences: list[dict[str, Any]]
+    exit_code: dict[str, int | None]
+    output_same: bool | None
+    state: dict[str, Any]
+    duration_s: dict[str, float | None]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def first_divergence(self) -> dict[str, Any] | None:
+        return self.divergences[0] if self.divergences else None
+
+    def as_json(self) -> dict[str, Any]:
+        members = asdict(self)
+        members["first_divergence"] = self.first_divergence
+        return members
+
+
+def judge(original: Tape, replayed: Tape, *, notes: Sequence[str] = ()) -> Report:
+    """Both tapes read, compared, judged."""
+    then, now = load(original), load(replayed)
+    divergences = [_heard(event) for event in replayed.events() if event.kind == events.DIVERGENCE and event.ours]
+    unused = _unused(then, now)
+    divergences += [_never_made(call) for call in unused]
+    exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
+    if exits["recorded"] is not None and exits["recorded"] != exits["replayed"]:
+        detail = f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
+        divergences.append({"kind": "exit", "detail": detail})
+    difference = _output_difference(then.outputs, now.outputs)
+    if difference is not None:
+        divergences.append({"kind": "output", "detail": difference})
+    state = _state(then, now)
+    if state["first_difference"] is not None:
+        divergences.append({"kind": "state", "detail": state["first_difference"]})
+    return Report(
+        verdict="diverged" if divergences else "identical",
+        run=original.manifest.run,
+        replay=replayed.manifest.run,
+        command=list(replayed.manifest.command),
+        coverage=_coverage(now, divergences, unused),
+        divergences=divergences,
+        exit_code=exits,
+        output_same=None if not then.outputs and not now.outputs else difference is None,
+        state=state,
+        duration_s={"recorded": original.manifest.duration_s, "replayed": replayed.manifest.duration_s},
+        notes=list(notes),
+    )
+
+
+def _heard(event: Event) -> dict[str, Any]:
+    return dict(event.data) if isinstance(event.data, dict) else {"kind": "unknown"}
+
+
+def _unused(then: Recording, now: Recording) -> list[TapedCall]:
+    """Taped calls that nobody made, and that no served call made unnecessary."""
+    served: set[str] = set()
+    for call in now.calls:
+        match = call.event.data.get("match")
+        if isinstance(match, dict):
+            _with_all_below(str(match.get("of")), then, served)
+    return [call for call in then.calls if call.ref not in served]
+
+
+def _with_all_below(ref: str, then: Recording, served: set[str]) -> None:
+    if ref in served:
+        return
+    served.add(ref)
+    for inner in then.below.get(ref, ()):
+        _with_all_below(inner.ref, then, served)
+
+
+def _never_made(call: TapedCall) -> dict[str, Any]:
+    return {
+        "kind": "unused",
+        "step": call.number,
+        "boundary": call.boundary,
+        "name": call.name,
+        "lane": call.lane,
+        "at": call.event.at,
+        "request": call.request,
+        "advice": "The code of today does not make this call. If that is meant, record a new tape.",
+    }
+
+
+def _coverage(
+    now: Recording, divergences: Iterable[dict[str, Any]], unused: Iterable[TapedCall]
+) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+
+    def add(boundary: str, rung: str) -> None:
+        row = counts.setdefault(boundary, dict.fromkeys(RUNGS, 0))
+        row[rung] = row.get(rung, 0) + 1
+
+    for call in now.calls:
+        match = call.event.data.get("match")
+        add(call.boundary, str(match.get("rung")) if isinstance(match, dict) else "live")
+    for one in divergences:
+        if one.get("kind") == "missed":
+            add(str(one.get("boundary")), "missed")
+    for call in unused:
+        add(call.boundary, "unused")
+    order = {name: index for index, name in enumerate(BOUNDARIES)}
+    return dict(sorted(counts.items(), key=lambda pair: order.get(pair[0], 99)))
+
+
+def _output_difference(then: list[Event], now: list[Event]) -> str | None:
+    """The first line that the program printed differently."""
+    for stream in ("stdout", "stderr"):
+        before, after = _printed(then, stream), _printed(now, stream)
+        if before == after:
+            continue
+        old, new = before.splitlines(), after.splitlines()
+        for number in range(max(len(old), len(new))):
+            left = old[number] if number < len(old) else b"(nothing)"
+            right = new[number] if number < len(new) else b"(nothing)"
+            if left != right:
+                shown = (left[:200].decode("utf-8", "replace"), right[:200].decode("utf-8", "replace"))
+                return f"{stream} line {number + 1}: {shown[0]!r} → {shown[1]!r}"
+        return f"{stream}: line endings differ"
+    return None
+
+
+def _printed(outputs: list[Event], stream: str) -> bytes:
+    return b"".join(
+        as_bytes(event.data)
+        for event in outputs
+        if isinstance(event.data, dict) and event.data.get("stream") == stream
+    )
+
+
+def _state(then: Recording, now: Recording) -> dict[str, Any]:
+    """Mutations of watched stores, in order and by lane: what each was asked and what it gave."""
+    before, after = _mutations(then), _mutations(now)
+    if not before and not after:
+        return {"same": None, "first_difference": None}
+    for index in range(max(len(before), len(after))):
+        left = before[index] if index < len(before) else None
+        right = after[index] if index < len(after) else None
+        if left != right:
+            return {"same": False, "first_difference": f"mutation {index + 1}: {left} → {right}"}
+    return {"same": True, "first_difference": None}
+
+
+def _mutations(recording: Recording) -> list[tuple[str, str, str, str]]:
+    rows = [
+        (call.lane, call.name, repr(call.request), repr(_value(call)))
+        for call in recording.calls
+        if call.boundary == "state"
+    ]
+    # By lane, each lane in its own order: how workers interleave is not the program's doing.
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _value(call: TapedCall) -> Any:
+    return call.outcome.data.get("value") if call.outcome is not None else None
