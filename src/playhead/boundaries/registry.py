@@ -74,9 +74,13 @@ def uninstall() -> None:
 
 
 def _callback(row: Row, done: list[Patches]) -> Callable[[ModuleType], None]:
+    ours, _, function = row.hook.partition(":")
+
+    def hook(module: ModuleType, patches: Patches) -> None:
+        # Imported inside, so that a fault of ours is a hole on the tape, not a failed import there.
+        getattr(import_module(f"playhead.boundaries.{ours}"), function or "hook")(module, patches)
+
     def imported(module: ModuleType) -> None:
-        ours, _, function = row.hook.partition(":")
-        hook = getattr(import_module(f"playhead.boundaries.{ours}"), function or "hook")
         done.append(hook_module(hook, module, boundary=row.boundary))
 
     return imported
