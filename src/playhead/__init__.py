@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 from playhead._version import __version__
 
 if TYPE_CHECKING:
+    from playhead.boundaries.state import watch
+    from playhead.boundaries.tools import tool
     from playhead.errors import Divergence, PlayheadError
     from playhead.lanes import lane
     from playhead.recording import record
     from playhead.runs import Run, current, seam, turn
+    from playhead.sessions import load, replay_session, replay_worker
     from playhead.tapping import on_event, tap
     from playhead.turns import Turn
 
@@ -32,11 +35,16 @@ _HOMES = {
     "Turn": "playhead.turns",
     "current": "playhead.runs",
     "lane": "playhead.lanes",
+    "load": "playhead.sessions",
     "on_event": "playhead.tapping",
     "record": "playhead.recording",
+    "replay_session": "playhead.sessions",
+    "replay_worker": "playhead.sessions",
     "seam": "playhead.runs",
     "tap": "playhead.tapping",
+    "tool": "playhead.boundaries.tools",
     "turn": "playhead.runs",
+    "watch": "playhead.boundaries.state",
 }
 
 __all__ = [
@@ -47,11 +55,16 @@ __all__ = [
     "__version__",
     "current",
     "lane",
+    "load",
     "on_event",
     "record",
+    "replay_session",
+    "replay_worker",
     "seam",
     "tap",
+    "tool",
     "turn",
+    "watch",
 ]
 
 

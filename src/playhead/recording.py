@@ -151,7 +151,10 @@ def finish(started: Run, error: BaseException | None) -> None:
         return
     open_deck = deck.active()
     if open_deck is not None and open_deck.recorder is started.recorder:
-        _intercept_stop(open_deck)
+        if started in _intercepting:
+            _intercept_stop(open_deck)
+        deck.deactivate(open_deck)
+    _intercepting.discard(started)
     started.end(error)
     _ending.discard(started)
 
@@ -190,7 +193,10 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
     lane_hooks.install()
     _ending.add(started)
     if wish.intercept:
+        _intercepting.add(started)
         _intercept_start(recorder)
+    elif deck.active() is None:
+        deck.activate(deck.Deck(recorder))  # for what the user declares: tools, watched stores
     return started
 
 
@@ -272,6 +278,7 @@ def _intercept_stop(open_deck: deck.Deck) -> None:
 
 
 _ending: set[Run] = set()
+_intercepting: set[Run] = set()
 
 
 def _end_all() -> None:

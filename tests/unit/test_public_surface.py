@@ -12,11 +12,16 @@ SURFACE = [
     "__version__",
     "current",
     "lane",
+    "load",
     "on_event",
     "record",
+    "replay_session",
+    "replay_worker",
     "seam",
     "tap",
+    "tool",
     "turn",
+    "watch",
 ]
 
 
