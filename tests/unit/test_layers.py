@@ -74,7 +74,9 @@ LAZY_ROOMS = {
 }
 
 # Standard modules put off until they are needed, the verbs of cli apart: {module: {name: reason}}.
-LAZY_STANDARD: dict[str, dict[str, str]] = {}
+LAZY_STANDARD: dict[str, dict[str, str]] = {
+    "playhead.tape.zstd": {"compression.zstd": "came with Python 3.14"},
+}
 
 
 @dataclass(frozen=True)

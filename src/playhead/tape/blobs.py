@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 from pathlib import Path
+from stat import S_ISREG
 
 from playhead.errors import TapeDamaged
 
@@ -17,7 +18,7 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 
 
 def blob_path(run: Path, digest: str) -> Path:
-    """Where a blob lies. The digest comes from a tape, so its form is checked: no path can hide in it."""
+    """Where a blob lies. The digest comes from a tape: its form is checked, no path hides in it."""
     if not _NAME.fullmatch(digest):
         raise TapeDamaged(f"A blob is named {digest[:80]!r}; expected 64 hexadecimal digits.")
     return run / "blobs" / digest[:2] / digest
@@ -51,9 +52,14 @@ def pull(run: Path, digest: str) -> bytes:
     """The payload; TapeDamaged if it is missing or is not what its name says."""
     path = blob_path(run, digest)
     try:
-        payload = path.read_bytes()
+        # Not through links, and never waiting on a pipe: the folder may be a stranger's.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            payload = file.read() if S_ISREG(os.fstat(fd).st_mode) else b""
     except FileNotFoundError:
         raise TapeDamaged(f"Blob {digest} is missing from {run}.") from None
+    except OSError as error:
+        raise TapeDamaged(f"Blob {digest} in {run} cannot be read ({error.strerror}).") from None
     if hashlib.sha256(payload).hexdigest() != digest:
         raise TapeDamaged(f"Blob {digest} in {run} has been altered: its content has another hash.")
     return payload

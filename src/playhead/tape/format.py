@@ -12,10 +12,13 @@ tape carries a SHA-256 on top.
 from __future__ import annotations
 
 import json
-from typing import Any, Callable
+import re
+from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
-from playhead.events import Event
+from playhead.errors import TapeDamaged
+from playhead.events import SEGMENT_START, Event
 
 # When this changes: a step in `migrate.STEPS`, a golden tape in tests/tapes/, docs/tape-format.md,
 # CHANGELOG.md.
@@ -27,6 +30,8 @@ LONGEST_LINE = 16 * 1024 * 1024
 
 SEGMENT_PREFIX = "tape-"
 SEGMENT_SUFFIX = ".jsonl"
+
+_SEGMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 
 _CRC_MEMBER = b',"crc":"'
 _CRC_LENGTH = len(_CRC_MEMBER) + 8 + len(b'"}')
@@ -94,11 +99,36 @@ _REQUIRED = ("seq", "kind", "wall", "mono", "pid")
 
 def decode_std(line: bytes) -> Event:
     """The standard library's way: same events, half the speed."""
+    return from_members(members_of(line))
+
+
+def members_of(line: bytes) -> Any:
+    """What a line says, before it is an event. As strict as msgspec: a tape that is read by the
+    one and not by the other would be whole or damaged depending on where it is opened.
+    """
     try:
-        members = json.loads(line)
+        text = line.decode()
+        members = _scan(text)
+        if "\\ud" in text or "\\uD" in text:
+            # Half a surrogate pair is legal to `json` and cannot be written again as UTF-8.
+            json.dumps(members, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise NotAnEvent(_reason(error)) from None
-    return from_members(members)
+    return members
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{number[:20]} is out of range")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+_scan = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant).decode
 
 
 def from_members(members: Any) -> Event:
@@ -122,6 +152,21 @@ def _reason(error: Exception) -> str:
     return f"it is no event: {error}"[:200]
 
 
+def newer_format(line: bytes) -> int | None:
+    """The format that a segment's first line tells of, if that is newer than ours.
+
+    Asked where the line is no event to us: this much of it every format keeps.
+    """
+    try:
+        members = members_of(line)
+    except NotAnEvent:
+        return None
+    data = members.get("data") if isinstance(members, dict) else None
+    told = data.get("format") if isinstance(data, dict) else None
+    kept = isinstance(members, dict) and members.get("kind") == SEGMENT_START
+    return told if kept and type(told) is int and told > FORMAT_VERSION else None
+
+
 def segment_name(path_name: str) -> str | None:
     """`tape-1234.jsonl` → `1234`; None: not a segment."""
     if path_name.startswith(SEGMENT_PREFIX) and path_name.endswith(SEGMENT_SUFFIX):
@@ -129,3 +174,15 @@ def segment_name(path_name: str) -> str | None:
     return None
 
 
+def is_segment(name: str) -> bool:
+    """Whether a segment may be called that."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def segment_file(name: str) -> str:
+    """`1234` → `tape-1234.jsonl`. The name may come from a line of a stranger's tape: its form is
+    checked, no path hides in it.
+    """
+    if not is_segment(name):
+        raise TapeDamaged(f"A segment is named {name[:80]!r}; expected a process id.")
+    return f"{SEGMENT_PREFIX}{name}{SEGMENT_SUFFIX}"

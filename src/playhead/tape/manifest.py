@@ -19,6 +19,8 @@ from playhead.events import Level, Status
 from playhead.tape.format import FORMAT_VERSION
 
 FILE = "manifest.json"
+# Ours have a few kilobytes; what a stranger's folder holds is not read into memory unseen.
+_LARGEST = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,8 @@ class SegmentSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
+    """What a list of runs shows, and what is needed to judge whether a run still goes on."""
+
     run: str
     format: int = FORMAT_VERSION
     name: str = ""
@@ -75,10 +79,14 @@ def write_manifest(run: Path, manifest: Manifest) -> None:
     raw = json.dumps(members, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
     part = run / f"{FILE}.{clock.pid()}.{clock.thread_id()}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    # Through a file object: on a disk that is nearly full, write(2) takes a part and says nothing,
+    # and half a manifest must not replace a whole one.
     try:
-        os.write(fd, raw + b"\n")
-    finally:
-        os.close(fd)
+        with open(fd, "wb") as file:
+            file.write(raw + b"\n")
+    except OSError:
+        os.unlink(part)
+        raise
     os.replace(part, run / FILE)
 
 
@@ -86,22 +94,36 @@ def read_manifest(run: Path) -> Manifest:
     """The manifest of the run in that folder. TapeDamaged if it is missing or no manifest."""
     path = run / FILE
     try:
-        members = json.loads(path.read_bytes())
+        # Never waiting on a pipe: the folder may be a stranger's.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            members = json.loads(file.read(_LARGEST))
     except FileNotFoundError:
-        raise TapeDamaged(f"{run} has no {FILE}. `playhead repair {run}` makes one from the tape.") from None
+        raise TapeDamaged(
+            f"{run} has no {FILE}. `playhead repair {run}` makes one from the tape."
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise TapeDamaged(f"{path} cannot be read ({error}). `playhead repair {run}` makes a new one.") from None
+        raise TapeDamaged(
+            f"{path} cannot be read ({error}). `playhead repair {run}` makes a new one."
+        ) from None
     return from_members(members, path)
 
 
 def from_members(members: Any, path: Path) -> Manifest:
     if not isinstance(members, dict) or not isinstance(members.get("run"), str):
-        raise TapeDamaged(f"{path} is no manifest. `playhead repair {path.parent}` makes a new one.")
+        raise TapeDamaged(
+            f"{path} is no manifest. `playhead repair {path.parent}` makes a new one."
+        )
     version = members.get("format", 0)
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)
     known = {name: members[name] for name in _FIELDS if name in members and name != "extra"}
-    known["segments"] = [_segment(one) for one in known.get("segments") or [] if isinstance(one, dict)]
+    listed = known.get("segments")
+    known["segments"] = [
+        _segment(one)
+        for one in (listed if isinstance(listed, list) else [])
+        if isinstance(one, dict)
+    ]
     known["extra"] = {name: value for name, value in members.items() if name not in _FIELDS}
     for name, value in list(known.items()):
         if not _fits(name, value):

@@ -9,8 +9,12 @@ import base64
 from pathlib import Path
 from typing import Any
 
+from playhead.errors import TapeDamaged
 from playhead.jsonbytes import Encode, decode_std
 from playhead.tape.blobs import THRESHOLD, pull, push
+
+# The whole of an event's data, a member of that, a string in it.
+_DEEPEST = 3
 
 
 def spill(run: Path, frozen: Any, encode: Encode) -> bytes:
@@ -33,20 +37,56 @@ def spill(run: Path, frozen: Any, encode: Encode) -> bytes:
 
 
 def unspill(run: Path, frozen: Any) -> Any:
-    """The inverse: every blob back in its place."""
-    if type(frozen) is list:
-        return [unspill(run, item) for item in frozen]
-    if type(frozen) is not dict:
-        return frozen
-    if "$blob" not in frozen:
-        return {name: unspill(run, item) for name, item in frozen.items()}
-    payload = pull(run, str(frozen["$blob"]))
-    kind = frozen.get("as")
-    if kind == "text":
-        return payload.decode("utf-8", "replace")
-    if kind == "bytes":
-        return {"$bytes": base64.b64encode(payload).decode()}
-    return unspill(run, decode_std(payload))
+    """The inverse: every blob back in its place. TapeDamaged: one is missing, altered or absurd."""
+    try:
+        return _Unspiller(run).whole(frozen, 0)
+    except RecursionError:
+        raise TapeDamaged(f"An event in {run} is nested too deeply to be put together.") from None
+
+
+class _Unspiller:
+    """One event's blobs. Each is opened once: a blob that holds two of another, which holds two of
+    a third, must not grow into more than there are bytes on the disk.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._opened: dict[tuple[str, str], Any] = {}
+
+    def whole(self, frozen: Any, depth: int) -> Any:
+        if type(frozen) is list:
+            return [self.whole(item, depth) for item in frozen]
+        if type(frozen) is not dict:
+            return frozen
+        if "$blob" in frozen:
+            return self._open(str(frozen["$blob"]), str(frozen.get("as")), depth)
+        if (
+            type(frozen.get("$dict")) is dict
+        ):  # the keys inside are the host's own, "$blob" included
+            return {
+                "$dict": {name: self.whole(item, depth) for name, item in frozen["$dict"].items()}
+            }
+        return {name: self.whole(item, depth) for name, item in frozen.items()}
+
+    def _open(self, digest: str, kind: str, depth: int) -> Any:
+        if depth >= _DEEPEST:
+            raise TapeDamaged(
+                f"Blob {digest[:80]} in {self._run} holds blobs that hold blobs: not ours."
+            )
+        if (digest, kind) not in self._opened:
+            self._opened[digest, kind] = self._payload(digest, kind, depth)
+        return self._opened[digest, kind]
+
+    def _payload(self, digest: str, kind: str, depth: int) -> Any:
+        payload = pull(self._run, digest)
+        if kind == "text":
+            return payload.decode("utf-8", "replace")
+        if kind == "bytes":
+            return {"$bytes": base64.b64encode(payload).decode()}
+        try:
+            return self.whole(decode_std(payload), depth + 1)
+        except ValueError as error:
+            raise TapeDamaged(f"Blob {digest} in {self._run} is no JSON ({error}).") from None
 
 
 def _leaves(run: Path, frozen: Any) -> Any:
@@ -56,6 +96,8 @@ def _leaves(run: Path, frozen: Any) -> Any:
         return [_leaves(run, item) for item in frozen]
     if type(frozen) is not dict:
         return frozen
+    if type(frozen.get("$dict")) is dict:  # the keys inside are the host's own, "$bytes" included
+        return {"$dict": {name: _leaves(run, item) for name, item in frozen["$dict"].items()}}
     raw = frozen.get("$bytes")
     if type(raw) is str and len(raw) > THRESHOLD:
         return _blob(run, base64.b64decode(raw), "bytes")

@@ -1,0 +1,97 @@
+"""Are the blobs that events speak of there, and what their names say? Knows references and files;
+reads a blob in pieces, whatever its size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, Literal
+
+from playhead.errors import TapeDamaged
+from playhead.events import Event
+from playhead.tape.blobs import blob_path
+
+State = Literal["whole", "missing", "altered"]
+_PIECE = 1024 * 1024
+# Blobs that hold JSON may speak of others. One this large was never written by us.
+_LARGEST_JSON = 256 * 1024 * 1024
+
+
+class BlobCheck:
+    """Looks at every blob once; tells who speaks of those that are not whole."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._states: dict[str, State] = {}
+        self._looked_inside: set[str] = set()
+
+    @property
+    def count(self) -> int:
+        return len(self._states)
+
+    def in_state(self, state: State) -> list[str]:
+        return [digest for digest, known in self._states.items() if known == state]
+
+    def look(self, event: Event, raw: bytes) -> list[tuple[str, State]]:
+        """The blobs of this event that are not whole, nor known from an event before."""
+        if b'"$blob"' not in raw:
+            return []
+        found: list[tuple[str, State]] = []
+        waiting = references(event.data)
+        while waiting:
+            digest, kind = waiting.pop()
+            known = self._states.get(digest)
+            state = known or state_of(self._run, digest)
+            self._states[digest] = state
+            if state != "whole":
+                found += [(digest, state)] if known is None else []
+            elif kind not in ("text", "bytes") and digest not in self._looked_inside:
+                self._looked_inside.add(digest)
+                waiting += references(_json(self._run, digest))
+        return found
+
+
+def references(frozen: Any) -> list[tuple[str, str]]:
+    """Digest and form of every blob in a value, found without recursion."""
+    found = []
+    waiting = [frozen]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is list:
+            waiting += value
+        elif type(value) is dict:
+            if "$blob" in value:
+                found.append((str(value["$blob"]), str(value.get("as"))))
+                continue
+            # The keys inside a $dict are the host's own: "$blob" there is a word like any other.
+            inner = value.get("$dict")
+            waiting += (inner if type(inner) is dict else value).values()
+    return found
+
+
+def state_of(run: Path, digest: str) -> State:
+    try:
+        path = blob_path(run, digest)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (TapeDamaged, OSError):
+        return "missing"
+    with open(fd, "rb") as file:
+        if not S_ISREG(os.fstat(fd).st_mode):
+            return "altered"
+        told = hashlib.sha256()
+        while piece := file.read(_PIECE):
+            told.update(piece)
+    return "whole" if told.hexdigest() == digest else "altered"
+
+
+def _json(run: Path, digest: str) -> Any:
+    """What a blob holds; None where that is no JSON: then no other blob is spoken of in it."""
+    try:
+        path = blob_path(run, digest)
+        return json.loads(path.read_bytes()) if path.stat().st_size <= _LARGEST_JSON else None
+    except (ValueError, OSError, RecursionError):
+        return None

@@ -1,0 +1,123 @@
+"""Follow a tape while it is being written. Knows when to look again and when there will be nothing
+more; not what the events mean.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from playhead import clock
+from playhead.errors import StoreError, TapeDamaged
+from playhead.events import RUN_END, RUN_START, Event
+from playhead.tape.lines import Batch, batches, blocks
+from playhead.tape.manifest import read_manifest, status_of
+from playhead.tape.merge import Source, merge
+from playhead.tape.migrate import decoder_for
+from playhead.tape.reader import Tape
+from playhead.tape.rows import Row, Strand, read_segment
+from playhead.tape.segments import Segment, is_alive
+from playhead.tape.sources import keyed, sealed_rows
+
+_SHORTEST_WAIT = 0.010
+_LONGEST_WAIT = 0.100
+
+
+def follow(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterator[Event]:
+    """All events so far, then each as it is appended, those of new processes included. Ends after
+    `run.end`, or when the process is gone, once everything that was written has been told.
+
+    Events that are there at the same time come in order; what is appended later comes later.
+    """
+    return _Follower(tape, wait).events()
+
+
+class _Follower:
+    def __init__(self, tape: Tape, wait: Callable[[float], None]) -> None:
+        self._tape = tape
+        self._wait = wait
+        self._strands: dict[str, Strand] = {}
+        # The last seq that was told of each segment: `record` seals a run when it ends, and what
+        # was not told by then is found in another file.
+        self._told: dict[str, int] = {}
+        self._done: frozenset[str] = frozenset()
+        self._ended = False
+
+    def events(self) -> Iterator[Event]:
+        pause = _SHORTEST_WAIT
+        while True:
+            # Asked before looking: what was written before the end is then seen for certain.
+            over = self._ended or not self._is_running()
+            idle = True
+            for event in self._news(last=False):
+                idle = False
+                yield event
+            if over and idle:
+                yield from self._news(last=True)
+                return
+            if idle:
+                self._wait(pause)
+            pause = min(2 * pause, _LONGEST_WAIT) if idle else _SHORTEST_WAIT
+
+    def _news(self, *, last: bool) -> Iterator[Event]:
+        """What is there by now and was not told yet. `last`: an unfinished line will remain so."""
+        try:
+            for event, _, _ in merge(self._sources(last=last)):
+                if event.kind in (RUN_START, RUN_END) and event.ours:
+                    self._ended = event.kind == RUN_END
+                self._told[event.segment] = max(event.seq, self._told.get(event.segment, -1))
+                yield event
+        except StoreError:
+            return  # a segment went while we looked, because the run is being sealed: look again
+
+    def _sources(self, *, last: bool) -> list[Source[Row]]:
+        segments = self._tape.segments()
+        plain = [segment for segment in segments if not segment.sealed]
+        sealed = [one for one in segments if one.sealed and one.name not in self._done]
+        sources = [keyed(self._rows_of(one, last=last), [one]) for one in plain]
+        if sealed:
+            but = frozenset(one.name for one in plain) | self._done
+            sources.append(keyed(lambda: self._sealed(sealed, but), sealed))
+        return sources
+
+    def _sealed(self, sealed: list[Segment], but: frozenset[str]) -> Iterator[Row]:
+        yield from self._untold(sealed_rows(sealed, but, self._report))
+        self._done |= {one.name for one in sealed}
+
+    def _rows_of(self, segment: Segment, *, last: bool) -> Callable[[], Iterator[Row]]:
+        strand = self._strands.setdefault(segment.name, Strand(segment.name))
+        try:
+            size = os.stat(segment.path).st_size
+        except OSError as error:
+            raise StoreError(f"{segment.path} went away ({error.strerror}).") from error
+        replaced = size < strand.offset
+        if replaced:
+            strand = self._strands[segment.name] = Strand(segment.name)
+
+        def rows() -> Iterator[Row]:
+            source = batches(blocks(segment.path, start=strand.offset, stop=size))
+            lines = source if last else _finished(source)
+            found = read_segment(lines, strand, decoder_for(segment.format), self._report)
+            return self._untold(found) if replaced else found
+
+        return rows
+
+    def _untold(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row[0].seq > self._told.get(row[0].segment, -1):
+                yield row
+
+    def _is_running(self) -> bool:
+        try:
+            return status_of(read_manifest(self._tape.run)) == "running"
+        except TapeDamaged:
+            return any(is_alive(segment) for segment in self._tape.segments())
+
+    @property
+    def _report(self) -> Callable[..., None]:
+        return self._tape.damage.report
+
+
+def _finished(source: Iterator[Batch]) -> Iterator[Batch]:
+    """Without the line at the end that is still being written."""
+    return (batch for batch in source if not batch.torn)

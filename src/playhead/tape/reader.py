@@ -1,0 +1,98 @@
+"""Read a tape: events in order, one event by its name, and what is damaged. Knows where everything
+is found; not what the events mean.
+
+Memory stays constant however long the tape is, and nothing on it makes reading fail but a format
+newer than ours: what cannot be read becomes a `Damage`, and reading goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from playhead.errors import TapeDamaged
+from playhead.events import Event, Ref
+from playhead.tape.blobs import pull
+from playhead.tape.damages import Damages
+from playhead.tape.manifest import FILE as MANIFEST
+from playhead.tape.manifest import Manifest, read_manifest
+from playhead.tape.rebuild import manifest_from
+from playhead.tape.rows import Row
+from playhead.tape.seal_index import FILE as SEALED
+from playhead.tape.seek import Seeker
+from playhead.tape.segments import Segment, Segments
+from playhead.tape.sources import tape_rows
+from playhead.tape.spill import unspill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line as it stands on the tape, without its newline; unknown kinds and members included."""
+
+    segment: str
+    # Its place in its segment, from 1.
+    number: int
+    raw: bytes
+
+
+class Tape:
+    """The recording of one run. Opening costs nothing; files are read when something is asked.
+
+    `damage` fills while reading. Of a run that is still going on, each call sees what is there by
+    then (see `follow` for what comes later).
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = Path(run)
+        self.damage = Damages()
+        self._segments = Segments(self.run, self.damage.report)
+        self._seeker = Seeker()
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The run's manifest; where that is missing or damaged, what the tape says instead."""
+        try:
+            return read_manifest(self.run)
+        except TapeDamaged:
+            return manifest_from(self.rows(), folder=self.run.name)
+
+    def segments(self) -> list[Segment]:
+        """In the order in which they began: the first is the run's own process."""
+        segments = self._segments.now()
+        if not segments and not (self.run / MANIFEST).exists():
+            raise TapeDamaged(
+                f"{self.run} holds no tape: expected tape-PID.jsonl or {SEALED}, and {MANIFEST}."
+            )
+        return segments
+
+    def events(self) -> Iterator[Event]:
+        """All events by (generation, monotonic ns, pid, seq)."""
+        return (row[0] for row in self.rows())
+
+    def lines(self) -> Iterator[Line]:
+        """The lines of all events in the same order, byte for byte."""
+        return (
+            Line(segment=event.segment, number=number, raw=raw)
+            for event, number, raw in self.rows()
+        )
+
+    def rows(self) -> Iterator[Row]:
+        """Both at once: the event, the number of its line, the line."""
+        return tape_rows(self.segments(), self.damage.report)
+
+    def event(self, ref: Ref) -> Event:
+        """One event by "SEGMENT:SEQ", or by the seq that it has in the run's own process.
+
+        UsageError: there is none of that name. TapeDamaged: there is, and it cannot be read.
+        """
+        return self._seeker.event(ref, self.segments(), self._segments.index())
+
+    def whole(self, event: Event) -> Event:
+        """`event` with its blobs back in their places. TapeDamaged: one is missing or altered."""
+        return dataclasses.replace(event, data=unspill(self.run, event.data))
+
+    def blob(self, digest: str) -> bytes:
+        return pull(self.run, digest)
