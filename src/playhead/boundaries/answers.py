@@ -37,7 +37,8 @@ def serve(crossing: Crossing, named: Named, build: Callable[[Any], Any] | None =
 
 def fail(crossing: Crossing, named: Named) -> NoReturn:
     """Raise what the taped call raised: as a class of `named` where it is one, else as the mode
-    has rebuilt it."""
+    has rebuilt it.
+    """
     taped = _taped(crossing)
     told = taped.frozen_error
     known = isinstance(told, dict) and str(told.get("$exception")) in named

@@ -77,8 +77,10 @@ def path_of(database: Any) -> str | None:
 
 
 def _is_ours(recorder: Recorder, path: str) -> bool:
-    store = os.path.abspath(recorder.run.parent.parent) + os.sep
-    return path.startswith(store)
+    runs = os.path.abspath(recorder.run.parent)
+    return path.startswith(runs + os.sep) or path == os.path.join(
+        os.path.dirname(runs), "library.db"
+    )
 
 
 def _snapshot(recorder: Recorder, path: str, when: str) -> None:
