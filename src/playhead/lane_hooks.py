@@ -6,7 +6,8 @@ Guests: installed once, idempotent, and `uninstall` puts back the very objects t
 from __future__ import annotations
 
 import threading
-from functools import wraps
+from contextvars import Context
+from functools import partial, wraps
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -100,6 +101,9 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
 def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
     def carried(self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         lane, enclosing = lanes.current.get().child(), lanes.enclosing.get()
+        context = _context_of(fn)
+        if context is not None:
+            context.run(lanes.current.set, lane)
 
         def in_lane(*args: Any, **kwargs: Any) -> Any:
             before = lanes.current.set(lane), lanes.enclosing.set(enclosing)
@@ -112,3 +116,21 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
         return submit(self, in_lane, *args, **kwargs)
 
     return carried
+
+
+def _context_of(fn: Any) -> Context | None:
+    """The context that a job brings along (`submit(copy_context().run, …)`, to_thread, LangChain).
+
+    It hides the lane that is set around it, so the lane goes inside.
+    """
+    function = fn.func if isinstance(fn, partial) else fn
+    context = getattr(function, "__self__", None)
+    return context if isinstance(context, Context) and not _is_entered(context) else None
+
+
+def _is_entered(context: Context) -> bool:
+    try:
+        context.run(int)
+    except RuntimeError:
+        return True
+    return False

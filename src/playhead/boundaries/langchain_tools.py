@@ -60,6 +60,26 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(base, "arun", wrap_arun)
 
 
+def hook_executor(module: ModuleType, patches: Patches) -> None:
+    """Give every job of LangChain's own `map` a lane.
+
+    It runs jobs in contexts that it copied beforehand, where no lane can be put; `submit`, which
+    the standard library's `map` calls, copies one a job. `batch` and LangGraph's tool node use it.
+    """
+    executor = module.ContextThreadPoolExecutor
+    need(executor, "map", "submit")
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def mapped(self: Any, fn: Callable[..., Any], *iterables: Any, **kwargs: Any) -> Any:
+            if deck.active() is None:
+                return original(self, fn, *iterables, **kwargs)
+            return super(executor, self).map(fn, *iterables, **kwargs)
+
+        return mapped
+
+    patches.replace(executor, "map", wrap)
+
+
 class _Workers:
     """Hooks `_run` and `_arun` where a class or its nearest ancestor defines them, when a tool of
     that class is first used: classes are made at any time, and most are never run.

@@ -25,8 +25,10 @@ ROWS: tuple[Row, ...] = (
     Row("httpx2", "httpx_client", "http"),
     Row("http.client", "http_client", "http"),
     Row("urllib3.connectionpool", "urllib3_pool", "http"),
+    Row("aiohttp", "aiohttp_client", "http"),
     # tools
     Row("langchain_core.tools.base", "langchain_tools", "tool"),
+    Row("langchain_core.runnables.config", "langchain_tools:hook_executor", "tool"),
     Row("agents.tool", "openai_agents", "tool"),
     Row("pydantic_ai.toolsets.function", "pydantic_ai", "tool"),
     Row("smolagents.tools", "smolagents", "tool"),
