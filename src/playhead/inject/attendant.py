@@ -1,0 +1,243 @@
+"""A small process of our own beside the command: passes its output on, and bears witness to signals.
+
+Knows pipes and pending signals; not runs. A process and not a thread of the launcher: whatever becomes
+of the launcher (`kill -9`), the command's output must go on flowing. It is in the command's process
+group, so a signal that was sent to all of them reaches it as well: that is how the launcher knows
+whether the command has got a signal already, or has to be told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import termios
+from typing import Sequence
+
+from playhead.inject.output import OutputBuffer
+from playhead.inject.streams import Stream
+from playhead.recorder import Recorder
+
+# Half of what goes into a blob: a piece of output is one line of the tape.
+_AT_ONCE = 32 * 1024
+_ASK_SIGNALS = b"s"
+_DRAIN = b"d"
+_ENDED = b"e"
+_GOING_ON = b"g"
+
+
+class Attendant:
+    """The launcher's end."""
+
+    def __init__(self, pid: int, ask: int, hear: int) -> None:
+        self.pid = pid
+        self._ask = ask
+        self._hear = hear
+
+    def signals(self) -> frozenset[int]:
+        """The signals that have reached the process group since this was asked last."""
+        count = self._asked(_ASK_SIGNALS)
+        return frozenset(os.read(self._hear, count[0])) if count and count[0] else frozenset()
+
+    def dismiss(self) -> None:
+        """Returns when all that the command wrote has been passed on and is on the tape. What its
+        own children write later is still passed on: then the attendant stays behind for them."""
+        done = self._asked(_DRAIN)
+        os.close(self._ask)
+        os.close(self._hear)
+        if done != _GOING_ON:
+            os.waitpid(self.pid, 0)
+
+    def _asked(self, question: bytes) -> bytes:
+        try:
+            os.write(self._ask, question)
+            return os.read(self._hear, 1)
+        except OSError:
+            return b""  # killed: nothing more to hear from it
+
+
+def post(recorder: Recorder, streams: Sequence[Stream], signals: frozenset[signal.Signals]) -> Attendant:
+    """Fork the attendant. `signals` are blocked already, and stay so in it."""
+    ask, hear = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _keep_only(0, 1, 2, ask[0], hear[1], *(fd for one in streams for fd in (one.source, one.sink)))
+            _Attending(recorder, streams, signals, ask[0], hear[1]).attend()
+        finally:
+            os._exit(0)
+    os.close(ask[0])
+    os.close(hear[1])
+    return Attendant(pid, ask[1], hear[0])
+
+
+def _keep_only(*kept: int) -> None:
+    """Let go of everything else: whoever waits for the end of a pipe must not wait for us."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue  # the one by which the folder was read
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+
+
+class _Pump:
+    """One stream: read what comes, write it on; neither waits for the other streams."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        # Read and not yet written; the whole piece that it is the rest of; its cut-off character.
+        self.pending = b""
+        self.piece = b""
+        self.tail = b""
+        # What was in the pipe when the command had ended; None: it has not.
+        self.owed: int | None = None
+
+    @property
+    def is_dry(self) -> bool:
+        return self.owed is not None and self.owed <= 0
+
+    def drain(self) -> None:
+        """From here on count what is still to come: a child left behind might write for ever."""
+        (self.owed,) = struct.unpack("i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4))
+
+    def register(self, poll: select.poll) -> None:
+        # Without an event of interest the sink still tells that its reader has left; the source would
+        # tell that its writer has, again and again, so it is left out while there is nothing to ask.
+        poll.register(self.stream.sink, select.POLLOUT if self.pending else 0)
+        if not self.pending and not self.is_dry:
+            poll.register(self.stream.source, select.POLLIN)
+
+    def pull(self) -> bool:
+        """Take what the command wrote. False: it has closed its end."""
+        try:
+            self.piece = self.pending = os.read(self.stream.source, _AT_ONCE)
+        except BlockingIOError:
+            return True
+        if self.owed is not None:
+            self.owed -= len(self.piece)
+        return bool(self.piece)
+
+    def push(self) -> bool:
+        """Write as much as cannot block: what poll promises for a pipe is PIPE_BUF bytes. False:
+        nobody takes it any more."""
+        try:
+            self.pending = self.pending[os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :]
+        except BlockingIOError:
+            return True  # somebody has made it non-blocking: poll will say when
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """The command gets SIGPIPE with its next write, as it would from the reader itself."""
+        os.close(self.stream.source)
+        os.close(self.stream.sink)
+
+    def told(self) -> bytes:
+        """The piece for the tape: up to its last character that is complete."""
+        piece, self.piece, self.tail = self.tail + self.piece, b"", b""
+        for back in range(1, min(4, len(piece) + 1)):
+            if piece[-back] & 0xC0 == 0x80:
+                continue
+            if piece[-back] >= 0xC0 and back < _width(piece[-back]):
+                piece, self.tail = piece[:-back], piece[-back:]
+            break
+        return piece
+
+
+def _width(lead: int) -> int:
+    return 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2
+
+
+class _Attending:
+    """The attendant's own end."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        streams: Sequence[Stream],
+        signals: frozenset[signal.Signals],
+        asked: int,
+        answer: int,
+    ) -> None:
+        self._recorder = recorder
+        self._tape: OutputBuffer | None = OutputBuffer(recorder)
+        self._pumps = [_Pump(stream) for stream in streams]
+        self._signals = signals
+        self._asked = asked
+        self._answer = answer
+        self._listening = True
+        self._draining = False
+
+    def attend(self) -> None:
+        while self._pumps or self._listening:
+            if self._draining and all(pump.is_dry and not pump.pending for pump in self._pumps):
+                self._drained()
+            poll = select.poll()
+            if self._listening and not self._draining:
+                poll.register(self._asked, select.POLLIN)
+            for pump in self._pumps:
+                pump.register(poll)
+            ready = dict(poll.poll())
+            for pump in list(self._pumps):
+                self._pump(pump, ready)
+            if self._asked in ready:
+                self._answer_to(os.read(self._asked, 1))
+        self._close_tape()
+
+    def _pump(self, pump: _Pump, ready: dict[int, int]) -> None:
+        sink = ready.get(pump.stream.sink, 0)
+        if sink & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
+            self._end(pump)  # its reader has left
+        elif sink & select.POLLOUT:
+            if not pump.push():
+                self._end(pump)
+            elif not pump.pending:
+                self._record(pump, pump.told())
+        elif pump.stream.source in ready and not pump.pull():
+            self._end(pump)
+
+    def _record(self, pump: _Pump, piece: bytes) -> None:
+        if self._tape is not None and piece:
+            self._tape.add(pump.stream.name, piece)
+
+    def _end(self, pump: _Pump) -> None:
+        self._pumps.remove(pump)
+        self._record(pump, pump.told() + pump.tail)
+        pump.close()
+
+    def _answer_to(self, question: bytes) -> None:
+        if question == _ASK_SIGNALS:
+            got = signal.sigpending() & self._signals
+            for one in got:
+                signal.sigwait({one})
+            os.write(self._answer, bytes([len(got), *got]))
+        elif question == _DRAIN:
+            self._draining = True
+            for pump in self._pumps:
+                pump.drain()
+        else:
+            self._listening = False  # the launcher is gone; the command is not
+
+    def _drained(self) -> None:
+        """All that the command wrote is passed on. What its children write from here on is so, too,
+        but the run has ended."""
+        self._close_tape()
+        self._draining = False
+        for pump in list(self._pumps):
+            pump.owed = None
+            if not pump.pull():
+                self._end(pump)
+        os.write(self._answer, _GOING_ON if self._pumps else _ENDED)
+
+    def _close_tape(self) -> None:
+        if self._tape is not None:
+            self._tape.flush()
+            self._tape = None
+            self._recorder.close()

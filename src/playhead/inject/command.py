@@ -1,0 +1,93 @@
+"""Record a command from its start to its end. Knows the order of things; each thing is elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from typing import NoReturn
+
+from playhead import clock
+from playhead.config import Settings
+from playhead.errors import PlayheadError, UsageError
+from playhead.inject import attendant, closing, launch, rules, streams
+from playhead.inject.children import equip
+from playhead.inject.launch import Ended
+from playhead.inject.streams import Plan
+from playhead.inject.variables import SEED, Ticket
+from playhead.recording import Wish, open_run
+from playhead.runs import Run
+from playhead.values import safe_str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    run: Run
+    ended: Ended
+    # Why the tape was not sealed; None: it was.
+    plain: str | None
+
+
+def record_command(
+    command: list[str], wish: Wish, settings: Settings, *, seal: bool = True
+) -> Recorded:
+    """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
+
+    UsageError: what was asked for cannot be; nothing was run.
+    """
+    plan = streams.plan()
+    seed = os.environ.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
+    facts = {"output": plan.told, "hash_seed": seed}
+    try:
+        wish = dataclasses.replace(wish, command=tuple(command), facts=facts)
+        run = open_run(wish, settings, '"playhead record"')
+        rules.post(run.recorder)
+    except UsageError:
+        raise
+    except (PlayheadError, OSError) as error:
+        _say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
+        _become(command)
+    ticket = Ticket(run=str(run.path), parent=run.recorder.root, terminals=plan.terminals, seed=seed)
+    ended, witness = _run(command, run, plan, ticket)
+    if ended.error is not None:
+        _say(f"cannot run {ended.error}.")
+    own = frozenset({run.recorder.segment, str(witness)})
+    try:
+        closing.close(run, ended, command, own)
+        plain = closing.seal_if_worth(run) if seal else "not asked for"
+    except Exception as error:  # the command has ended: its exit code is what counts now
+        plain = f"{type(error).__name__}: {safe_str(error)}"
+        _say(f"the tape of {run.id} could not be closed ({plain}).")
+    return Recorded(run=run, ended=ended, plain=plain)
+
+
+def _run(command: list[str], run: Run, plan: Plan, ticket: Ticket) -> tuple[Ended, int]:
+    """How the command ended, and the pid of the attendant."""
+    argv, env = equip(command, os.environ, ticket)
+    mask = launch.block_signals()
+    witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
+    started = launch.spawn(argv, env, plan.streams, mask)
+    ended = started if isinstance(started, Ended) else launch.wait(started, witness)
+    witness.dismiss()
+    return ended, witness.pid
+
+
+def _become(command: list[str]) -> NoReturn:
+    """The command in our place: whatever is not recorded needs nobody beside it."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        _say(f"cannot run {command[0]}: {error.strerror}.")
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _say(message: str) -> None:
+    try:
+        sys.stderr.write(f"playhead: {message}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return  # no stderr, or a closed one: nobody is listening

@@ -1,0 +1,107 @@
+"""One process of a recorded run, from its first line to its last. Knows tickets, the segment and how a
+Python process ends; not who started it.
+
+Called by `site/sitecustomize.py` before any code of the program. Everything here costs every Python of
+the run, so what can wait does: see docs/design/004-injection.md for what was measured.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Callable, NoReturn
+
+from playhead import deck, lanes
+from playhead.importing import when_imported
+from playhead.inject import rules, session, variables
+from playhead.inject.output import Tee
+from playhead.recorder import Recorder
+from playhead.tape.manifest import Manifest, read_manifest
+
+
+def begin() -> None:
+    """Join the run that this process was started in, if there is one and it still goes on."""
+    ticket = variables.read(os.environ)
+    if ticket is None:
+        return
+    variables.hide(os.environ, ticket)
+    # Whatever is started before the hooks are in place is not ours: it must not come here again.
+    os.unsetenv(variables.RUN)
+    run = Path(ticket.run)
+    manifest = read_manifest(run)
+    if manifest.status != "running":
+        return  # a daemon of a run that has ended: its tape is closed
+    # The default of every context, so that threads started behind our back are in this lane as well.
+    lanes.MAIN.name, lanes.MAIN.quoted = ticket.lane, json.dumps(ticket.lane)
+    recorder = Recorder(
+        run=run,
+        run_id=manifest.run,
+        who=manifest.name,
+        level=manifest.level,
+        redactor=rules.redactor_for(run, os.environ),
+        parent=ticket.parent or None,
+        generation=manifest.generation,
+        may_import=False,
+    )
+    session.start(recorder, terminals=ticket.terminals, seed=ticket.seed)
+    _end_with(recorder, Tee(recorder, ticket.terminals))
+    when_imported("playhead.runs", lambda runs: _join(runs, recorder, manifest))
+    os.putenv(variables.PARENT, f"{recorder.segment}:0")
+    os.putenv(variables.LANE, f"{ticket.lane}/~")
+    os.putenv(variables.RUN, ticket.run)
+
+
+def _join(runs: ModuleType, recorder: Recorder, manifest: Manifest) -> None:
+    """`playhead.current()` and `playhead.record()` in the program's own code are this very run."""
+    runs.push(runs.Run(recorder, manifest, owner=False))
+
+
+def _end_with(recorder: Recorder, tee: Tee) -> None:
+    """Close the segment when the process ends; `kill` leaves it open, and that says so."""
+
+    def end() -> None:
+        tee.flush()
+        recorder.say_last_words()
+        _leave(recorder, tee)
+
+    # Registered first, so it runs last: the program's own farewells are still recorded.
+    atexit.register(end)
+    leave = os._exit
+
+    def _exit(status: int) -> NoReturn:
+        # Children of multiprocessing and of fork leave here, past atexit.
+        _leave(recorder, tee)
+        leave(status)
+
+    os._exit = _wrapped(_exit, leave)
+
+
+def _leave(recorder: Recorder, tee: Tee) -> None:
+    if (open_deck := deck.active()) is not None and open_deck.recorder is recorder:
+        deck.deactivate(open_deck)
+    tee.undo()
+    error = _uncaught()
+    recorder.close(**({} if error is None else {"error": error}))
+
+
+def _uncaught() -> BaseException | None:
+    """The exception that ended the program.
+
+    Not by `sys.excepthook`: libraries look whether it is still the original (exceptiongroup, trio).
+    `sys.last_value` is also set by test runners and shells for what they caught; what nobody caught
+    is told apart by its traceback, which begins at the outermost frame.
+    """
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, BaseException) or error.__traceback__ is None:
+        return None
+    return error if error.__traceback__.tb_frame.f_back is None else None
+
+
+def _wrapped(made: Callable[..., Any], original: Any) -> Any:
+    made.__name__ = made.__qualname__ = original.__name__
+    made.__doc__, made.__module__ = original.__doc__, original.__module__
+    return made

@@ -1,0 +1,51 @@
+"""Runs in every Python of a recorded run before its own code. Knows how to load Playhead from where
+this file lies, and how to leave no trace of itself; not what a recording is.
+
+Whatever Python finds this file may be any: so nothing here is newer than 2.7, and those older than
+3.10 are left alone. Nothing is ever written to stdout (uv asks interpreters about themselves and
+reads their answer there) and nothing is raised.
+"""
+
+import os
+import sys
+
+
+def _step_aside():
+    """Take this folder off the path again: the program finds what it would have found."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    sys.path_importer_cache.pop(here, None)
+    sys.modules.pop("sitecustomize", None)
+    return here
+
+
+def _load_playhead(here):
+    """The package this file belongs to, and nothing else of the environment that it is installed in."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    root = os.path.dirname(os.path.dirname(here))
+    init = os.path.join(root, "__init__.py")
+    spec = spec_from_file_location("playhead", init, submodule_search_locations=[root])
+    module = sys.modules["playhead"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def _begin(here):
+    if sys.version_info < (3, 10) or "PLAYHEAD_RUN" not in os.environ:
+        return
+    try:
+        _load_playhead(here)
+        from playhead.inject import guest
+
+        guest.begin()
+    except Exception as error:
+        if sys.stderr is not None:
+            told = "playhead: this process is not recorded (%s: %s). The program goes on unharmed.\n"
+            sys.stderr.write(told % (type(error).__name__, error))
+
+
+_begin(_step_aside())
+
+# The user's own, as if this one had never been: if there is none, the ImportError says so to `site`,
+# which expects it, and no module of this name is left behind.
+import sitecustomize  # noqa: E402, F401
