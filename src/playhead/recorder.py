@@ -115,6 +115,8 @@ class Recorder:
         """Put one event on the tape; its seq, or None if it could not be written."""
         try:
             encoded = self._data(kind, data, user)
+            # First: a forked child has no segment yet, and the event must carry the child's own names.
+            writer = self._writer or self._open()
             if parent is None:
                 parent = lanes.enclosing.get()
                 if parent is None:
@@ -132,7 +134,6 @@ class Recorder:
                 rest += '"user":true,'
             if self._gap is not None:
                 self._say_gap()
-            writer = self._writer or self._open()
             seq = writer.append(self._quoted[kind], rest, encoded)
             self.events += 1
             if not self.events % _CHECK_EVERY:
