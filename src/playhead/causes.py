@@ -16,7 +16,7 @@ from playhead.jsonbytes import canonical
 from playhead.values import freeze
 
 _MOST_RESPONSES = 32
-_LARGEST_BODY = 4 * 1024 * 1024
+LARGEST_HEARD = 4 * 1024 * 1024
 
 
 class Asked:
@@ -29,7 +29,7 @@ class Asked:
 
     def hear(self, call: Ref, api: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """A response has ended. Cheap: it is only kept."""
-        if status < 400 and len(body) <= _LARGEST_BODY:
+        if status < 400 and len(body) <= LARGEST_HEARD:
             with self._lock:
                 self._heard.append((call, api, status, headers, body))
 

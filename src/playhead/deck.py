@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Awaitable, Callable, Mapping, Protocol, Sequence, TypeVar
 
 from playhead import clock, events, lanes, where
-from playhead.causes import Asked
+from playhead.causes import LARGEST_HEARD, Asked
 from playhead.chunks import ChunkBuffer
 from playhead.events import Effect, Ref
 from playhead.recorder import Recorder
@@ -73,7 +73,8 @@ class Mode(Protocol):
 # The calls that the code running now is part of, innermost last.
 _inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
-_WIRE = ("http", "llm")
+# Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
+MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
 
 
 class Crossing:
@@ -107,13 +108,15 @@ class Crossing:
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
-        if not piece or self.seq is None:
+        if self.seq is None or (not piece and stream not in MESSAGES):
             return
         if self._buffer is None:
             self._buffer = ChunkBuffer(self._deck.recorder, int(self.seq), self._started)
         self._buffer.add(stream, bytes(piece))
-        if self._heard is not None:
+        if self._heard is not None and stream == "body":
             self._heard.append(piece)
+            if self._buffer.total > LARGEST_HEARD:
+                self._heard = None  # nobody will decode that much: an endless stream must not pile up
 
     def returned(self, value: Any = None, **facts: Any) -> None:
         self._end("returned", value=value, **facts)

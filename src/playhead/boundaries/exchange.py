@@ -1,0 +1,252 @@
+"""One HTTP exchange on its way across the deck, whatever client makes it.
+
+Knows what of a request is compared, what an LLM call looks like and how an exchange ends; not
+httpx, not sockets. Whatever goes wrong in here while recording stays in here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from playhead import deck, wire
+from playhead.chunks import as_text
+from playhead.deck import Call, Crossing, Deck, Taped
+from playhead.redact import Redactor
+from playhead.values import safe_str
+from playhead.wire.recognise import model_in
+
+Pair = tuple[str, str]
+
+# A body that is sent while it is being made: its pieces go on the tape as `sent` chunks.
+STREAMED = object()
+
+# What a replay compares beside method, address and body. All others (user agents, SDK versions,
+# idempotency keys, credentials) differ from run to run without changing the answer.
+_COMPARED = frozenset(
+    {
+        *("accept", "content-encoding", "content-type", "prefer", "range"),
+        *("anthropic-beta", "anthropic-version"),
+        *("openai-beta", "openai-organization", "openai-project"),
+        "sec-websocket-protocol",
+    }
+)
+_MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
+_MOST_CLEANED = 2_000
+
+
+class Exchange:
+    """What a client tells of one request and its answer. Ends once; later ends are not heard."""
+
+    __slots__ = ("_crossing", "_deck", "ended", "status", "taped")
+
+    def __init__(self, open_deck: Deck, crossing: Crossing) -> None:
+        self._deck = open_deck
+        self._crossing = crossing
+        self.taped: Taped | None = crossing.taped
+        self.status: int | None = None
+        self.ended = False
+
+    @property
+    def name(self) -> str:
+        return self._crossing.call.name
+
+    def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
+        """The answer has begun."""
+        try:
+            self.status = status
+            kept = cleaned(self._deck.recorder.redactor, headers)
+            self._crossing.head(
+                {"status": status, "reason": reason, "http_version": version, "headers": kept}
+            )
+        except Exception as error:  # noqa: BLE001 - recording fails open
+            self._lost(error)
+
+    def chunk(self, piece: bytes, stream: str = "body") -> None:
+        try:
+            self._crossing.chunk(piece, stream)
+        except Exception as error:  # noqa: BLE001 - recording fails open
+            self._lost(error)
+
+    def heard(self, answer: bytes) -> None:
+        """An LLM's answer over a socket that stays open: which tools it asks for is known now."""
+        try:
+            if self._crossing.call.boundary == "llm" and self._crossing.seq is not None:
+                head = {"status": 200, "headers": ()}
+                self._deck.hear(self._crossing.seq, self._crossing.call, head, answer)
+        except Exception as error:  # noqa: BLE001 - recording fails open
+            self._lost(error)
+
+    def returned(self, **facts: Any) -> None:
+        """The answer is whole."""
+        self._end("returned", facts)
+
+    def failed(self, error: BaseException, **facts: Any) -> None:
+        """The exchange broke: before the answer began, or in the middle of it.
+
+        What is no `Exception` (a cancelled task, an interrupt) is the agent itself leaving.
+        """
+        if not isinstance(error, Exception):
+            self._end("left", facts)
+        else:
+            self._end("raised" if self.status is None else "cut", {"error": error, **facts})
+
+    def cut(self, **facts: Any) -> None:
+        """The other side broke off; the client itself will say so to the agent."""
+        self._end("cut", facts)
+
+    def left(self, **facts: Any) -> None:
+        """The agent stopped listening."""
+        self._end("left", facts)
+
+    def __enter__(self) -> Exchange:  # noqa: PYI034 - typing.Self came with 3.11
+        self._crossing.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._crossing.__exit__(*raised)
+
+    def _end(self, how: str, facts: dict[str, Any]) -> None:
+        if self.ended:
+            return
+        self.ended = True
+        try:
+            getattr(self._crossing, how)(**facts, status=self.status)
+        except Exception as error:  # noqa: BLE001 - recording fails open
+            self._lost(error)
+
+    def _lost(self, error: Exception) -> None:
+        why = f"{type(error).__name__}: {safe_str(error)}"
+        self._deck.recorder.warn(f"part of an HTTP exchange could not be recorded ({why}).")
+
+
+def begin(
+    *,
+    library: str,
+    method: str,
+    url: str,
+    headers: Sequence[Pair],
+    body: object = None,
+    spoken: tuple[str | None, str | None] = (None, None),
+) -> Exchange | None:
+    """Announce a request. None: nobody records, or a client around this one already does.
+
+    `body` is bytes, None or STREAMED; `spoken` the LLM API and model where the caller knows them.
+    Raises a Divergence where a replay has no answer.
+    """
+    open_deck = deck.active()
+    if open_deck is None or open_deck.is_inside("http", "llm"):
+        return None
+    try:
+        request = Request(library, method, url, headers, body)
+        call = describe(request, open_deck.recorder.redactor, spoken)
+    except Exception as error:
+        if open_deck.mode is not None:  # a replay fails closed: nothing goes out unasked
+            raise
+        why = f"{type(error).__name__}: {safe_str(error)}"
+        open_deck.recorder.warn(f"an HTTP request could not be recorded ({why}).")
+        return None
+    return Exchange(open_deck, open_deck.open(call))
+
+
+class Request(NamedTuple):
+    """A request as its client has it."""
+
+    library: str
+    method: str
+    url: str
+    headers: Sequence[Pair]
+    body: object
+
+
+def describe(
+    request: Request,
+    redactor: Redactor | None = None,
+    spoken: tuple[str | None, str | None] = (None, None),
+) -> Call:
+    """The call that stands for a request: what is compared in `request`, the rest in facts."""
+    library, method, url, headers, body = request
+    raw = body if isinstance(body, bytes) else None
+    api = spoken[0] or wire.api_of(method, url, headers, raw)
+    compared: dict[str, str] = {}
+    others: list[Pair] = []
+    for pair in headers:
+        name = pair[0].lower()
+        if name not in _COMPARED:
+            others.append(pair)
+        else:
+            compared[name] = f"{compared[name]}, {pair[1]}" if name in compared else pair[1]
+    asked = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
+    facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
+    if api is None:
+        return Call(boundary="http", name=f"{method} {_place(url)}", request=asked, facts=facts)
+    facts["api"] = api
+    model = spoken[1] or model_in(url) or _model(raw)
+    if model is not None:
+        facts["model"] = model
+    name = api if model is None else f"{api} {model}"
+    return Call(boundary="llm", name=name, request=asked, facts=facts)
+
+
+def cleaned(redactor: Redactor | None, headers: Iterable[Pair]) -> list[list[str]]:
+    """Headers as the tape keeps them. Remembered: most are the same in every request."""
+    if redactor is None:
+        return [[str(name), str(value)] for name, value in headers]
+    known = _known.get(redactor)
+    if known is None or len(known) > _MOST_CLEANED:
+        known = _known[redactor] = {}
+    kept = []
+    for pair in headers:
+        clean = known.get(pair)
+        if clean is None:
+            (clean,) = redactor.clean_headers([(str(pair[0]), str(pair[1]))])
+            known[pair] = clean
+        kept.append(clean)
+    return kept
+
+
+_known: WeakKeyDictionary[Redactor, dict[Pair, list[str]]] = WeakKeyDictionary()
+
+
+def decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[Pair]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+
+
+def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:
+    """The inverse of `decoded`, for headers that come from a tape."""
+    return ((pair[0].encode("latin-1"), pair[1].encode("latin-1")) for pair in headers)
+
+
+def _shown(body: object) -> dict[str, Any] | None:
+    if body is None or body == b"":
+        return None
+    return {"streamed": True} if body is STREAMED else dict(as_text(bytes(body)))  # type: ignore[call-overload]  # bytes by contract
+
+
+def _place(url: str) -> str:
+    """`api.example.com/v1/things` of an address: no scheme, no credentials, no query."""
+    place = url.partition("://")[2].partition("?")[0].partition("#")[0]
+    host, slash, path = place.partition("/")
+    return f"{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _model(body: bytes | None) -> str | None:
+    """The model that a JSON body names, without decoding it: bodies are whole conversations.
+
+    Quotes inside JSON strings are escaped, so every hit is a key. Where keys disagree (a tool has
+    a `model` argument too) the body is decoded after all.
+    """
+    if body is None:
+        return None
+    found = set(_MODEL.findall(body))
+    if len(found) == 1:
+        return str(found.pop(), "utf-8", "replace")
+    try:
+        whole = json.loads(body) if found else None
+    except ValueError:
+        return None
+    model = whole.get("model") if isinstance(whole, dict) else None
+    return model if isinstance(model, str) else None

@@ -1,0 +1,249 @@
+"""httpx and httpx2: a transport around the client's own, for one request at a time.
+
+Below authentication, redirects and cookies, above any custom transport: so each attempt is an
+exchange of its own, and HTTP/2, proxies and aiohttp underneath need no hook. Knows the two
+libraries' transports and streams, which have the same names; not what is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from playhead import deck
+from playhead.boundaries import served
+from playhead.boundaries.exchange import STREAMED, Exchange, begin, decoded, encoded
+from playhead.boundaries.guest import Patches, need
+from playhead.deck import Taped
+
+_NAMES = ("Client", "AsyncClient", "Response", "BaseTransport", "AsyncBaseTransport")
+_STREAMS = ("SyncByteStream", "AsyncByteStream", "ByteStream")
+# Programs inside this process: nothing crosses a boundary, and what they answer is not the world's.
+_IN_PROCESS = ("ASGITransport", "WSGITransport", "MockTransport")
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module, *_NAMES, *_STREAMS, *_IN_PROCESS, "RemoteProtocolError")
+    library = _Library(module)
+    patches.replace(module.Client, "_transport_for_url", library.around(library.transport))
+    patches.replace(
+        module.AsyncClient, "_transport_for_url", library.around(library.async_transport)
+    )
+
+
+class _Library:
+    """The classes that stand between a client and its transport, made of the library's own."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.name = module.__name__
+        self.in_process = tuple(getattr(module, name) for name in _IN_PROCESS)
+        self.response = module.Response
+        self.whole = module.ByteStream
+        self.broken = module.RemoteProtocolError
+        self.heard = type("Heard", (_Heard, module.SyncByteStream), {})
+        self.async_heard = type("AsyncHeard", (_AsyncHeard, module.AsyncByteStream), {})
+        self.upload = type("Upload", (_Upload, module.SyncByteStream), {})
+        self.async_upload = type("AsyncUpload", (_AsyncUpload, module.AsyncByteStream), {})
+        self.transport = type("Transport", (_Transport, module.BaseTransport), {})
+        self.async_transport = type(
+            "AsyncTransport", (_AsyncTransport, module.AsyncBaseTransport), {}
+        )
+
+    def around(self, transport: type) -> Callable[[Any], Any]:
+        def wrap(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+            def _transport_for_url(client: Any, url: Any) -> Any:
+                inner = original(client, url)
+                if deck.active() is None or self.is_in_process(inner):
+                    return inner
+                return transport(self, inner)
+
+            return _transport_for_url
+
+        return wrap
+
+    def is_in_process(self, transport: Any) -> bool:
+        # Starlette's test client brings a transport of its own, which calls the application.
+        kind = type(transport)
+        return isinstance(transport, self.in_process) or kind.__module__ == "starlette.testclient"
+
+    def begin(self, request: Any) -> Exchange | None:
+        return begin(
+            library=self.name,
+            method=request.method,
+            url=str(request.url),
+            headers=decoded(request.headers.raw),
+            body=request.__dict__.get("_content", STREAMED),
+        )
+
+    def hear(self, exchange: Exchange, response: Any, stream: type) -> Any:
+        """Tell of an answer's head, and listen to its body as the client takes it."""
+        extensions = response.extensions
+        version = extensions.get("http_version", b"HTTP/1.1").decode("latin-1")
+        reason = extensions.get("reason_phrase", b"").decode("latin-1")
+        exchange.head(response.status_code, reason, version, decoded(response.headers.raw))
+        if isinstance(response.stream, self.whole) and "_content" in response.__dict__:
+            # A custom transport's answer that was never a stream: nobody will iterate over it.
+            for piece in response.stream:
+                exchange.chunk(piece)
+            exchange.returned()
+        else:
+            response.stream = stream(response.stream, exchange)
+        return response
+
+    def answer(self, taped: Taped, stream: Any) -> Any:
+        head = taped.head
+        extensions = {"http_version": str(head.get("http_version") or "HTTP/1.1").encode("latin-1")}
+        if head.get("reason"):
+            extensions["reason_phrase"] = str(head["reason"]).encode("latin-1")
+        headers = list(encoded(head.get("headers") or ()))
+        return self.response(head["status"], headers=headers, stream=stream, extensions=extensions)
+
+
+class _Transport:
+    """Stands for the client's own transport during one request."""
+
+    def __init__(self, library: _Library, inner: Any) -> None:
+        self._library = library
+        self._inner = inner
+
+    def handle_request(self, request: Any) -> Any:
+        library = self._library
+        exchange = library.begin(request)
+        if exchange is None:
+            return self._inner.handle_request(request)
+        stream = request.stream
+        uploading = "_content" not in request.__dict__
+        if uploading:
+            request.stream = library.upload(stream, exchange)
+        try:
+            with exchange:
+                response = self._answer(request, exchange)
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        finally:
+            if uploading:
+                request.stream = stream
+        return library.hear(exchange, response, library.heard)
+
+    def _answer(self, request: Any, exchange: Exchange) -> Any:
+        taped = exchange.taped
+        if taped is None:
+            return self._inner.handle_request(request)
+        served.take(request.stream, taped)
+        if taped.head is None:
+            raise served.failure(taped, exchange.name)
+        return self._library.answer(taped, served.body(taped, exchange.name, self._library.broken))
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _AsyncTransport:
+    """The same for an asynchronous client."""
+
+    def __init__(self, library: _Library, inner: Any) -> None:
+        self._library = library
+        self._inner = inner
+
+    async def handle_async_request(self, request: Any) -> Any:
+        library = self._library
+        exchange = library.begin(request)
+        if exchange is None:
+            return await self._inner.handle_async_request(request)
+        stream = request.stream
+        uploading = "_content" not in request.__dict__
+        if uploading:
+            request.stream = library.async_upload(stream, exchange)
+        try:
+            with exchange:
+                response = await self._answer(request, exchange)
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        finally:
+            if uploading:
+                request.stream = stream
+        return library.hear(exchange, response, library.async_heard)
+
+    async def _answer(self, request: Any, exchange: Exchange) -> Any:
+        taped = exchange.taped
+        if taped is None:
+            return await self._inner.handle_async_request(request)
+        await served.take_async(request.stream, taped)
+        if taped.head is None:
+            raise await served.failure_async(taped, exchange.name)
+        pieces = served.body_async(taped, exchange.name, self._library.broken)
+        return self._library.answer(taped, pieces)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Stream:
+    def __init__(self, stream: Any, exchange: Exchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+
+
+class _Heard(_Stream):
+    """The body of an answer, told to the exchange piece by piece as the client takes it."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        exchange = self._exchange
+        try:
+            for piece in self._stream:
+                exchange.chunk(piece)
+                yield piece
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        exchange.returned()
+
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            self._exchange.left()
+
+
+class _AsyncHeard(_Stream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        exchange = self._exchange
+        try:
+            async for piece in self._stream:
+                exchange.chunk(piece)
+                yield piece
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        exchange.returned()
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._exchange.left()
+
+
+class _Upload(_Stream):
+    """A body that is made while it is sent, told to the exchange as it goes out."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._stream:
+            self._exchange.chunk(piece, "sent")
+            yield piece
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _AsyncUpload(_Stream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            self._exchange.chunk(piece, "sent")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

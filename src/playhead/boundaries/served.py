@@ -1,0 +1,109 @@
+"""An answer from the tape, given out as it came: same pieces, same end. Knows `Taped`, and how
+long to wait for an agent that gave up then; no HTTP client by name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+from playhead.boundaries.revive import revived
+from playhead.deck import Taped
+from playhead.errors import Divergence
+
+# An agent that gave up then (a timeout of its own, a race it let another task win) gives up again.
+# Whatever made it leave may not come back, though, and a replay must never hang.
+PATIENCE_S = 60.0
+
+
+def take(stream: Any, taped: Taped) -> None:
+    """Take from the agent as much of its upload as was taken then."""
+    left = _sent(taped)
+    for piece in stream if left else ():
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+async def take_async(stream: Any, taped: Taped) -> None:
+    left = _sent(taped)
+    if not left:
+        return
+    async for piece in stream:
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+def body(taped: Taped, name: str, broken: Callable[[str], Exception]) -> Iterator[bytes]:
+    """The pieces of an answer's body, then its end.
+
+    `broken` is what the client raises when the other side breaks off, where the tape does not say.
+    """
+    for piece in taped.pieces:
+        if piece.stream == "body":
+            yield piece.data
+    if taped.how != "returned":
+        raise ending(taped, name, broken)
+
+
+async def body_async(
+    taped: Taped, name: str, broken: Callable[[str], Exception]
+) -> AsyncIterator[bytes]:
+    for piece in taped.pieces:
+        if piece.stream == "body":
+            yield piece.data
+    if taped.how != "returned":
+        if taped.how == "left":
+            await abandon()
+        raise ending(taped, name, broken)
+
+
+def failure(taped: Taped, name: str) -> BaseException:
+    """What to raise for a call whose answer never began."""
+    return ending(taped, name, ConnectionError)
+
+
+async def failure_async(taped: Taped, name: str) -> BaseException:
+    if taped.how == "left":
+        await abandon()
+    return ending(taped, name, ConnectionError)
+
+
+def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:
+    """What to raise where a taped answer breaks off."""
+    if taped.error is not None:
+        return revived(taped.error, name)
+    if taped.how == "cut":
+        return broken("peer closed connection without sending complete message body")
+    if taped.how == "left":
+        return Divergence(
+            f"The tape of {name} ends here: when it was recorded, the agent stopped listening at "
+            "this point, and now it goes on. Record the run anew, or let this call go live."
+        )
+    return Divergence(
+        f"The tape of {name} ends here: the recorded process died before the answer was whole. "
+        "Record the run anew, or let this call go live."
+    )
+
+
+async def abandon() -> None:
+    """Wait as a call does that is never answered, until the agent gives it up; but not for ever."""
+    trio = sys.modules.get("trio")
+    if trio is not None and _runs_trio(trio):
+        await trio.sleep(PATIENCE_S)
+    else:
+        await sys.modules["asyncio"].sleep(PATIENCE_S)
+
+
+def _runs_trio(trio: Any) -> bool:
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _sent(taped: Taped) -> int:
+    return sum(len(piece.data) for piece in taped.pieces if piece.stream == "sent")

@@ -1,0 +1,80 @@
+"""urllib3's pools (and so requests, botocore, …): say what is asked before anything is done.
+
+`http_client` hears the connection itself. But a pool connects before it sends, so only here is
+the request known when a connection fails, and only here is its body known before it goes out.
+`_make_request` is one attempt: redirects and retries call it again. Knows pools; not sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from playhead.boundaries.exchange import STREAMED, Exchange, Pair, begin
+from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.http_client import (
+    Asking,
+    address,
+    announce,
+    around_connect,
+    body_of,
+    fail_as_taped,
+    withdraw,
+)
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module, "HTTPConnectionPool", "HTTPConnection", "HTTPSConnection")
+    patches.replace(module.HTTPConnectionPool, "_make_request", _around_make_request)
+    for connection in (module.HTTPConnection, module.HTTPSConnection):
+        if hasattr(connection, "connect"):  # without ssl the second is a stand-in that has none
+            patches.replace(connection, "connect", around_connect)
+
+
+def _around_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _make_request(
+        pool: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        asking = _begin(pool, method, url, args, kwargs)
+        if asking is None:
+            return original(pool, conn, method, url, *args, **kwargs)
+        exchange = asking.exchange
+        announce(conn, asking)
+        try:
+            fail_as_taped(exchange)
+            return original(pool, conn, method, url, *args, **kwargs)
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        finally:
+            withdraw(conn)
+
+    return _make_request
+
+
+def _begin(
+    pool: Any, method: str, url: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Asking | None:
+    body = kwargs.get("body", args[0] if args else None)
+    headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
+    sent = body_of(body.encode() if isinstance(body, str) else body)
+    absolute = "://" in url.partition("?")[0]
+    exchange: Exchange | None = begin(
+        library="urllib3",
+        method=method,
+        url=url if absolute else address(pool.scheme, pool.host, pool.port, url),
+        headers=_pairs(headers),
+        body=sent,
+    )
+    if exchange is None:
+        return None
+    return Asking(exchange, pooled=True, streamed=sent is STREAMED)
+
+
+def _pairs(headers: Any) -> list[Pair]:
+    return [(_text(name), _text(value)) for name, value in headers.items()] if headers else []
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
