@@ -288,12 +288,11 @@ class Recorder:
         if writer is None:
             return
         here = lanes.enclosing.get()
-        place = here if here is not None else self._root
+        place = here if here is not None else self._first_seq
         self._parent = f"{writer.name}:{place}" if isinstance(place, int) else place
         lanes.enclosing.set(self._parent)
         writer.close()
         self.events = self.lost = self._first_seq = 0
-        self.last_words = []  # they are the parent's to say
 
 
 _live: weakref.WeakSet[Recorder] = weakref.WeakSet()
