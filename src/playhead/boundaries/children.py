@@ -1,46 +1,85 @@
-"""What a child process is started with, so that it is recorded too. Knows that somebody may want to
-change argv and environment; not how a recording gets into a process (see `inject.children`).
+"""How a child process that is Python joins the run. Knows the slot; what stands in it is `inject`'s.
 
-Process boundaries call `carry` right before they start something, after the request was written down:
-what we add is no part of what the program asked for.
+A caller may give the child an environment of its own (MCP's stdio client passes six variables on) or
+start it with `-I`: what makes it join has to be put back each time a process is started.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Protocol
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, Optional
 
-from playhead import deck
-from playhead.events import Ref
+from playhead.deck import Crossing
 from playhead.values import safe_str
 
-
-class Carrier(Protocol):
-    """`argv` is whatever the program gave (a list, a shell's line, bytes); `env` None means that the
-    child inherits; `call` is the event that starts it; `program` is what is run where that is not
-    `argv[0]` (`executable=`). Returns what to start instead, as new objects."""
-
-    def __call__(
-        self, argv: Any, env: Mapping[Any, Any] | None, call: Ref | None, program: Any = None
-    ) -> tuple[Any, Mapping[Any, Any] | None]: ...
-
+Env = Optional[dict[str, str]]
+Carrier = Callable[[list[str], Optional[Mapping[str, str]], str], tuple[list[str], Env]]
 
 _carrier: Carrier | None = None
+# Variables that children inherit and `os.environ` does not show.
+_standing: dict[str, str] = {}
 
 
 def set_carrier(carrier: Carrier | None) -> None:
+    """`carrier(argv, env, call_ref)` gives the argv and env with which the child joins; an env of
+    None is the parent's own. None in place of a carrier: children are left alone."""
     global _carrier
     _carrier = carrier
 
 
+def set_standing(variables: Mapping[str, str]) -> None:
+    """What stands in the C environment of this process without `os.environ` knowing of it."""
+    _standing.clear()
+    _standing.update(variables)
+
+
+def ref_of(crossing: Crossing) -> str | None:
+    """The name of a call in its run: what a child's segment has as its parent."""
+    if crossing.seq is None:
+        return None
+    return f"{crossing._deck.recorder.segment}:{crossing.seq}"
+
+
 def carry(
-    argv: Any, env: Mapping[Any, Any] | None, call: Ref | None, program: Any = None
-) -> tuple[Any, Mapping[Any, Any] | None]:
-    """Argv and environment to start the child with; the program's own where nobody wants others."""
-    if _carrier is None:
-        return argv, env
+    argv: Sequence[str], env: Mapping[Any, Any] | None, crossing: Crossing
+) -> tuple[list[str], Env]:
+    """The argv and env to start a child with; `(argv, None)` means: as the caller had it."""
+    words, ref = list(argv), ref_of(crossing)
+    if _carrier is None or ref is None:
+        return words, None
     try:
-        return _carrier(argv, env, call, program)
-    except Exception as error:  # an argv or a mapping of the host's own make may do anything
-        if (open_deck := deck.active()) is not None:
-            open_deck.recorder.warn(f"a child process is not recorded ({safe_str(error)}).")
-        return argv, env
+        told = None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
+        carried, made = _carrier(list(words), told, ref)
+    except Exception as error:
+        # An environment that cannot be one is the caller's to hear about, from the call itself.
+        crossing._deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
+        return words, None
+    return carried, None if made is None or made == told else made
+
+
+class LentVariables:
+    """Variables that a child inherits from the C environment, for calls that take no `env`.
+
+    `os.environ` keeps what the program put there. Another thread that starts a process at the same
+    moment through a call that we hook says its own variables and is not disturbed.
+    """
+
+    def __init__(self, env: Env) -> None:
+        self._lent = {
+            name: value
+            for name, value in (env or {}).items()
+            if (name in _standing if _standing else os.environ.get(name) != value)
+        }
+
+    def __enter__(self) -> None:
+        for name, value in self._lent.items():
+            os.putenv(name, value)
+
+    def __exit__(self, *raised: object) -> None:
+        for name in self._lent:
+            before = _standing.get(name, os.environ.get(name))
+            if before is None:
+                os.unsetenv(name)
+            else:
+                os.putenv(name, before)

@@ -20,7 +20,18 @@ class Row(NamedTuple):
 
 
 ROWS: tuple[Row, ...] = (
+    # processes
+    Row("os", "process_os", "process"),
+    Row("os", "process_spawn", "process"),
+    Row("os", "process_exec", "process"),
+    Row("os", "process_pty:hook_forkpty", "process"),
+    Row("pty", "process_pty:hook_spawn", "process"),
     Row("subprocess", "process_popen", "process"),
+    Row("asyncio.unix_events", "process_asyncio", "process"),
+    Row("multiprocessing.process", "process_multiprocessing", "process"),
+    Row("multiprocessing.popen_forkserver", "process_multiprocessing:hook_forkserver", "process"),
+    Row("uvloop", "process_uvloop", "process"),
+    # http
     Row("httpx", "httpx_client", "http"),
     Row("httpx2", "httpx_client", "http"),
     Row("http.client", "http_client", "http"),

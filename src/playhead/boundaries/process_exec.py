@@ -1,0 +1,81 @@
+"""A program that becomes another one: `os.exec*`. Knows that nobody comes back from there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NoReturn
+
+from playhead import deck
+from playhead.boundaries import children
+from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.process_builtin import Builtin
+from playhead.boundaries.process_flight import Flight, leave_all, within
+from playhead.boundaries.process_player import STAND_IN
+from playhead.boundaries.process_request import call_of, text_of
+from playhead.boundaries.process_script import ending_of
+from playhead.boundaries.revive import revived
+
+Exec = Callable[..., NoReturn]
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module, "execv", "execve", "execvp", "execvpe")
+    become = module.execve
+    # The forms with `l` call these by their names in `os`.
+    for name, with_env in (("execv", module.execve), ("execvp", module.execvpe)):
+        patches.replace(module, name, lambda real, told=with_env: Builtin(_exec(real, told, become)))
+        patches.replace(module, f"{name}e", lambda real: Builtin(_exec(real, real, become)))
+
+
+def _exec(original: Exec, with_env: Exec, become: Exec) -> Exec:
+    def execute(file: Any, args: Any, env: Any = None) -> NoReturn:
+        given = () if env is None else (env,)
+        open_deck = deck.active()
+        if open_deck is None or within.get():
+            original(file, args, *given)
+        words = [text_of(word) for word in args]
+        program = text_of(file)
+        other = None if words[:1] == [program] else file
+        crossing = open_deck.open(call_of(via="os.exec", argv=words, executable=other, env=env))
+        flight = Flight(crossing)
+        taped = crossing.taped
+        # A Python that takes over is the program itself, going on: it replays its own part.
+        if taped is not None and not _PYTHON.fullmatch(os.path.basename(program)):
+            if taped.how == "raised":
+                error = revived(taped.error, flight.name)
+                flight.failed(error)
+                raise error
+            become(STAND_IN, ["sh", "-c", ending_of(taped.value, taped.facts)], {})
+        carried, made = children.carry([program, *words[1:]], env, crossing)
+        argv = args if carried[1:] == words[1:] else [*words[:1], *carried[1:]]
+        if _is_there(program, env):
+            # Written now, because there is no after.
+            leave_all()
+            crossing.left(replaced=True)
+        token = within.set("exec")
+        try:
+            if made is None:
+                original(file, argv, *given)
+            else:
+                with_env(file, argv, made)
+        except BaseException as error:
+            flight.failed(error)
+            raise
+        finally:
+            within.reset(token)
+
+    return execute
+
+
+def _is_there(program: str, env: Any) -> bool:
+    """Whether an exec of it will succeed, as far as can be told before."""
+    folders = [""] if os.path.dirname(program) else os.get_exec_path(env)
+    return any(
+        os.access(path := os.path.join(folder, program), os.X_OK) and os.path.isfile(path)
+        for folder in folders
+    )

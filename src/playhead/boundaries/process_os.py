@@ -1,0 +1,108 @@
+"""What `os` itself does with processes: `system`, signals, waiting, and the descriptors by which a
+program talks to its children. Knows those functions; how others start processes is in its own files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead import deck
+from playhead.boundaries import children
+from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.process_builtin import like_builtin
+from playhead.boundaries.process_flight import by_pid, facts_of, leave_all, within
+from playhead.boundaries.process_request import call_of
+from playhead.boundaries.process_streams import Closing, Reading, Writing
+from playhead.boundaries.revive import revived
+from playhead.deck import Crossing
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module, "read", "write", "close", "system", "kill", "killpg", "waitpid", "wait")
+    patches.replace(module, "read", Reading)
+    patches.replace(module, "write", Writing)
+    patches.replace(module, "close", Closing)
+    patches.replace(module, "system", like_builtin(_system))
+    patches.replace(module, "kill", like_builtin(_kill))
+    patches.replace(module, "killpg", like_builtin(_kill))
+    for name in ("waitpid", "wait", "wait3", "wait4"):
+        if hasattr(module, name):
+            patches.replace(module, name, like_builtin(_waiting))
+    if hasattr(module, "waitid"):
+        patches.replace(module, "waitid", like_builtin(_waitid))
+    patches.on_undo(leave_all)
+
+
+def _system(original: Callable[..., int]) -> Callable[..., int]:
+    def system(command: Any) -> int:
+        open_deck = deck.active()
+        if open_deck is None or within.get():
+            return original(command)
+        crossing = open_deck.open(call_of(via="os.system", shell=command))
+        if crossing.taped is not None:
+            return _served_system(crossing)
+        _, env = children.carry(["/bin/sh", "-c", os.fsdecode(command)], None, crossing)
+        try:
+            with children.LentVariables(env):
+                status = original(command)
+        except BaseException as error:
+            crossing.raised(error)
+            raise
+        code = os.waitstatus_to_exitcode(status)
+        crossing.returned(code, **facts_of(code))
+        return status
+
+    return system
+
+
+def _served_system(crossing: Crossing) -> int:
+    taped = crossing.taped
+    if taped is None or taped.how != "returned":
+        error = revived(taped.error if taped is not None else None, crossing.call.name)
+        crossing.raised(error)
+        raise error
+    code = int(taped.value)
+    crossing.returned(code, **facts_of(code))
+    return code << 8 if code >= 0 else -code
+
+
+def _kill(original: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Also for `killpg`: a group has the number of the process that leads it."""
+
+    def kill(pid: int, number: int, /) -> None:
+        flight = by_pid.get(pid)
+        if flight is not None and number:
+            flight.signalled(number)
+            if flight.player is not None and flight.player.signalled(number):
+                return None
+        return original(pid, number)
+
+    return kill
+
+
+def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait(*args: Any, **kwargs: Any) -> Any:
+        answer = original(*args, **kwargs)
+        flight = by_pid.get(answer[0])
+        if flight is not None and not os.WIFSTOPPED(answer[1]) and not os.WIFCONTINUED(answer[1]):
+            flight.exited(os.waitstatus_to_exitcode(answer[1]))
+        return answer
+
+    return wait
+
+
+def _waitid(original: Callable[..., Any]) -> Callable[..., Any]:
+    def waitid(*args: Any, **kwargs: Any) -> Any:
+        answer = original(*args, **kwargs)
+        flight = by_pid.get(answer.si_pid) if answer is not None else None
+        if flight is not None:
+            if answer.si_code == os.CLD_EXITED:
+                flight.exited(answer.si_status)
+            elif answer.si_code in (os.CLD_KILLED, os.CLD_DUMPED):
+                flight.exited(-answer.si_status)
+        return answer
+
+    return waitid

@@ -1,0 +1,97 @@
+"""Children on a terminal of their own: `os.forkpty`, and `pty.fork` and `pty.spawn` above it.
+
+Knows that such a child is a copy of the program until it execs. In a replay there is no copy: the
+program's own side gets a stand-in on a real terminal, and the child's branch is never run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead import deck
+from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.process_builtin import like_builtin
+from playhead.boundaries.process_flight import Flight, given_crossing, within
+from playhead.boundaries.process_player import Player
+from playhead.boundaries.process_request import call_of
+from playhead.boundaries.process_script import script_of
+from playhead.boundaries.process_spawn import start_stand_in
+from playhead.boundaries.process_streams import expect_master
+from playhead.boundaries.revive import revived
+from playhead.deck import Taped
+
+
+def hook_forkpty(module: ModuleType, patches: Patches) -> None:
+    need(module, "forkpty", "openpty", "ttyname", "posix_spawn")
+    spawn = module.posix_spawn
+    patches.replace(module, "forkpty", like_builtin(lambda real: _forkpty(real, spawn)))
+
+
+def hook_spawn(module: ModuleType, patches: Patches) -> None:
+    need(module, "spawn", "fork")
+    patches.replace(module, "spawn", _spawn)
+
+
+def _forkpty(
+    original: Callable[[], tuple[int, int]], spawn: Callable[..., int]
+) -> Callable[[], tuple[int, int]]:
+    def forkpty() -> tuple[int, int]:
+        open_deck = deck.active()
+        given = given_crossing.get()
+        if open_deck is None or (within.get() and given is None):
+            return original()
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), "tty")
+        call = call_of(via="os.forkpty", **streams)
+        crossing = given or open_deck.open(call)
+        flight = Flight(crossing)
+        if crossing.taped is not None:
+            return _serve(spawn, flight, crossing.taped)
+        try:
+            with crossing:
+                pid, master = original()
+        except BaseException as error:
+            flight.failed(error)
+            raise
+        if pid:
+            flight.started(pid)
+            expect_master(master, flight)
+        return pid, master
+
+    return forkpty
+
+
+def _serve(spawn: Callable[..., int], flight: Flight, taped: Taped) -> tuple[int, int]:
+    if taped.how == "raised":
+        error = revived(taped.error, flight.name)
+        flight.failed(error)
+        raise error
+    master, slave = os.openpty()
+    player = flight.player = Player(script_of(taped), flight)
+    player.take("stdout", slave)
+    player.take("stdin", os.dup(slave))
+    pid = start_stand_in(spawn, player, terminal=os.ttyname(slave), setsid=True)
+    flight.started(pid)
+    expect_master(master, flight)
+    player.go()
+    return pid, master
+
+
+def _spawn(original: Callable[..., int]) -> Callable[..., int]:
+    def spawn(argv: Any, *args: Any, **kwargs: Any) -> int:
+        open_deck = deck.active()
+        if open_deck is None or within.get():
+            return original(argv, *args, **kwargs)
+        words = [argv] if isinstance(argv, str) else list(argv)
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), "tty")
+        crossing = open_deck.open(call_of(via="pty.spawn", argv=words, **streams))
+        token, given = within.set("spawn"), given_crossing.set(crossing)
+        try:
+            return original(argv, *args, **kwargs)
+        finally:
+            given_crossing.reset(given)
+            within.reset(token)
+
+    return spawn
