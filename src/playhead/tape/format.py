@@ -155,16 +155,24 @@ def _reason(error: Exception) -> str:
 def newer_format(line: bytes) -> int | None:
     """The format that a segment's first line tells of, if that is newer than ours.
 
-    Asked where the line is no event to us: this much of it every format keeps.
+    This much every format keeps: the first line is an object with `kind`, `data.format` and, at its
+    end, a CRC-32 of what stands before it. Where that is wrong, the number is damage, not news.
     """
     try:
         members = members_of(line)
     except NotAnEvent:
         return None
-    data = members.get("data") if isinstance(members, dict) else None
+    if not isinstance(members, dict) or members.get("kind") != SEGMENT_START:
+        return None
+    data = members.get("data")
     told = data.get("format") if isinstance(data, dict) else None
-    kept = isinstance(members, dict) and members.get("kind") == SEGMENT_START
-    return told if kept and type(told) is int and told > FORMAT_VERSION else None
+    if type(told) is not int or told <= FORMAT_VERSION or members.get("user") is True:
+        return None
+    try:
+        body, claimed = open_line(line)
+    except NotAnEvent:
+        return told
+    return told if crc32(body) == claimed else None
 
 
 def segment_name(path_name: str) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead import clock
-from playhead.errors import TapeDamaged, UsageError
+from playhead.errors import TapeDamaged
 from playhead.events import Damage
 from playhead.tape.blobs import blob_path
 from playhead.tape.chain import Chain
@@ -26,8 +26,9 @@ from playhead.tape.format import (
     is_segment,
     segment_file,
 )
+from playhead.tape.liveness import refuse_live
 from playhead.tape.manifest import FILE as MANIFEST
-from playhead.tape.manifest import read_manifest, status_of, write_manifest
+from playhead.tape.manifest import read_manifest, write_manifest
 from playhead.tape.migrate import decoder_for
 from playhead.tape.parts import append, finish
 from playhead.tape.reader import Tape
@@ -58,13 +59,15 @@ class Repair:
     blobs_lost: list[str] = field(default_factory=list)
 
 
-def repair(run: Path, at_wall_ns: int | None = None) -> Repair:
-    """UsageError: the run is still going on. TapeTooNew: made by a newer Playhead."""
+def repair(run: Path, at_wall_ns: int | None = None, *, force: bool = False) -> Repair:
+    """Does nothing to a healthy tape.
+
+    UsageError: the run is still going on (`force`: a run of another host is not). TapeTooNew: made
+    by a newer Playhead.
+    """
     run = Path(run)
-    tape = Tape(run)
-    if status_of(tape.manifest) == "running":
-        raise UsageError(f"Run {tape.manifest.run} is still going on. Repair it when it has ended.")
     before = verify(run)
+    refuse_live(Tape(run), before, force=force)
     if before.ok:
         return Repair(changed=False, kept=before.events, lost=0)
     work = _Work(run, before, clock.wall_ns() if at_wall_ns is None else at_wall_ns)

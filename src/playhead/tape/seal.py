@@ -20,12 +20,12 @@ from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.events import Damage
 from playhead.tape.format import segment_file
 from playhead.tape.frames import FRAME
-from playhead.tape.manifest import status_of
+from playhead.tape.liveness import refuse_live
 from playhead.tape.parts import append, finish
 from playhead.tape.reader import Tape
 from playhead.tape.seal_index import FILE, INDEX, Index, Indexer, read_index, write_index
 from playhead.tape.sealed import frames_of
-from playhead.tape.segments import Segment, is_alive
+from playhead.tape.segments import Segment
 from playhead.tape.sources import plain_rows, sealed_rows
 from playhead.tape.verify import Verification, verify
 from playhead.tape.zstd import codec
@@ -44,10 +44,11 @@ class Sealed:
     sha256: str
 
 
-def seal(run: Path) -> Sealed:
+def seal(run: Path, *, force: bool = False) -> Sealed:
     """Seal a run that has ended. Does nothing where that is done already.
 
-    UsageError: the run is still going on. TapeDamaged: it has to be repaired first.
+    UsageError: the run is still going on (`force`: a run of another host is not). TapeDamaged: it
+    has to be repaired first.
     """
     run = Path(run)
     tape = Tape(run)
@@ -57,7 +58,7 @@ def seal(run: Path) -> Sealed:
         return _sealed(run, index)
     if not segments:
         raise UsageError(f"{run} has no events: there is nothing to seal.")
-    _refuse(run)
+    _refuse(run, force=force)
     part = run / f"{FILE}.part"
     try:
         _write(part, tape)
@@ -78,12 +79,12 @@ def seal(run: Path) -> Sealed:
     return _sealed(run, index)
 
 
-def unseal(run: Path) -> list[Path]:
+def unseal(run: Path, *, force: bool = False) -> list[Path]:
     """Plain segments again, byte for byte as they were. Does nothing where nothing is sealed."""
     run = Path(run)
     if not (run / FILE).is_file():
         return []
-    _refuse(run)
+    _refuse(run, force=force)
     segments = [segment for segment in Tape(run).segments() if segment.sealed]
     parts = {segment.name: run / f"{segment_file(segment.name)}.part" for segment in segments}
     for part in parts.values():
@@ -104,21 +105,14 @@ def unseal(run: Path) -> list[Path]:
     return made
 
 
-def _refuse(run: Path) -> None:
+def _refuse(run: Path, *, force: bool) -> None:
     """Nothing is sealed or opened up that is still written to, or is not what it was."""
     tape = Tape(run)
-    name = tape.manifest.run
-    if status_of(tape.manifest) == "running":
-        raise UsageError(f"Run {name} is still going on. Seal it when it has ended.")
     found = verify(run)
-    ended = {check.name for check in found.segments if check.ended}
-    for segment in tape.segments():
-        if segment.name not in ended and is_alive(segment):
-            raise UsageError(
-                f"Process {segment.pid} of run {name} is still writing. Seal when it has ended."
-            )
+    refuse_live(tape, found, force=force)
     wrong = [one for one in found.damages if _concerns(one, found)]
     if wrong:
+        name = tape.manifest.run
         raise TapeDamaged(
             f"Run {name} is damaged: {wrong[0]}. `playhead repair {name}` first.", wrong
         )

@@ -8,6 +8,7 @@ it was sealed is one tape.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,7 +137,10 @@ def open_segment(path: Path, report: Report) -> Segment:
     # Damage before the first whole event is told when the segment is read.
     rows = read_segment(batches(blocks(path)), Strand(name), decoder(), lambda _: None)
     for event, _, _ in rows:
-        return _checked(first_of(name, event), path, report, sealed=False)
+        told = first_of(name, event)
+        if told.format > FORMAT_VERSION:  # the line is damaged, else it had been refused above
+            told = dataclasses.replace(told, format=FORMAT_VERSION)
+        return _checked(told, path, report, sealed=False)
     return _checked(SealedSegment(name=name), path, report, sealed=False)
 
 
