@@ -45,8 +45,8 @@ class Piece:
 class Taped:
     """An answer from the tape: how the call ended then, and everything that came before that.
 
-    `how` is `died` where the run was killed while the call was in flight: serve the pieces, then
-    call `crossing.died()`, which ends the process as it ended then.
+    Where the run was killed while the call was in flight, `how` is `cut` and `dies` ends the process
+    as it ended then: the crossing calls it when the boundary says that the stream is over.
     """
 
     how: str
@@ -62,6 +62,7 @@ class Taped:
     frozen_error: Any = None
     # How this answer was found: rung and taped call; goes onto the replay's own tape.
     match: Mapping[str, Any] = field(default_factory=dict)
+    dies: Callable[[], None] | None = None
 
 
 class Mode(Protocol):
@@ -152,6 +153,8 @@ class Crossing:
             data["chunks"] = self._buffer.count
             data["bytes"] = self._buffer.total
         data.update((name, item) for name, item in members.items() if item is not None or name == "value")
+        if self.taped is not None and self.taped.dies is not None:
+            self.taped.dies()
         self._deck.recorder.add(events.OUTCOME, data, '""', parent=self.seq)
         if self._heard and self.seq is not None:
             self._deck.hear(self.seq, self.call, self._head, b"".join(self._heard))

@@ -14,6 +14,7 @@ import click
 
 from playhead._version import __version__
 from playhead.errors import PlayheadError
+from playhead.views.text.safe import clean
 
 # verb → (module below playhead.cli, one line for the overview). In the order in which people meet them.
 VERBS: dict[str, tuple[str, str]] = {
@@ -21,6 +22,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "list": ("list_runs", "The runs that were recorded here."),
     "show": ("show", "A run at a glance; or everything about one call."),
     "play": ("play", "Watch a run as it happened."),
+    "replay": ("replay", "Run the agent again against its tape, offline."),
     "events": ("events", "The events of a run as JSON lines."),
     "verify": ("verify", "Check a tape for damage and edits."),
     "repair": ("repair", "Save what can be read of a damaged tape."),
@@ -81,21 +83,32 @@ def cli() -> None:
 
 def main() -> None:
     """The console script. A user's mistake gets one clear line; never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that has no ✓ gets a question mark: better than none of the line.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as leave:
-        sys.exit(leave.exit_code)
+        code = cli(standalone_mode=False)
     except click.Abort:
-        sys.exit(130)
+        code = 130
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        code = error.exit_code
     except PlayheadError as error:
-        click.echo(f"playhead: {error}", err=True)
-        sys.exit(error.exit_code)
+        code = _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(130)
+        code = 130
     except BrokenPipeError:
         # The reader left (`| head`): leave quietly, and do not let the flush at exit complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        code = 0
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        code = _complain(f"{error.strerror or error}{where}", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> int:
+    """Messages quote names and texts from tapes: what could drive the terminal is shown instead."""
+    click.echo(f"playhead: {clean(message)}", err=True)
+    return code

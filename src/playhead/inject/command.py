@@ -7,13 +7,15 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, Callable, Mapping, NoReturn
 
 from playhead import clock
 from playhead.config import Settings
 from playhead.errors import PlayheadError, UsageError
 from playhead.inject import attendant, closing, launch, rules, streams
 from playhead.inject.children import equip
+from playhead.inject.environment import kept
 from playhead.inject.launch import Ended
 from playhead.inject.streams import Plan
 from playhead.inject.variables import SEED, Ticket
@@ -37,20 +39,45 @@ def record_command(
 
     UsageError: what was asked for cannot be; nothing was run.
     """
-    plan = streams.plan()
-    seed = os.environ.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
-    facts = {"output": plan.told, "hash_seed": seed}
     try:
-        wish = dataclasses.replace(wish, command=tuple(command), facts=facts)
-        run = open_run(wish, settings, '"playhead record"')
-        rules.post(run.recorder)
+        return run_command(command, wish, settings, seal=seal)
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
         _say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
         _become(command)
+
+
+def run_command(
+    command: list[str],
+    wish: Wish,
+    settings: Settings,
+    *,
+    seal: bool = True,
+    prepare: Callable[[Run], None] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    seed: str | None = None,
+) -> Recorded:
+    """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
+
+    `prepare` is given the run before the command starts; `env`, `cwd` and `seed` are the command's,
+    by default ours.
+    """
+    plan = streams.plan()
+    env = os.environ if env is None else env
+    seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
+    facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
+    if (wish.level or settings.level) == "full":
+        facts["env"] = kept(env)
+    if cwd is not None:
+        os.chdir(cwd)
+    run = open_run(dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"')
+    rules.post(run.recorder)
+    if prepare is not None:
+        prepare(run)
     ticket = Ticket(run=str(run.path), parent=run.recorder.root, terminals=plan.terminals, seed=seed)
-    ended, witness = _run(command, run, plan, ticket)
+    ended, witness = _run(command, run, plan, ticket, env)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
     own = frozenset({run.recorder.segment, str(witness)})
@@ -63,9 +90,11 @@ def record_command(
     return Recorded(run=run, ended=ended, plain=plain)
 
 
-def _run(command: list[str], run: Run, plan: Plan, ticket: Ticket) -> tuple[Ended, int]:
+def _run(
+    command: list[str], run: Run, plan: Plan, ticket: Ticket, given: Mapping[str, str]
+) -> tuple[Ended, int]:
     """How the command ended, and the pid of the attendant."""
-    argv, env = equip(command, os.environ, ticket)
+    argv, env = equip(command, given, ticket)
     mask = launch.block_signals()
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
     started = launch.spawn(argv, env, plan.streams, mask)

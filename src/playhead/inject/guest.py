@@ -16,10 +16,14 @@ from types import ModuleType
 from typing import Any, Callable, NoReturn
 
 from playhead import deck, lanes
+from playhead.ambient import Source
+from playhead.deck import Mode
 from playhead.importing import when_imported
 from playhead.inject import rules, session, variables
 from playhead.inject.output import Tee
+from playhead.lanes import Lane
 from playhead.recorder import Recorder
+from playhead.replay.plan import FILE as PLAN_FILE
 from playhead.tape.manifest import Manifest, read_manifest
 
 
@@ -28,6 +32,18 @@ def begin() -> None:
     ticket = variables.read(os.environ)
     if ticket is None:
         return
+    replay = (Path(ticket.run) / PLAN_FILE).exists()
+    try:
+        _begin(ticket)
+    except Exception as error:
+        if not replay:
+            raise
+        # Replay fails closed: a program that cannot be given its tape must not be given the world.
+        os.write(2, f"playhead: this run cannot be replayed: {error}\n".encode("utf-8", "replace"))
+        os._exit(4)
+
+
+def _begin(ticket: variables.Ticket) -> None:
     variables.hide(os.environ, ticket)
     # Whatever is started before the hooks are in place is not ours: it must not come here again.
     os.unsetenv(variables.RUN)
@@ -47,12 +63,42 @@ def begin() -> None:
         generation=manifest.generation,
         may_import=False,
     )
-    session.start(recorder, terminals=ticket.terminals, seed=ticket.seed)
+    mode, source = _world(run, recorder)
+    session.start(recorder, mode, terminals=ticket.terminals, seed=ticket.seed, source=source)
     _end_with(recorder, Tee(recorder, ticket.terminals))
+    _branch_lanes()
     when_imported("playhead.runs", lambda runs: _join(runs, recorder, manifest))
     os.putenv(variables.PARENT, f"{recorder.segment}:0")
     os.putenv(variables.LANE, f"{ticket.lane}/~")
     os.putenv(variables.RUN, ticket.run)
+
+
+def _world(run: Path, recorder: Recorder) -> tuple[Mode | None, Source | None]:
+    """Where answers come from: the world, or the tape that the run's plan names."""
+    if not (run / PLAN_FILE).exists():
+        return None, None
+    from playhead.replay.begin import begin_replay  # a recorded program never loads it
+
+    return begin_replay(run, recorder)
+
+
+def _branch_lanes() -> None:
+    """A forked process is a lane of its own. Counted apart from tasks and threads: pools fork when
+    nobody is idle, which is a race, and must not shift the numbers of those."""
+
+    def number() -> None:
+        global _forks
+        _forks += 1
+
+    def branch() -> None:
+        made = Lane(f"{lanes.current.get().name}/f{_forks}")
+        lanes.MAIN.name, lanes.MAIN.quoted = made.name, made.quoted
+        lanes.current.set(made)
+
+    os.register_at_fork(before=number, after_in_child=branch)
+
+
+_forks = 0
 
 
 def _join(runs: ModuleType, recorder: Recorder, manifest: Manifest) -> None:

@@ -12,9 +12,17 @@ from playhead.errors import TapeNotReplayable
 from playhead.recorder import Recorder
 from playhead.replay.ignore import trimmer
 from playhead.replay.mode import ReplayMode
-from playhead.replay.plan import Plan
+from playhead.replay.plan import Plan, read_plan
 from playhead.replay.taped import Recording, load
 from playhead.tape.reader import Tape
+
+
+def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, ambient.TapedSource]:
+    """For a process of the run in that folder."""
+    plan = read_plan(run)
+    if plan is None:
+        raise TapeNotReplayable(f"{run} holds no plan for a replay.")
+    return mode_of(plan, recorder)
 
 
 def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, ambient.TapedSource]:

@@ -5,11 +5,13 @@ Knows the matcher and the recorder that writes the replay's own tape; no boundar
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from playhead import events, where
+from playhead import clock, events, where
 from playhead.deck import Call, Taped
 from playhead.errors import Divergence
 from playhead.recorder import Recorder
@@ -42,11 +44,25 @@ class ReplayMode:
         name = str(self._recorder.frozen(call.name))
         match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
+            if self.recording.was_killed and not self.matcher.unserved():
+                self.die()  # this is as far as the run came
             raise self.part(self._missed(call, name, request, lane, step))
         found = {"rung": match.rung, "of": match.call.ref, "number": match.call.number}
         if not match.lane_kept:
             found["lane"] = match.call.lane
-        return answer_of(self.recording.tape, match.call, match=found)
+        taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die)
+        if taped.dies is not None and not taped.pieces and taped.head is None:
+            self.die()
+        return taped
+
+    def die(self) -> None:
+        """End as the run ended: by the same signal, without a word."""
+        code = self.recording.tape.manifest.exit_code
+        number = -code if code is not None and code < 0 else signal.SIGKILL
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(clock.pid(), number)
+        signal.pause()
 
     def part(self, parting: Parting) -> Divergence:
         """Put a divergence on the tape and make the exception that says so."""

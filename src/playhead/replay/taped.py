@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Hashable
 
@@ -60,6 +61,13 @@ class Recording:
     outputs: list[Event]
     run_start: Event | None = None
     run_end: Event | None = None
+    # Segments whose process said goodbye: the others were killed, or left without a word.
+    closed: set[str] = field(default_factory=set)
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a process that made calls never came to its end."""
+        return any(call.event.segment not in self.closed for call in self.calls)
 
 
 def load(tape: Tape) -> Recording:
@@ -80,6 +88,8 @@ def load(tape: Tape) -> Recording:
                 owner.outcome = event
         elif kind == events.SEGMENT_START:
             recording.segments[event.segment] = event
+        elif kind == events.SEGMENT_END:
+            recording.closed.add(event.segment)
         elif kind == events.AMBIENT:
             recording.ambient.append(event)
         elif kind == events.OUTPUT:
@@ -113,9 +123,11 @@ def _spilled(request: Any) -> bool:
     return "$blob" in request or any(type(item) is dict and _spilled(item) for item in request.values())
 
 
-def answer_of(tape: Tape, call: TapedCall, *, match: dict[str, Any]) -> Taped:
+def answer_of(
+    tape: Tape, call: TapedCall, *, match: dict[str, Any], dies: Callable[[], None] | None = None
+) -> Taped:
     """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
-    the run died: it is served as far as it came, and ends as `cut`."""
+    the run died: it is served as far as it came, and then `dies` ends the process."""
     head: Any = None
     pieces: list[Piece] = []
     for event in call.chunks:
@@ -126,7 +138,8 @@ def answer_of(tape: Tape, call: TapedCall, *, match: dict[str, Any]) -> Taped:
             continue
         pieces.extend(_pieces(stream, data))
     if call.outcome is None:
-        return Taped(how="died", head=head, pieces=pieces, match=match)
+        error = ConnectionResetError("the recorded run was killed here")
+        return Taped(how="cut", head=head, pieces=pieces, error=error, match=match, dies=dies)
     ended: dict[str, Any] = tape.whole(call.outcome).data
     known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes")
     return Taped(

@@ -1,0 +1,104 @@
+"""Run a recorded command again against its tape, and judge it. Knows the order of things; what a
+replay is lives in `playhead.replay`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping
+
+from playhead.config import Settings
+from playhead.errors import TapeDamaged, TapeNotReplayable
+from playhead.events import Damage
+from playhead.inject.command import Recorded, run_command
+from playhead.inject.environment import restored
+from playhead.recording import Wish
+from playhead.replay.plan import Plan, write_plan
+from playhead.replay.report import Report, judge
+from playhead.runs import Run
+from playhead.tape.manifest import write_manifest
+from playhead.tape.reader import Tape
+from playhead.tape.verify import verify
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    recorded: Recorded
+    report: Report
+
+
+def check_tape(path: Path) -> Tape:
+    """The tape, if it can be replayed; TapeError says which reason keeps it from that."""
+    tape = Tape(path)
+    level = tape.manifest.level
+    if level != "full":
+        raise TapeNotReplayable(
+            f"{path.name} was recorded at level {level!r}: what was asked and answered is not on it. "
+            "Record again with `--level full`."
+        )
+    found = [one for one in verify(path).damages if not _torn_end(one)]
+    if found:
+        raise TapeDamaged(
+            f"{path.name} is damaged: {found[0]}. A replay of it would prove nothing. "
+            f"`playhead verify {path.name}` lists all, `playhead repair {path.name}` saves what is whole.",
+            found,
+        )
+    return tape
+
+
+def _torn_end(damage: Damage) -> bool:
+    """A last line cut short is how a killed process leaves its tape: that run replays up to there."""
+    return "torn" in damage.why
+
+
+def replay_command(
+    tape: Tape,
+    command: list[str],
+    settings: Settings,
+    plan: Plan,
+    *,
+    store: Path | None = None,
+    notes: tuple[str, ...] = (),
+) -> Replayed:
+    """Run `command` with the tape for a world."""
+    then = first_words(tape)
+    manifest = tape.manifest
+    cwd = Path(manifest.cwd)
+    wish = Wish(
+        name=manifest.name,
+        tags=manifest.tags,
+        level="full",
+        store=store,
+        redact=manifest.redacted,
+        command=tuple(command),
+    )
+    env = restored(os.environ, then.get("env") or {})
+
+    def prepare(run: Run) -> None:
+        run.manifest = dataclasses.replace(run.manifest, replay_of=manifest.run)
+        write_manifest(run.path, run.manifest)
+        write_plan(run.path, plan)
+
+    recorded = run_command(
+        command,
+        wish,
+        settings,
+        seal=False,
+        prepare=prepare,
+        env=env,
+        cwd=cwd if cwd.is_dir() else None,
+        seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
+    )
+    return Replayed(recorded=recorded, report=judge(tape, Tape(recorded.run.path), notes=notes))
+
+
+def first_words(tape: Tape) -> Mapping[str, Any]:
+    """What the run said of itself when it began."""
+    for event in tape.events():
+        if event.kind == "run.start" and event.ours:
+            data = tape.whole(event).data
+            return data if isinstance(data, dict) else {}
+    return {}
