@@ -37,9 +37,7 @@ def _wrap(call: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
             name=str(getattr(self, "name", type(self).__name__)),
             arguments=_arguments(self, args, kwargs),
             library="smolagents",
-            # `@tool` makes a class of the function and keeps it as `forward`.
-            function=getattr(getattr(type(self), "forward", None), "__wrapped__", None)
-            or type(self).forward,
+            function=getattr(type(self), "forward", None),
             types=_types,
             build=build,
         )

@@ -3,7 +3,7 @@ which framework is its caller's business.
 
 A framework's tool is often a function that is recorded already (`playhead.tool`), or another
 framework's tool. So a framework's crossing leaves a claim: the first tool of that name, or that
-function, directly inside it is the same thing and is not recorded a second time.
+declaration, directly inside it is the same thing and is not recorded a second time.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class Tool:
 class Claim:
     """One crossing's tool, until the function that does its work has shown up."""
 
-    __slots__ = ("function", "name")
+    __slots__ = ("declared", "name")
 
-    def __init__(self, name: str, function: Any) -> None:
+    def __init__(self, name: str, declared: Any) -> None:
         self.name = name
-        self.function = getattr(function, "__func__", function)
+        self.declared = declared
 
 
 _claims: dict[Ref, Claim] = {}
 
 
-def is_claimed(name: str, function: Any) -> bool:
+def is_claimed(name: str, declared: Any) -> bool:
     """Whether the framework that calls this tool now has recorded the call. True once a crossing:
     a tool that calls itself is a call of its own.
     """
@@ -63,9 +63,9 @@ def is_claimed(name: str, function: Any) -> bool:
     if enclosing is None:
         return False
     claim = _claims.get(enclosing)
-    if claim is None or not (
-        claim.name == name or (function is not None and claim.function is function)
-    ):
+    if claim is None:
+        return False
+    if claim.name != name and (declared is None or claim.declared is not declared):
         return False
     return _claims.pop(enclosing, None) is not None
 
@@ -73,7 +73,7 @@ def is_claimed(name: str, function: Any) -> bool:
 def perform(tool: Tool, live: Callable[[], Any]) -> Any:
     """Run a framework's tool, or serve it; straight through where nothing records."""
     open_deck = deck.active()
-    if open_deck is None or is_claimed(tool.name, tool.function):
+    if open_deck is None or is_claimed(tool.name, declared_of(tool.function)):
         return live()
     crossing = open_deck.open(_call(tool))
     if crossing.taped is not None:
@@ -93,7 +93,7 @@ def perform(tool: Tool, live: Callable[[], Any]) -> Any:
 
 async def perform_async(tool: Tool, live: Callable[[], Awaitable[Any]]) -> Any:
     open_deck = deck.active()
-    if open_deck is None or is_claimed(tool.name, tool.function):
+    if open_deck is None or is_claimed(tool.name, declared_of(tool.function)):
         return await live()
     crossing = open_deck.open(_call(tool))
     if crossing.taped is not None:
@@ -162,10 +162,13 @@ def _call(tool: Tool) -> Call:
     )
 
 
+def declared_of(function: Any) -> Any:
+    """What `playhead.tool` says of a function that a framework may have wrapped once more."""
+    return getattr(function, "__playhead_tool__", None)
+
+
 def effect_of(function: Any) -> Effect | None:
-    """What `playhead.tool(effect=…)` says of the function that a framework wraps."""
-    declared = getattr(function, "__playhead_tool__", None)
-    effect: Effect | None = getattr(declared, "effect", None)
+    effect: Effect | None = getattr(declared_of(function), "effect", None)
     return effect
 
 
@@ -190,7 +193,7 @@ def _hint(hints: Any, name: str) -> Any:
 
 def _claim(crossing: Crossing, tool: Tool) -> None:
     if crossing.seq is not None:
-        _claims[crossing.seq] = Claim(tool.name, tool.function)
+        _claims[crossing.seq] = Claim(tool.name, declared_of(tool.function))
 
 
 def _unclaim(crossing: Crossing) -> None:

@@ -35,7 +35,7 @@ class Opens(Protocol):
 def wrap_generator(declared: Opens, function: Callable[..., Any]) -> Callable[..., Any]:
     def recorded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         open_deck = deck.active()
-        if open_deck is None or is_claimed(declared.name, recorded):
+        if open_deck is None or is_claimed(declared.name, declared):
             return (yield from function(*args, **kwargs))
         crossing = declared.open(open_deck, args, kwargs)
         if crossing.taped is None:
@@ -55,7 +55,7 @@ def wrap_async_generator(declared: Opens, function: Callable[..., Any]) -> Calla
     async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         open_deck = deck.active()
         crossing = None
-        if open_deck is not None and not is_claimed(declared.name, recorded):
+        if open_deck is not None and not is_claimed(declared.name, declared):
             crossing = declared.open(open_deck, args, kwargs)
         if crossing is not None and crossing.taped is not None:
             for item in _taped_items(crossing, declared.types()):

@@ -105,7 +105,7 @@ def _wrap(
 def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
     def recorded(*args: Any, **kwargs: Any) -> Any:
         open_deck = deck.active()
-        if open_deck is None or is_claimed(declared.name, recorded):
+        if open_deck is None or is_claimed(declared.name, declared):
             return function(*args, **kwargs)
         crossing = declared.open(open_deck, args, kwargs)
         if crossing.taped is not None:
@@ -127,7 +127,7 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
 def _wrap_coroutine(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
     async def recorded(*args: Any, **kwargs: Any) -> Any:
         open_deck = deck.active()
-        if open_deck is None or is_claimed(declared.name, recorded):
+        if open_deck is None or is_claimed(declared.name, declared):
             return await function(*args, **kwargs)
         crossing = declared.open(open_deck, args, kwargs)
         if crossing.taped is not None:
