@@ -29,7 +29,17 @@ class Parting:
         return "\n".join(part for part in (_what(self), _near(self), self.advice) if part)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        members: dict[str, Any] = _lists(asdict(self))
+        return members
+
+
+def _lists(value: Any) -> Any:
+    """Tuples as the lists that JSON has, so that the tape gives back what was put on it."""
+    if isinstance(value, dict):
+        return {name: _lists(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_lists(item) for item in value]
+    return value
 
 
 def _what(parting: Parting) -> str:
