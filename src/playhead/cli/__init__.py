@@ -1,4 +1,5 @@
-"""The command line. One file a verb; this one knows their names, and what leaves as which exit code.
+"""The command line. One file a verb; this one knows their names, and what leaves with which exit
+code.
 
 Verbs are imported when they are called: `playhead --version` must not wait for all of them.
 """
@@ -16,7 +17,7 @@ from playhead._version import __version__
 from playhead.errors import PlayheadError
 from playhead.views.text.safe import clean
 
-# verb → (module below playhead.cli, one line for the overview). In the order in which people meet them.
+# verb → (module below playhead.cli, one line for the overview), in the order that people meet them.
 VERBS: dict[str, tuple[str, str]] = {
     "record": ("record", "Run a command and put everything it does on a tape."),
     "list": ("list_runs", "The runs that were recorded here."),
@@ -60,12 +61,15 @@ class Verbs(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], list(VERBS), n=1)
-            if near and error.message:
-                error.message += f" Did you mean {near[0]!r}?"
-            raise
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="playhead")
 def cli() -> None:
     """Playhead: a flight recorder and VCR for AI agent runs.
@@ -78,7 +82,7 @@ def cli() -> None:
 
     A RUN is a full id, the beginning of one, `last`, `last~2`, or a folder.
     Exit codes: 0 fine, 1 failed, 2 usage, 3 diverged, 4 this tape cannot be used.
-    """
+    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
 
 
 def main() -> None:

@@ -5,23 +5,30 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from playhead import config
-from playhead.errors import RunNotFound
-from playhead.library.catalogue import Filter, entries
+from playhead import clock, config
+from playhead.errors import PlayheadError, RunNotFound
+from playhead.library.catalogue import Filter, Library
 from playhead.project import project_of
 from playhead.tape import store as stores
+from playhead.views.text import words
+from playhead.views.text.safe import clean_json, one_line
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_MOST_COMPLETIONS = 50
 
 store_option = click.option(
     "--store",
     type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
     help="The folder of tapes. Default: PLAYHEAD_HOME, the config, or your data folder.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -31,35 +38,40 @@ def run_argument(function: F) -> F:
     return click.argument("run", metavar="RUN", shell_complete=_complete)(function)
 
 
+def runs_argument(function: F) -> F:
+    return click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=_complete)(function)
+
+
 def home_of(store: Path | None) -> Path:
     return store.expanduser().absolute() if store is not None else config.load().home
 
 
 def find_run(store: Path | None, asked: str) -> Path:
-    """The run that is meant. `last` is this project's, unless a store was named or it has none."""
+    """The run that is meant. `last` is this project's, unless a store was named."""
     home = home_of(store)
-    if not asked.startswith("last"):
+    if not re.fullmatch(r"last(~\d+)?", asked):
         return stores.find_run(home, asked)
-    ids = project_ids(home) if store is None else stores.run_ids(home)
-    try:
-        return stores.find_run(home, asked, among=ids)
-    except RunNotFound:
-        if ids or not (elsewhere := stores.run_ids(home)):
-            raise
+    project = None if store is not None else str(project_of(Path.cwd()))
+    ids = [entry.id for entry in Library(home).entries(Filter(project=project))]
+    if not ids and project is not None and (elsewhere := stores.run_ids(home)):
         raise RunNotFound(
-            f"No run was recorded in this project. {len(elsewhere)} of other projects are in {home}: "
-            "`playhead list --all` shows them.",
+            f"No run was recorded in this project. {len(elsewhere)} of other projects are in "
+            f"{home}: `playhead list --all` shows them.",
             asked=asked,
             candidates=elsewhere[:5],
-        ) from None
+        )
+    return stores.find_run(home, asked, among=ids)
 
 
-def project_ids(home: Path) -> list[str]:
-    return [entry.id for entry in entries(home, Filter(project=str(project_of(Path.cwd()))))]
+def overrides() -> dict[str, Any]:
+    """The user's own prices."""
+    return dict(config.load().sections.get("prices", {}))
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None))
+    terminal = sys.stdout.isatty()
+    text = json.dumps(value, ensure_ascii=False, indent=2 if terminal else None)
+    click.echo(clean_json(text, terminal=terminal))
 
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?")
@@ -67,21 +79,27 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 60
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """`1s`, `250ms`, `30d`: seconds as a float."""
 
     name = "duration"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         if isinstance(value, (int, float)):
             return float(value)
-        hit = _DURATION.fullmatch(value.strip())
+        hit = _DURATION.fullmatch(value.strip().lower())
         if hit is None:
-            self.fail(f"{value!r} is no duration; expected a number with ms, s, m, h, d or w, such as 30d.", param, ctx)
+            self.fail(
+                f"{value!r} is no duration; expected a number with ms, s, m, h, d or w: 30d.",
+                param,
+                ctx,
+            )
         return float(hit.group(1)) * _SECONDS[hit.group(2)]
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """`5GB`, `200MB`: bytes as an int."""
 
     name = "size"
@@ -91,11 +109,28 @@ class Size(click.ParamType):
             return value
         hit = _SIZE.fullmatch(value.strip())
         if hit is None:
-            self.fail(f"{value!r} is no size; expected a number with KB, MB, GB or TB, such as 5GB.", param, ctx)
-        return int(float(hit.group(1)) * 1000 ** " kmgt".index(hit.group(2).lower() or " "))
+            self.fail(
+                f"{value!r} is no size; expected a number with KB, MB, GB or TB: 5GB.", param, ctx
+            )
+        power = " kmgt".index(hit.group(2).lower() or " ")
+        return int(float(hit.group(1)) * 1000**power)
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """RUN by tab: `last` and the ids that begin so."""
-    ids = stores.run_ids(home_of(ctx.params.get("store")))
-    return [one for one in ["last", *ids] if one.startswith(incomplete)][:50]
+def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """RUN by tab: `last` and the ids that begin so, with what they are where the shell shows it."""
+    return list(islice(_candidates(ctx.params.get("store"), incomplete), _MOST_COMPLETIONS))
+
+
+def _candidates(store: Any, begun: str) -> Iterator[CompletionItem]:
+    if "last".startswith(begun):
+        yield CompletionItem("last", help="the newest run of this project")
+    now = clock.wall_ns()
+    try:
+        home = home_of(Path(store) if store else None)
+        for entry in Library(home).entries(Filter()):
+            if entry.id.startswith(begun):
+                age = words.age(entry.manifest.started_ns, now)
+                said = f"{entry.manifest.name}, {entry.status}, {age} ago"
+                yield CompletionItem(entry.id, help=one_line(said, 60))
+    except PlayheadError:
+        return  # nobody reads an error in the middle of a tab

@@ -15,13 +15,13 @@ from playhead.tape.manifest import read_manifest, write_manifest
 @run_argument
 @click.option("--undo", is_flag=True, help="Let it be pruned again.")
 @store_option
-def command(run: str, undo: bool, store: Path | None) -> None:
+def command(*, run: str, undo: bool, store: Path | None) -> None:
     """Never prune this run.
 
     \b
     playhead keep last
     playhead keep 20261115-0711 --undo
-    """
+    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
     path = find_run(store, run)
     write_manifest(path, dataclasses.replace(read_manifest(path), keep=not undo))
-    click.echo(f"{path.name} {'may be pruned again' if undo else 'is kept'}")
+    click.echo(f"{path.name} {'may be pruned again' if undo else 'is kept'}.")

@@ -2,42 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
-from playhead import clock, config
-from playhead.cli.common import Duration, home_of, json_option, print_json, store_option
-from playhead.library.catalogue import Entry, Filter, entries
-from playhead.library.summary import Summary, summarise
-from playhead.model import Prices
+from playhead import clock
+from playhead.cli.common import (
+    Duration,
+    home_of,
+    json_option,
+    overrides,
+    print_json,
+    store_option,
+)
+from playhead.cli.progress import counted
+from playhead.library.catalogue import Entry, Filter, Library
+from playhead.library.summary import Summary, stamp_of, stamp_of_prices
 from playhead.project import project_of
-from playhead.views.text.runs import print_runs
+
+STATUSES = ["running", "ok", "failed", "interrupted"]
 
 
 @click.command("list")
-@click.option("--status", multiple=True, type=click.Choice(["running", "ok", "failed", "interrupted"]))
+@click.option(
+    "--status", multiple=True, type=click.Choice(STATUSES), help="Only runs that ended so."
+)
 @click.option("--tag", "tags", multiple=True, metavar="K[=V]", help="Only runs with this tag.")
 @click.option("--name", help="Only runs of this name; * and ? are wildcards.")
 @click.option("--since", type=Duration(), help="Only runs younger than this: 2h, 7d.")
-@click.option("--limit", type=int, default=20, show_default=True, help="At most so many; 0: all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="At most so many; 0: all.",
+)
 @click.option("--all", "everything", is_flag=True, help="Runs of all projects.")
 @json_option
 @store_option
 def command(
-    status: tuple[str, ...], tags: tuple[str, ...], name: str | None, since: float | None,
-    limit: int, everything: bool, as_json: bool, store: Path | None,
-) -> None:  # fmt: skip
-    """The runs that were recorded here, newest first.
+    *,
+    status: tuple[str, ...],
+    tags: tuple[str, ...],
+    name: str | None,
+    since: float | None,
+    limit: int,
+    everything: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """The runs that were recorded in this project, newest first.
+
+    A store that is named with --store is shown whole.
 
     \b
-    playhead list                         this project's
     playhead list --status failed --since 7d
-    playhead list --tag env=ci --json | jq '.[].id'
-    """
-    home = home_of(store)
+    playhead list --tag env=ci --name 'refund-*' --all
+    playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
+    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    library = Library(home_of(store))
     wanted = Filter(
         project=None if everything or store is not None else str(project_of(Path.cwd())),
         statuses=frozenset(status),
@@ -45,13 +71,34 @@ def command(
         name=name,
         since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
     )
-    found = list(islice(entries(home, wanted), limit or None))
-    prices = Prices(overrides=config.load().sections.get("prices", {}))
-    rows = [(entry, summarise(entry.path, entry.status, prices=prices)) for entry in found]
+    found = list(islice(library.entries(wanted), limit or None))
+    rows = list(zip(found, summaries(library, found), strict=True))
     if as_json:
         print_json([row_json(entry, summary) for entry, summary in rows])
-    else:
-        print_runs(rows, home=home, everywhere=wanted.project is None)
+        return
+    from playhead.views.text.runs import print_runs
+
+    everywhere = wanted.project is None
+    print_runs(rows, home=library.home, everywhere=everywhere, now_ns=clock.wall_ns())
+
+
+def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
+    """Remembered ones, and new ones for runs that have changed since."""
+    own = overrides()
+    prices = stamp_of_prices(own)
+    stamps = [stamp_of(entry.path, prices) for entry in found]
+    known = [library.summary(entry, stamp) for entry, stamp in zip(found, stamps, strict=True)]
+    missing = [at for at, summary in enumerate(known) if summary is None]
+    if missing:
+        # The model is a tenth of a second of imports: only where a tape has to be read.
+        from playhead.library.summarise import summarise
+        from playhead.model import Prices
+
+        for at in counted(missing, "Reading new runs"):
+            known[at] = summarise(found[at].path, prices=Prices(overrides=own))
+        made = {found[at].id: (stamps[at], known[at] or Summary()) for at in missing}
+        library.keep_summaries(made)
+    return [summary or Summary() for summary in known]
 
 
 def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
@@ -62,19 +109,30 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
         "name": manifest.name,
         "status": entry.status,
         "started_at": manifest.started_at,
+        "ended_at": manifest.ended_at,
         "duration_s": duration,
         "events": summary.events,
         "calls": summary.calls,
+        "llm_calls": summary.llm_calls,
+        "tool_calls": summary.tool_calls,
+        "failed_calls": summary.failures,
         "tokens": summary.tokens,
+        "input_tokens": summary.input_tokens,
+        "output_tokens": summary.output_tokens,
         "cost_usd": summary.cost_usd,
+        "unpriced_calls": summary.unpriced,
         "command": manifest.command,
         "tags": manifest.tags,
         "level": manifest.level,
         "project": manifest.project,
-        "keep": manifest.keep,
+        "git_commit": manifest.git_commit,
+        "exit_code": manifest.exit_code,
         "failure": summary.failure,
         "last_seam": summary.last_seam,
         "lost": summary.lost,
+        "keep": manifest.keep,
+        "replay_of": manifest.replay_of,
+        "path": str(entry.path),
         "problem": entry.problem,
     }
 

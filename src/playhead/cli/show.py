@@ -6,11 +6,17 @@ from pathlib import Path
 
 import click
 
-from playhead import config
-from playhead.cli.common import find_run, json_option, print_json, run_argument, store_option
+from playhead.cli.common import (
+    find_run,
+    json_option,
+    overrides,
+    print_json,
+    run_argument,
+    store_option,
+)
 from playhead.errors import UsageError
 from playhead.export.story_json import call_json, story_json
-from playhead.model import Prices, tell
+from playhead.model import CallItem, Prices, Story, tell
 from playhead.tape.reader import Tape
 from playhead.views.text.call import print_call
 from playhead.views.text.story import print_story
@@ -20,12 +26,19 @@ from playhead.views.text.story import print_story
 @run_argument
 @click.option("--call", "number", type=int, metavar="N", help="Everything about call N.")
 @click.option("--output", is_flag=True, help="Show what the program printed, too.")
-@click.option("--limit", type=int, default=0, help="At most so many lines of the tree; 0: all.")
-@click.option("--full", is_flag=True, help="With --call: no text is cut.")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many lines.")
+@click.option("--full", is_flag=True, help="With --call: no text is cut, no message left out.")
 @json_option
 @store_option
 def command(
-    run: str, number: int | None, output: bool, limit: int, full: bool, as_json: bool, store: Path | None
+    *,
+    run: str,
+    number: int | None,
+    output: bool,
+    limit: int,
+    full: bool,
+    as_json: bool,
+    store: Path | None,
 ) -> None:
     """A run at a glance: how it ended and why, then the conversation.
 
@@ -33,13 +46,21 @@ def command(
     playhead show last              the newest run of this project
     playhead show last --call 12    request, answer, timing and causes of call 12
     playhead show last --json | jq .totals
-    """
-    prices = Prices(overrides=config.load().sections.get("prices", {}))
-    story = tell(Tape(find_run(store, run)), prices=prices)
-    if number is None:
-        print_json(story_json(story)) if as_json else print_story(story, output=output, limit=limit)
-        return
+    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    story = tell(Tape(find_run(store, run)), prices=Prices(overrides=overrides()))
+    if number is not None:
+        call = _call(story, number)
+        print_json(call_json(story, call)) if as_json else print_call(story, call, full=full)
+    elif as_json:
+        print_json(story_json(story))
+    else:
+        print_story(story, output=output, limit=limit)
+
+
+def _call(story: Story, number: int) -> CallItem:
     call = story.call(number)
     if call is None:
-        raise UsageError(f"This run has {story.totals.calls} calls; there is no call {number}.")
-    print_json(call_json(story, call)) if as_json else print_call(story, call, full=full)
+        there = story.totals.calls
+        known = f"its calls are 1 to {there}" if there else "it has none"
+        raise UsageError(f"There is no call {number} in run {story.manifest.run}: {known}.")
+    return call

@@ -41,7 +41,8 @@ def call_json(story: Story, call: CallItem) -> dict[str, Any]:
         "head": call.head,
         "value": call.value,
         "chunks": [
-            {"stream": piece.stream, "at_ns": piece.at_ns, **as_text(piece.data)} for piece in call.pieces
+            {"stream": piece.stream, "at_ns": piece.at_ns, **as_text(piece.data)}
+            for piece in call.pieces
         ],
         "llm": [dataclasses.asdict(exchange) for exchange in call.llm],
         "children": [_number(story.items[ref]) for ref in story.children.get(call.ref, ())],
@@ -49,7 +50,13 @@ def call_json(story: Story, call: CallItem) -> dict[str, Any]:
 
 
 def item_json(item: Item) -> dict[str, Any]:
-    common = {"ref": item.ref, "lane": item.lane, "wall_ns": item.wall, "at": item.at, "who": item.who}
+    common = {
+        "ref": item.ref,
+        "lane": item.lane,
+        "wall_ns": item.wall,
+        "at": item.at,
+        "who": item.who,
+    }
     if isinstance(item, TurnItem):
         return {
             "type": "turn",
@@ -76,8 +83,14 @@ def item_json(item: Item) -> dict[str, Any]:
         "failure": failure_json(item.failure),
         "cause": item.cause,
         "parent": item.parent,
-        "model": next((one.response.model or one.request.model for one in item.llm if one.response), None),
-        "usage": [dataclasses.asdict(one.response.usage) for one in item.llm if one.response and one.response.usage],
+        "model": next(
+            (one.response.model or one.request.model for one in item.llm if one.response), None
+        ),
+        "usage": [
+            dataclasses.asdict(one.response.usage)
+            for one in item.llm
+            if one.response and one.response.usage
+        ],
         "cost_usd": None if item.cost is None else float(Decimal(item.cost.usd)),
         **common,
     }

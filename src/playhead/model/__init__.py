@@ -1,7 +1,16 @@
 """Events made into the shape that people look at. See `shape` and `build`."""
 
 from playhead.model.build import tell
-from playhead.model.shape import CallItem, Failure, Item, NoteItem, SeamItem, Story, Totals, TurnItem
+from playhead.model.shape import (
+    CallItem,
+    Failure,
+    Item,
+    NoteItem,
+    SeamItem,
+    Story,
+    Totals,
+    TurnItem,
+)
 from playhead.model.totals import Prices
 
 __all__ = [

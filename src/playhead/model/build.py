@@ -1,37 +1,44 @@
-"""Events to a story. Pure but for the tape it reads; knows kinds of events, not how they are shown."""
+"""Events to a story. Knows kinds of events and the tape it reads; not how a story is shown."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from playhead import events
-from playhead.chunks import as_bytes
-from playhead.events import Event
+from playhead.errors import TapeDamaged
+from playhead.events import Event, Status
 from playhead.model.exchanges import exchanges_of, failure_of_exchange
+from playhead.model.family import family
 from playhead.model.shape import (
     CallItem,
     Failure,
     Item,
     NoteItem,
-    Piece,
     SeamItem,
     Story,
     TurnItem,
 )
+from playhead.model.streams import stream_of, whole_number
 from playhead.model.totals import Prices, total
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
 
-_SILENT = frozenset({events.SEGMENT_START, events.SEGMENT_END, events.RUN_START, events.RUN_END, events.AMBIENT})
+STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
+_SILENT = frozenset({events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT})
 
 
 def tell(tape: Tape, *, prices: Prices | None = None) -> Story:
-    """The story of the run on this tape, as far as it is written."""
+    """The story of the run on this tape, as far as it is written and can be read."""
     draft = _Draft()
     for event in tape.events():
-        draft.hear(tape.whole(event))
+        try:
+            draft.hear(tape.whole(event))
+        except TapeDamaged as error:
+            # A payload is gone; what stands in the line itself is still worth telling.
+            draft.damage.append(f"{event.ref}: {error}")
+            draft.hear(event)
     return draft.story(tape, prices or Prices())
 
 
@@ -51,6 +58,9 @@ class _Draft:
         self.notes: dict[str, Event] = {}
         self.run_end: Event | None = None
         self.order: list[str] = []
+        self.damage: list[str] = []
+        # What the program said last on stderr: the reason, where a run fails without an exception.
+        self.complaint = ""
         self.lost = 0
 
     def hear(self, event: Event) -> None:
@@ -73,9 +83,19 @@ class _Draft:
             self.seams[_owner(event, "turn")].append(event)
         elif event.kind == events.RUN_END:
             self.run_end = event
+        elif event.kind == events.RUN_START:
+            self._begin(event)
         elif event.kind not in _SILENT:
             if event.kind == events.GAP:
-                self.lost += int(_data(event).get("lost") or 0)
+                self.lost += whole_number(_data(event).get("lost"))
+            elif event.kind == events.OUTPUT and _data(event).get("stream") == "stderr":
+                self.complaint = _last_line(_data(event).get("text")) or self.complaint
+            self._keep(self.notes, event)
+
+    def _begin(self, event: Event) -> None:
+        """A run that was resumed has not ended, whatever the tape says before."""
+        self.run_end = None
+        if _data(event).get("resumed"):
             self._keep(self.notes, event)
 
     def _keep(self, place: dict[str, Event], event: Event) -> None:
@@ -84,24 +104,41 @@ class _Draft:
 
     def story(self, tape: Tape, prices: Prices) -> Story:
         items = self._items(prices)
-        manifest = tape.manifest
-        ended = _data(self.run_end) if self.run_end is not None else {}
-        failed = next((one for one in reversed(list(items.values())) if _failed_turn(one)), None)
-        open_turn = next((one for one in reversed(list(items.values())) if _open_turn(one)), None)
-        told = failed or open_turn
+        status = self._status(tape)
+        turn = _last_turn(items, status)
         return Story(
-            manifest=manifest,
-            status=status_of(manifest) if self.run_end is None else ended.get("status", manifest.status),
+            manifest=tape.manifest,
+            status=status,
             items=items,
-            children=_family(items),
+            children=family(items),
             totals=total(items.values(), events=self.count, lost=self.lost),
-            failure=failure_from(ended.get("error")) or getattr(failed, "failure", None),
-            last_seam=told.last_seam if isinstance(told, TurnItem) else None,
-            failed_turn=told.ref if told is not None else None,
-            in_flight=tuple(ref for ref, one in items.items() if isinstance(one, CallItem) and one.how is None),
-            duration_ns=self.last.mono - self.first.mono if self.last and self.first else 0,
-            damage=tuple(str(one) for one in tape.damage),
+            failure=self._failure(turn) if status in ("failed", "interrupted") else None,
+            last_seam=turn.last_seam if turn is not None else None,
+            failed_turn=turn.ref if turn is not None else None,
+            in_flight=tuple(
+                ref for ref, one in items.items() if isinstance(one, CallItem) and one.how is None
+            ),
+            duration_ns=max(0, self.last.mono - self.first.mono) if self.last and self.first else 0,
+            damage=(*(str(one) for one in tape.damage), *self.damage),
         )
+
+    def _status(self, tape: Tape) -> Status:
+        """The tape's own word; a tape without a last one was interrupted, or goes on."""
+        said = _data(self.run_end).get("status")
+        for status in STATUSES:
+            if said == status:
+                return status
+        return status_of(tape.manifest)
+
+    def _failure(self, turn: TurnItem | None) -> Failure | None:
+        """Why the run ended badly: the error that left it, that of its last turn, its exit code."""
+        ended = _data(self.run_end)
+        failure = failure_from(ended.get("error")) or (turn.failure if turn is not None else None)
+        code = ended.get("exit_code")
+        if failure is None and isinstance(code, int) and code:
+            said = f"signal {-code}" if code < 0 else f"exit code {code}"
+            return Failure(type=said, message=self.complaint)
+        return failure
 
     def _items(self, prices: Prices) -> dict[str, Item]:
         items: dict[str, Item] = {}
@@ -120,10 +157,14 @@ class _Draft:
         asked = _data(event)
         outcome = self.outcomes.get(event.ref)
         ended = _data(outcome) if outcome is not None else {}
-        head, pieces = _stream(self.pieces.get(event.ref, ()))
+        head, pieces = stream_of(self.pieces.get(event.ref, ()))
         boundary = str(asked.get("boundary", ""))
         api = asked.get("api")
-        llm = exchanges_of(api, asked, head, pieces) if boundary == "llm" and isinstance(api, str) else ()
+        llm = (
+            exchanges_of(api, asked, head, pieces)
+            if boundary == "llm" and isinstance(api, str)
+            else ()
+        )
         failure = failure_from(ended.get("error")) or failure_of_exchange(boundary, head, llm)
         return CallItem(
             number=number,
@@ -141,7 +182,11 @@ class _Draft:
             effect=asked.get("effect"),
             api=api,
             request=asked.get("request"),
-            facts={k: v for k, v in asked.items() if k not in ("boundary", "name", "request", "effect", "api")},
+            facts={
+                k: v
+                for k, v in asked.items()
+                if k not in ("boundary", "name", "request", "effect", "api")
+            },
             how=ended.get("how"),
             took_ns=ended.get("took_ns"),
             value=ended.get("value"),
@@ -204,43 +249,10 @@ def _seam(event: Event) -> SeamItem:
     data = _data(event)
     return SeamItem(
         name=str(data.get("name", "")),
-        at_ns=int(data.get("at_ns") or 0),
-        took_ns=int(data.get("took_ns") or 0),
+        at_ns=whole_number(data.get("at_ns")),
+        took_ns=whole_number(data.get("took_ns")),
         value=data.get("value"),
     )
-
-
-def _stream(heard: Iterable[Event]) -> tuple[Any, tuple[Piece, ...]]:
-    """Head and pieces of a call's streams, cut at the boundaries at which they came."""
-    head: Any = None
-    pieces: list[Piece] = []
-    for event in heard:
-        data = _data(event)
-        stream = str(data.get("stream", ""))
-        if stream == "head":
-            head = data.get("value")
-            continue
-        pieces.extend(cut(stream, as_bytes(data), data.get("sizes"), data.get("at_ns")))
-    return head, tuple(pieces)
-
-
-def cut(stream: str, raw: bytes, sizes: Any, times: Any) -> list[Piece]:
-    """The pieces that share one event. Sizes that do not add up (a level below full, an edited
-    tape) leave one piece: the bytes are what counts."""
-    times = times if isinstance(times, list) and times else [0]
-    if not isinstance(sizes, list) or sum(one for one in sizes if isinstance(one, int)) != len(raw):
-        return [Piece(stream=stream, data=raw, at_ns=_int(times[0]))]
-    pieces = []
-    at = 0
-    for index, size in enumerate(sizes):
-        when = _int(times[min(index, len(times) - 1)])
-        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=when))
-        at += size
-    return pieces
-
-
-def _int(value: Any) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def failure_from(frozen: Any) -> Failure | None:
@@ -253,20 +265,21 @@ def failure_from(frozen: Any) -> Failure | None:
     return Failure(type=name, message=str(frozen.get("message") or ""), traceback=lines)
 
 
-def _failed_turn(item: Item) -> bool:
-    return isinstance(item, TurnItem) and item.how == "raised"
+def _last_turn(items: Mapping[str, Item], status: Status) -> TurnItem | None:
+    """The turn that a run ended in: one that failed, else one that was under way.
+
+    In a run that went well, or goes on, a turn that failed is part of the story and no end of it.
+    """
+    if status not in ("failed", "interrupted"):
+        return None
+    turns = [item for item in items.values() if isinstance(item, TurnItem)]
+    open_ones = [turn for turn in turns if turn.how is None]
+    failed = [turn for turn in turns if turn.how == "raised"]
+    found = failed or open_ones if status == "failed" else open_ones or failed
+    # The innermost: the one that began last.
+    return found[-1] if found else None
 
 
-def _open_turn(item: Item) -> bool:
-    return isinstance(item, TurnItem) and item.how is None
-
-
-def _family(items: Mapping[str, Item]) -> dict[str | None, tuple[str, ...]]:
-    """Who stands under whom: under the response that asked for it, else under what encloses it."""
-    children: dict[str | None, list[str]] = defaultdict(list)
-    for ref, item in items.items():
-        above = getattr(item, "cause", None)
-        if above not in items:
-            above = item.parent
-        children[above if above in items and above != ref else None].append(ref)
-    return {above: tuple(below) for above, below in children.items()}
+def _last_line(text: Any) -> str:
+    lines = text.strip().splitlines() if isinstance(text, str) else []
+    return lines[-1].strip() if lines else ""

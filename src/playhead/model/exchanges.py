@@ -1,4 +1,4 @@
-"""LLM exchanges of a call, decoded from what is on the tape. Knows `wire`; not prices, not views."""
+"""LLM exchanges of a call, decoded from what is on the tape. Knows `wire`; not prices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from playhead.model.shape import Failure, Piece
 from playhead.wire import LlmExchange
 
 
-def exchanges_of(api: str, asked: dict[str, Any], head: Any, pieces: Iterable[Piece]) -> tuple[LlmExchange, ...]:
+def exchanges_of(
+    api: str, asked: dict[str, Any], head: Any, pieces: Iterable[Piece]
+) -> tuple[LlmExchange, ...]:
     """One exchange for a request and its response; as many as there were on a WebSocket."""
     request = asked.get("request")
     request = request if isinstance(request, dict) else {}
@@ -19,8 +21,14 @@ def exchanges_of(api: str, asked: dict[str, Any], head: Any, pieces: Iterable[Pi
     if any(piece.stream == "received" for piece in heard):
         return wire.decode_websocket((piece.stream, piece.data) for piece in heard)
     body = request.get("body")
-    sent = as_bytes(body) if isinstance(body, dict) else b"".join(p.data for p in heard if p.stream == "sent")
-    question = wire.decode_request(api, sent, url=_text(request.get("url")), headers=_pairs(request.get("headers")))
+    sent = (
+        as_bytes(body)
+        if isinstance(body, dict)
+        else b"".join(p.data for p in heard if p.stream == "sent")
+    )
+    question = wire.decode_request(
+        api, sent, url=_text(request.get("url")), headers=_pairs(request.get("headers"))
+    )
     if not isinstance(head, dict):
         return (LlmExchange(request=question, response=None),)
     received = b"".join(piece.data for piece in heard if piece.stream == "body")
@@ -51,7 +59,11 @@ def _pairs(headers: Any) -> dict[str, str]:
         return {str(name).lower(): str(value) for name, value in headers.items()}
     if not isinstance(headers, list):
         return {}
-    return {str(pair[0]).lower(): str(pair[1]) for pair in headers if isinstance(pair, list) and len(pair) == 2}
+    return {
+        str(pair[0]).lower(): str(pair[1])
+        for pair in headers
+        if isinstance(pair, list) and len(pair) == 2
+    }
 
 
 def _text(value: Any) -> str | None:

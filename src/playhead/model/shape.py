@@ -70,6 +70,8 @@ class CallItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeamItem:
+    """A checkpoint of a turn. `at_ns` counts from the turn, `took_ns` from the seam before."""
+
     name: str
     at_ns: int
     took_ns: int

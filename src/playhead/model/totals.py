@@ -44,7 +44,16 @@ def usages(call: CallItem) -> list[Usage]:
 
 
 def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
-    counts = {"calls": 0, "llm": 0, "tool": 0, "process": 0, "http": 0, "failures": 0, "unpriced": 0, "holes": 0}
+    counts = {
+        "calls": 0,
+        "llm": 0,
+        "tool": 0,
+        "process": 0,
+        "http": 0,
+        "failures": 0,
+        "unpriced": 0,
+        "holes": 0,
+    }
     tokens: dict[str, int | None] = {}
     cost: Decimal | None = None
     for item in items:
@@ -53,12 +62,21 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
         if not isinstance(item, CallItem):
             continue
         counts["calls"] += 1
-        kind = "tool" if item.boundary == "mcp" and item.facts.get("method", "tools/call") == "tools/call" else item.boundary
+        kind = (
+            "tool"
+            if item.boundary == "mcp" and item.facts.get("method", "tools/call") == "tools/call"
+            else item.boundary
+        )
         if kind in counts:
             counts[kind] += 1
         counts["failures"] += item.failure is not None
         for usage in usages(item):
-            for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"):
+            for name in (
+                "input_tokens",
+                "output_tokens",
+                "cache_read_tokens",
+                "cache_write_tokens",
+            ):
                 more = getattr(usage, name)
                 if more is not None:
                     tokens[name] = (tokens.get(name) or 0) + more

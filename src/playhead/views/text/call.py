@@ -1,61 +1,82 @@
-"""Everything about one call: the five questions, what was asked, what came back, when each piece came.
-
-Knows a call item; not the tree around it beyond its chain of causes.
+"""Everything about one call: the five questions, what was asked, what came back, when each piece
+came. Knows a call item; not the tree around it beyond its chain of causes.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from rich.text import Text
 
-from playhead.model import CallItem, Story
+from playhead.model import CallItem, Story, TurnItem
 from playhead.model.totals import usages
 from playhead.views.text import words
-from playhead.views.text.console import console
-from playhead.views.text.labels import label
+from playhead.views.text.console import console, width_of
+from playhead.views.text.exchange import exchange_sections
+from playhead.views.text.labels import heading, label, reason
 from playhead.views.text.safe import clean, one_line
-from playhead.wire import Image, LlmExchange, Other, Part, Refusal, Text as Words, Thinking, ToolResult, ToolUse
+from playhead.views.text.values import pretty
 
-_LONGEST_BODY = 20_000
+_LONGEST_BODY = 4_000
+_FARTHEST_CAUSE = 20
+
+Section = tuple[str, str]
 
 
 def print_call(story: Story, call: CallItem, *, full: bool = False) -> None:
     out = console()
-    out.print(label(call))
-    for heading, text in _five(story, call):
-        out.print(Text.assemble((f"{heading:>9}  ", "quiet"), text))
-    for title, body in _sections(call):
+    width = width_of(out)
+    out.print(heading(call, width), no_wrap=True, overflow="crop")
+    for title, text in _facts(story, call):
+        out.print(
+            Text.assemble((f"  {title:<8}", "quiet"), (text, _style(title, call))),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for title, body in _sections(call, full=full):
         out.print()
-        out.print(Text(title, style="bold"))
-        shown = clean(body)
-        if not full and len(shown) > _LONGEST_BODY:
-            shown = f"{shown[:_LONGEST_BODY]}\n… {len(shown) - _LONGEST_BODY:,} more characters; --full shows all"
-        out.print(Text(shown))
+        out.print(Text(one_line(title, width), style="name"))
+        for line in _shortened(clean(body), full=full).splitlines():
+            out.print(Text(f"  {line}"), soft_wrap=True)
 
 
-def _five(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
-    yield "who", one_line(f"{call.who or '?'} in lane {call.lane}", 200)
-    effect = f", effect {call.effect}" if call.effect else ""
-    yield "what", one_line(f"{call.boundary}: {call.name}{effect}", 200)
-    yield "when", f"{words.moment(call.wall)}, took {words.took(call.took_ns)}"
-    yield "where", one_line(f"{call.at or '?'} ({call.ref})", 200)
+def _style(title: str, call: CallItem) -> str:
+    if title == "ended":
+        return "failed" if call.failure is not None else "interrupted" if not call.ok else "ok"
+    return "why" if title == "why" else "default"
+
+
+def _facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
+    """Who, what, when, where, why; how it ended and what it cost."""
+    yield "who", one_line(f"{call.who or '?'}, lane {call.lane}", 200)
+    effect = f", effect: {call.effect}" if call.effect else ""
+    yield "what", one_line(f"{call.boundary} {call.name}{effect}", 400)
+    since = words.position(call.mono - _first_moment(story))
+    yield (
+        "when",
+        f"{words.moment(call.wall)}, {since} into the run, took {words.took(call.took_ns)}",
+    )
+    yield "where", one_line(f"{call.at or '?'} (event {call.ref})", 200)
     for step in why(story, call):
         yield "why", step
     ended = call.how or "never answered: it was in flight when the tape ends"
-    if call.failure is not None:
-        ended += f" · {call.failure.type}: {call.failure.message}"
-    yield "ended", one_line(ended, 300)
+    yield "ended", ended if call.failure is None else f"{ended}: {reason(call.failure)}"
     for used in usages(call):
-        cached = f", {words.count(used.cache_read_tokens)} read from cache" if used.cache_read_tokens else ""
-        written = f", {words.count(used.cache_write_tokens)} written to cache" if used.cache_write_tokens else ""
-        yield "tokens", f"{words.count(used.input_tokens)} in{cached}{written}, {words.count(used.output_tokens)} out"
+        shares = (
+            (used.cache_read_tokens, "read from cache"),
+            (used.cache_write_tokens, "written to cache"),
+        )
+        cached = "".join(f", {words.count(n)} {what}" for n, what in shares if n)
+        thought = (
+            f" ({words.count(used.reasoning_tokens)} thinking)" if used.reasoning_tokens else ""
+        )
+        came, went = words.count(used.input_tokens), words.count(used.output_tokens)
+        yield "tokens", f"{came} in{cached}; {went} out{thought}"
     if call.cost is not None:
         yield "cost", f"{words.money(float(call.cost.usd))} ({call.cost.source})"
     elif usages(call):
-        yield "cost", "unknown: no price for this model ([prices] in playhead.toml sets one)"
+        yield "cost", "unknown: no price for this model; [prices] in playhead.toml sets one"
 
 
 def why(story: Story, call: CallItem) -> list[str]:
@@ -63,23 +84,27 @@ def why(story: Story, call: CallItem) -> list[str]:
     steps: list[str] = [one_line(call.why, 200)] if call.why else []
     seen = {call.ref}
     ref = call.cause or call.parent
-    while ref in story.items and ref not in seen and len(steps) < 20:
+    while ref is not None and ref in story.items and ref not in seen:
         seen.add(ref)
         item = story.items[ref]
         asked = "asked for by" if isinstance(item, CallItem) and item.llm else "inside"
-        steps.append(f"{asked} {one_line(label(item).plain, 160)}")
+        if isinstance(item, TurnItem):
+            asked = "in"
+        steps.append(f"{asked} {one_line(label(item).plain, 200)}")
+        if len(steps) >= _FARTHEST_CAUSE:
+            break
         ref = getattr(item, "cause", None) or item.parent
     return steps
 
 
-def _sections(call: CallItem) -> Iterator[tuple[str, str]]:
+def _sections(call: CallItem, *, full: bool) -> Iterator[Section]:
     if call.llm:
         for exchange in call.llm:
-            yield from _exchange(exchange)
+            yield from exchange_sections(exchange, full=full)
     else:
         yield "Request", pretty(call.request)
         if call.head is not None:
-            yield "Response head", pretty(call.head)
+            yield "Answer begins", pretty(call.head)
         for stream in dict.fromkeys(piece.stream for piece in call.pieces):
             body = b"".join(piece.data for piece in call.pieces if piece.stream == stream)
             yield stream, body.decode("utf-8", "backslashreplace")
@@ -89,58 +114,32 @@ def _sections(call: CallItem) -> Iterator[tuple[str, str]]:
         yield "Traceback", "\n".join(call.failure.traceback)
     if len(call.pieces) > 1:
         yield "Stream", _timing(call)
+    if full:
+        yield "Facts", pretty({**call.facts, **call.outcome})
 
 
 def _timing(call: CallItem) -> str:
-    first, last = call.pieces[0].at_ns, call.pieces[-1].at_ns
-    total = sum(len(piece.data) for piece in call.pieces)
+    pieces = [piece for piece in call.pieces if piece.stream != "sent"] or list(call.pieces)
+    total = sum(len(piece.data) for piece in pieces)
     return (
-        f"{len(call.pieces)} pieces, {words.size(total)}; first after {words.took(first)}, "
-        f"last after {words.took(last)}; ended: {call.how or 'never'}"
+        f"{len(pieces)} pieces, {words.size(total)}; "
+        f"the first after {words.took(pieces[0].at_ns)}, "
+        f"the last after {words.took(pieces[-1].at_ns)}; {_longest_pause(pieces)}"
     )
 
 
-def _exchange(exchange: LlmExchange) -> Iterator[tuple[str, str]]:
-    request, response = exchange.request, exchange.response
-    yield "Model", f"{request.model or '?'}" + (" (streamed)" if request.stream else "")
-    if request.params:
-        yield "Parameters", pretty(dict(request.params))
-    if request.system:
-        yield "System", request.system
-    if request.tools:
-        yield "Tools offered", "\n".join(f"{tool.name}: {one_line(tool.description or '', 100)}" for tool in request.tools)
-    for message in request.messages:
-        yield f"[{message.role}]", "\n".join(_part(part) for part in message.parts)
-    if response is None:
-        yield "Answer", "none on the tape"
-        return
-    state = "" if response.complete else f" (incomplete: {response.reason})"
-    yield f"Answer{state}", "\n".join(_part(part) for part in response.parts) or "(empty)"
-    if response.stop_reason:
-        yield "Stopped", response.stop_reason
+def _longest_pause(pieces: Sequence[object]) -> str:
+    moments = [getattr(piece, "at_ns", 0) for piece in pieces]
+    pause = max((later - earlier for earlier, later in pairwise(moments)), default=0)
+    return f"longest pause {words.took(pause)}"
 
 
-def _part(part: Part) -> str:
-    if isinstance(part, (Words, Refusal)):
-        return part.text
-    if isinstance(part, Thinking):
-        return f"(thinking) {part.text}"
-    if isinstance(part, ToolUse):
-        return f"→ {part.name}({pretty(part.arguments)})  {part.id or ''}"
-    if isinstance(part, ToolResult):
-        inner = "\n".join(_part(one) for one in part.content)
-        return f"← {part.id or part.name or ''}{' (error)' if part.is_error else ''} {inner}"
-    if isinstance(part, Image):
-        return f"(image {part.media_type or ''} {part.url or words.size(len(part.data or '') * 3 // 4)})"
-    if isinstance(part, Other):
-        return f"({part.type}) {pretty(part.data)}"
-    return ""
+def _first_moment(story: Story) -> int:
+    return min((item.mono for item in story.items.values()), default=0)
 
 
-def pretty(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    except (TypeError, ValueError):
-        return repr(value)
+def _shortened(body: str, *, full: bool) -> str:
+    if full or len(body) <= _LONGEST_BODY:
+        return body
+    rest = len(body) - _LONGEST_BODY
+    return f"{body[:_LONGEST_BODY]}\n… {rest:,} more characters; --full shows all"

@@ -1,20 +1,23 @@
-"""The console that text views print to, and the colours of Playhead. The only door to rich."""
+"""The console that text views print to, and the colours of Playhead. Knows rich and terminals."""
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Literal, TextIO
 
 from rich.console import Console
 from rich.theme import Theme
 
 GLYPHS = {"ok": "✓", "failed": "✗", "interrupted": "◐", "running": "●"}
 
-_THEME = Theme(
+# Of the sixteen colours that every terminal has, and that its user has chosen.
+THEME = Theme(
     {
         "ok": "green",
-        "failed": "bold red",
+        "failed": "red",
         "interrupted": "yellow",
-        "running": "bold cyan",
+        "running": "cyan",
         "quiet": "bright_black",
         "llm": "magenta",
         "tool": "cyan",
@@ -22,17 +25,51 @@ _THEME = Theme(
         "http": "blue",
         "process": "yellow",
         "state": "green",
+        "clock": "bright_black",
+        "entropy": "bright_black",
         "turn": "bold",
+        "seam": "green",
+        "name": "bold",
+        "asked": "bright_black",
+        "said": "default",
+        "thought": "italic bright_black",
         "why": "italic bright_black",
         "money": "green",
-    }
+        "bar": "reverse",
+    },
+    inherit=False,
 )
+
+# What is piped is read by programs and by people in windows of any width: as a narrow terminal.
+PIPED_WIDTH = 80
+_WIDEST = 160
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """`| head` has read enough: the command line leaves quietly, where rich would fail."""
+        raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Colours only on a terminal (rich also honours NO_COLOR); 80 columns in a pipe."""
+    """Colours only on a terminal, and none at all where NO_COLOR is set (no-color.org)."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else 80
-    return Console(
-        file=stream, theme=_THEME, highlight=False, markup=False, emoji=False, width=width, soft_wrap=False
+    return _Console(
+        file=stream,
+        theme=THEME,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if stream.isatty() else PIPED_WIDTH,
+        color_system=colours(stream),
+        legacy_windows=False,
     )
+
+
+def colours(stream: TextIO) -> Literal["auto"] | None:
+    return None if os.environ.get("NO_COLOR") or not stream.isatty() else "auto"
+
+
+def width_of(out: Console) -> int:
+    """How wide a line may be: beyond some width the eye loses it."""
+    return min(out.width, _WIDEST)

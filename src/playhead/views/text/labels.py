@@ -1,104 +1,132 @@
-"""One line for one item: what it was, and how it ended. Shared by show, play and the viewers.
+"""One line for one item: what it was, and how it ended. Shared by all views.
 
 Knows items; not where on the screen they stand.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rich.text import Text
 
 from playhead import events, wire
-from playhead.model import CallItem, Item, NoteItem, TurnItem
+from playhead.model import CallItem, Failure, Item, NoteItem, TurnItem
 from playhead.model.totals import usages
-from playhead.values import thaw
 from playhead.views.text import words
 from playhead.views.text.safe import one_line
+from playhead.views.text.values import LONGEST, arguments, compact
 
-_LONGEST = 400
+_ENDS = {"cut": "stream cut", "left": "agent left early"}
 
 
-def label(item: Item) -> Text:
-    """The left part of a line."""
+def label(item: Item, room: int = LONGEST) -> Text:
+    """Everything on one line: also what the model said, and why it failed."""
+    line = heading(item, room)
+    if isinstance(item, CallItem):
+        for exchange in item.llm:
+            if exchange.response is not None and exchange.response.parts:
+                line.append(f" {one_line(wire.summary(exchange.response), room)}")
+    if isinstance(item, (CallItem, TurnItem)) and item.failure is not None:
+        line.append(f" ✗ {reason(item.failure, room)}", style="failed")
+    return line
+
+
+def heading(item: Item, room: int = LONGEST) -> Text:
+    """What it was, in at most `room` columns."""
     if isinstance(item, TurnItem):
-        return _turn(item)
-    if isinstance(item, CallItem):
-        return _call(item)
-    return _note(item)
+        line = _turn(item)
+    elif isinstance(item, CallItem):
+        line = _call(item, room)
+    else:
+        line = _note(item)
+    if line.cell_len > room:
+        line.truncate(room, overflow="ellipsis")
+    return line
 
 
-def measure(item: Item) -> Text:
-    """The right part: tokens, cost, time."""
-    if isinstance(item, NoteItem):
-        return Text("")
-    parts: list[tuple[str, str]] = []
-    if isinstance(item, CallItem):
-        used = usages(item)
-        if used:
-            came = sum(one.input_tokens or 0 for one in used)
-            went = sum(one.output_tokens or 0 for one in used)
-            parts.append((f"{words.short(came)}→{words.short(went)}", "quiet"))
-        if item.cost is not None:
-            parts.append((words.money(float(item.cost.usd)), "money"))
-    parts.append((words.took(item.took_ns) if item.how is not None else "in flight", "quiet"))
-    return Text("  ").join([Text(text, style=style) for text, style in parts])
+def reason(failure: Failure, room: int = LONGEST) -> str:
+    said = f"{failure.type}: {failure.message}" if failure.message else failure.type
+    return one_line(said, room)
+
+
+def tokens(call: CallItem) -> str:
+    """`2,460→96`; nothing where the tape does not say."""
+    used = usages(call)
+    if not used:
+        return ""
+    came = sum(one.input_tokens or 0 for one in used)
+    went = sum(one.output_tokens or 0 for one in used)
+    return f"{words.short(came)}→{words.short(went)}"
+
+
+def cost(call: CallItem) -> str:
+    return "" if call.cost is None else words.money(float(call.cost.usd))
+
+
+def took(item: CallItem | TurnItem) -> str:
+    return words.took(item.took_ns) if item.how is not None else "in flight"
+
+
+def name_of(call: CallItem) -> str:
+    """The model for an LLM call, the command for a process."""
+    for exchange in call.llm:
+        model = (exchange.response.model if exchange.response else None) or exchange.request.model
+        if model:
+            return one_line(model, 60)
+    return one_line(call.name, 200)
 
 
 def _turn(turn: TurnItem) -> Text:
-    line = Text.assemble((f"turn {one_line(turn.name, 60)}", "turn"))
+    line = Text.assemble(("turn ", "quiet"), (one_line(turn.name, 60), "turn"))
     if turn.purpose:
-        line.append(f" · {one_line(turn.purpose, 80)}", style="why")
+        line.append(f" · {one_line(turn.purpose, 200)}", style="why")
     return line
 
 
-def _call(call: CallItem) -> Text:
-    line = Text.assemble((f"#{call.number} ", "quiet"), (call.boundary, call.boundary), " ")
-    if call.llm:
-        line.append_text(_conversation(call))
-    else:
-        line.append(one_line(call.name, 60))
-        line.append(one_line(_arguments(call), _LONGEST))
-        answer = _answer(call)
+def _call(call: CallItem, room: int) -> Text:
+    line = Text.assemble(
+        (f"#{call.number} ", "quiet"), (one_line(call.boundary, 12), call.boundary), " "
+    )
+    line.append(name_of(call), style="name" if call.llm else "")
+    ending = _ending(call)
+    if not call.llm:
+        given, answer = _given(call), _answer(call)
+        left = room - line.cell_len - len(ending) - (3 if answer else 0)
+        given, answer = shared(given, answer, left)
+        line.append(given)
         if answer:
             line.append(" → ", style="quiet")
-            line.append(one_line(answer, _LONGEST))
+            line.append(answer)
+    if ending:
+        line.append(ending, style="interrupted")
+    return line
+
+
+def shared(first: str, second: str, room: int) -> tuple[str, str]:
+    """Two texts in `room` columns: each gets what the other leaves, and at least half."""
+    first, second = one_line(first, LONGEST), one_line(second, LONGEST)
+    if len(first) + len(second) <= room:
+        return first, second
+    half = max(room, 2) // 2
+    more = max(half, room - len(second))
+    return one_line(first, more), one_line(second, max(half, room - len(first)))
+
+
+def _ending(call: CallItem) -> str:
     if call.how is None:
-        line.append(" … never answered", style="interrupted")
-    elif call.how in ("cut", "left"):
-        line.append(f" ({'stream cut' if call.how == 'cut' else 'agent left early'})", style="interrupted")
-    if call.failure is not None:
-        line.append(f" ✗ {one_line(f'{call.failure.type}: {call.failure.message}', _LONGEST)}", style="failed")
-    return line
+        return " … never answered"
+    return f" ({_ENDS[call.how]})" if call.how in _ENDS else ""
 
 
-def _conversation(call: CallItem) -> Text:
-    line = Text()
-    for index, exchange in enumerate(call.llm):
-        if index:
-            line.append(" | ", style="quiet")
-        response = exchange.response
-        model = (response.model if response is not None else None) or exchange.request.model
-        line.append(one_line(model or call.name, 40), style="llm")
-        if response is None or (response.error is not None and not response.parts):
-            continue
-        line.append(f" {one_line(wire.summary(response), _LONGEST)}")
-    return line
-
-
-def _arguments(call: CallItem) -> str:
+def _given(call: CallItem) -> str:
     request = call.request
     if not isinstance(request, dict) or call.boundary not in ("tool", "mcp", "state"):
         return ""
-    arguments = request.get("arguments")
-    if not isinstance(arguments, dict):
-        return "" if arguments in (None, []) else f"({compact(arguments)})"
-    return "(" + ", ".join(f"{name}={compact(item)}" for name, item in arguments.items()) + ")"
+    return arguments(request["arguments"]) if "arguments" in request else ""
 
 
 def _answer(call: CallItem) -> str:
-    if call.failure is not None or call.how is None:
+    if call.how is None or call.failure is not None:
         return ""
     if call.boundary == "http" and isinstance(call.head, dict):
         return str(call.head.get("status", ""))
@@ -109,34 +137,30 @@ def _answer(call: CallItem) -> str:
 
 
 def _note(note: NoteItem) -> Text:
-    data = note.data if isinstance(note.data, dict) else {}
+    data: dict[str, Any] = note.data if isinstance(note.data, dict) else {}
     if note.kind == events.RETRIEVAL:
-        shown = f"retrieval {data.get('included')} of {data.get('count')} sources, {data.get('bytes')} bytes in the prompt"
-        return Text(one_line(shown, _LONGEST), style="quiet")
-    if note.kind == events.GAP:
-        return Text(one_line(f"! gap: {data.get('lost')} events lost ({data.get('why')})", _LONGEST), style="interrupted")
-    if note.kind == events.HOLE:
-        return Text(one_line(f"! not recorded: {data.get('what')} ({data.get('why')})", _LONGEST), style="interrupted")
+        taken = f"{words.exact(data.get('included'))} of {words.exact(data.get('count'))} sources"
+        shown = f"retrieval  {taken}, {words.exact(data.get('bytes'))} bytes in the prompt"
+        return Text(one_line(shown, LONGEST), style="quiet")
+    if note.kind == events.RUN_START:
+        return Text("resumed", style="running")
+    if note.kind == events.SEAM:
+        return Text.assemble(("◆ ", "seam"), one_line(str(data.get("name")), 60))
+    if note.kind in (events.GAP, events.HOLE):
+        return Text(one_line(_missing(note.kind, data), LONGEST), style="interrupted")
     if note.kind == events.OUTPUT:
-        shown = data.get("text") if isinstance(data.get("text"), str) else "(binary)"
-        return Text.assemble((f"{data.get('stream', 'stdout')} ", "quiet"), one_line(str(shown), _LONGEST))
-    line = Text.assemble((one_line(note.kind, 60), "tool"))
+        shown = data["text"] if isinstance(data.get("text"), str) else "(binary)"
+        stream = one_line(str(data.get("stream", "stdout")), 12)
+        return Text.assemble((f"{stream} ", "quiet"), one_line(shown, LONGEST))
+    line = Text(one_line(note.kind, 60), style="tool")
     if note.data is not None:
-        line.append(f" {one_line(compact(note.data), _LONGEST)}")
+        line.append(f" {one_line(compact(note.data), LONGEST)}", style="default")
     if note.why:
-        line.append(f" · {one_line(note.why, 80)}", style="why")
+        line.append(f" · {one_line(note.why, 200)}", style="why")
     return line
 
 
-def compact(frozen: Any) -> str:
-    """A frozen value the way a programmer would write it, short."""
-    if isinstance(frozen, str):
-        return json.dumps(frozen[:_LONGEST], ensure_ascii=False)
-    if isinstance(frozen, dict) and next(iter(frozen), "")[:1] == "$":
-        if "$opaque" in frozen:
-            return str(frozen.get("repr"))
-        return repr(thaw(frozen))[:_LONGEST]
-    try:
-        return json.dumps(frozen, ensure_ascii=False)[:_LONGEST]
-    except (TypeError, ValueError):
-        return repr(frozen)[:_LONGEST]
+def _missing(kind: str, data: dict[str, Any]) -> str:
+    if kind == events.GAP:
+        return f"! gap: {data.get('lost')} events lost ({data.get('why')})"
+    return f"! not recorded: {data.get('what')} ({data.get('why')})"

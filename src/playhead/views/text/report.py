@@ -12,8 +12,8 @@ from playhead.replay.nearest import around
 from playhead.replay.report import RUNGS, Report
 from playhead.views.text import words
 from playhead.views.text.console import console
-from playhead.views.text.labels import compact
 from playhead.views.text.safe import clean, one_line
+from playhead.views.text.values import compact
 
 _MOST_SHOWN = 5
 
@@ -49,7 +49,10 @@ def _coverage(report: Report) -> Table:
     for rung in shown:
         table.add_column(rung, justify="right")
     for boundary, row in report.coverage.items():
-        cells = [Text(str(row.get(rung) or "·"), style=_style(rung, row.get(rung) or 0)) for rung in shown]
+        cells = [
+            Text(str(row.get(rung) or "·"), style=_style(rung, row.get(rung) or 0))
+            for rung in shown
+        ]
         table.add_row(Text(boundary, style=boundary), *cells)
     return table
 
@@ -57,7 +60,13 @@ def _coverage(report: Report) -> Table:
 def _style(rung: str, number: int) -> str:
     if not number:
         return "quiet"
-    return "failed" if rung in ("missed", "unused", "blocked") else "ok" if rung == "exact" else "interrupted"
+    return (
+        "failed"
+        if rung in ("missed", "unused", "blocked")
+        else "ok"
+        if rung == "exact"
+        else "interrupted"
+    )
 
 
 def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
@@ -68,11 +77,17 @@ def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
     if kind == "unused":
         return [
             Text(f"{number}. taped call {one.get('step')} was never made: {asked}", style="failed"),
-            Text(f"   then at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}", style="quiet"),
+            Text(
+                f"   then at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
+                style="quiet",
+            ),
         ]
     lines = [
         Text(f"{number}. no taped call matches step {one.get('step')}: {asked}", style="failed"),
-        Text(f"   asked at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}", style="quiet"),
+        Text(
+            f"   asked at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
+            style="quiet",
+        ),
     ]
     near = one.get("nearest")
     if isinstance(near, dict):
@@ -84,10 +99,19 @@ def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
 
 def _nearest(near: dict[str, Any]) -> list[Text]:
     served = " (served already)" if near.get("served") else ""
-    lines = [Text(f"   nearest is taped call {near.get('number')}{served}: {one_line(str(near.get('name')), 80)}")]
+    lines = [
+        Text(
+            f"   nearest is taped call {near.get('number')}{served}: {one_line(str(near.get('name')), 80)}"
+        )
+    ]
     found = near.get("differences") or []
     if not found:
-        lines.append(Text("     it asks the same: the tape has it once less than the code of today asks for it", style="quiet"))
+        lines.append(
+            Text(
+                "     it asks the same: the tape has it once less than the code of today asks for it",
+                style="quiet",
+            )
+        )
     for one in found[:_MOST_SHOWN]:
         taped, asked = around(_plain(one.get("taped")), _plain(one.get("asked")))
         lines.append(Text(f"     {one_line(str(one.get('path')), 100)}", style="bold"))

@@ -7,23 +7,33 @@ from __future__ import annotations
 import re
 
 # C0 without newline and tab, DEL, C1, and the characters that reorder or hide what is read
-# (CVE-2021-42574): none of them has business on a terminal that shows somebody else's text.
+# (CVE-2021-42574), tags included: none of them has business on a terminal that shows somebody
+# else's text.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
     """`text` with every control character made visible; lines and tabs stay."""
-    return _CONTROL.sub(_picture, text)
+    return _CONTROL.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int | None = None) -> str:
     """`text` on one line, cut at `width` with an ellipsis."""
+    if width is not None:
+        text = text[: width * 4 + 64]  # enough to fill the line, however much of it is space
     flat = clean(" ".join(text.split()))
     if width is not None and len(flat) > width:
         return flat[: max(0, width - 1)] + "…"
     return flat
+
+
+def clean_json(text: str, *, terminal: bool) -> str:
+    """JSON that means the same, its control characters spelled out where a terminal reads it."""
+    return (_CONTROL if terminal else _SURROGATE).sub(_escape, text)
 
 
 def _picture(hit: re.Match[str]) -> str:
@@ -33,3 +43,8 @@ def _picture(hit: re.Match[str]) -> str:
     if code == 0x7F:
         return "␡"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _escape(hit: re.Match[str]) -> str:
+    units = hit.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

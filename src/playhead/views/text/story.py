@@ -1,129 +1,212 @@
-"""A run at a glance: how it ended, why, and the conversation as a tree. Knows the story's shape."""
+"""A run at a glance: how it ended and why, the conversation as a tree, and what it came to.
+
+Knows the story's shape and how wide the console is.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from playhead import events
-from playhead.model import CallItem, Item, NoteItem, Story, TurnItem
+from playhead import clock
+from playhead.model import CallItem, Story, TurnItem
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console
-from playhead.views.text.labels import label, measure
+from playhead.views.text.console import GLYPHS, console, width_of
+from playhead.views.text.labels import heading, reason
 from playhead.views.text.safe import one_line
+from playhead.views.text.tree import Line, tree_lines
 
-# Libraries hooked and output printed are part of the tape, not of the story.
-_BEHIND = frozenset({events.HOOK, events.OUTPUT, events.SNAPSHOT})
+_GAP = 2
+# Call numbers, seams and damages that are named before the rest is only counted.
+_FEW = 6
 
 
 def print_story(story: Story, *, output: bool = False, limit: int = 0) -> None:
     out = console()
-    width = min(out.width, 120)
-    for line in _head(story, width):
-        out.print(line, overflow="ellipsis", no_wrap=True)
-    shown = 0
-    for prefix, item in _walk(story, None, "", output):
-        if limit and shown >= limit:
-            rest = len(story.items) - shown
-            out.print(Text(f"… {rest} more; `--limit 0` shows all", style="quiet"))
-            break
-        _line(out, prefix, label(item), measure(item), width)
-        shown += 1
-        if isinstance(item, TurnItem):
-            _seams(out, prefix, item, width)
-    for line in _foot(story):
-        out.print(line)
+    width = width_of(out)
+    for line in (*head_of(story, width), Text("")):
+        _print(out, line, width)
+    lines = list(tree_lines(story, output=output, width=width))
+    shown = lines[:limit] if limit else lines
+    columns = _Columns(shown)
+    for one in shown:
+        _print(out, columns.fitted(one, width), width)
+    if len(shown) < len(lines):
+        rest = f"… {words.count(len(lines) - len(shown))} more lines; without --limit all are shown"
+        _print(out, Text(rest, style="quiet"), width)
+    if lines:
+        _print(out, Text(""), width)
+    for text in foot_of(story, width):
+        _print(out, text, width)
 
 
-def _head(story: Story, width: int) -> Iterator[Text]:
+def _print(out: Console, line: Text, width: int) -> None:
+    if line.cell_len > width:
+        line.truncate(width, overflow="ellipsis")
+    line.rstrip()
+    out.print(line, no_wrap=True, overflow="crop", crop=False)
+
+
+class _Columns:
+    """Tokens, cost and time, each as wide as its widest: so that they can be compared."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.tokens = max((len(line.tokens) for line in lines), default=0)
+        self.cost = max((len(line.cost) for line in lines), default=0)
+        self.took = max((len(line.took) for line in lines), default=0)
+
+    def fitted(self, line: Line, width: int) -> Text:
+        prefix = _short_prefix(line.prefix, width)
+        right = self._right(line)
+        room = max(16, width - len(prefix) - right.cell_len - (_GAP if right else 0))
+        left = Text()
+        if line.lane:
+            left.append(f"[{line.lane}] ", style="quiet")
+        left.append_text(heading(line.item, room - left.cell_len) if line.item else line.text)
+        if left.cell_len > room:
+            left.truncate(room, overflow="ellipsis")
+        if not right:
+            return Text.assemble((prefix, "quiet"), left)
+        left.append(" " * (room - left.cell_len + _GAP))
+        return Text.assemble((prefix, "quiet"), left, right)
+
+    def _right(self, line: Line) -> Text:
+        if not line.took:
+            return Text()
+        right = Text()
+        if line.tokens or line.cost:
+            right.append(line.tokens.rjust(self.tokens), style="quiet")
+            if self.cost:
+                right.append("  " + line.cost.rjust(self.cost), style="money")
+            right.append(" " * _GAP)
+        style = "interrupted" if line.took == "in flight" else "quiet"
+        return right.append(line.took.rjust(self.took), style=style)
+
+
+def _short_prefix(prefix: str, width: int) -> str:
+    """Far down in the tree only its nearest branches are drawn."""
+    most = width // 2
+    return prefix if len(prefix) <= most else "… " + prefix[-(most - 2) :]
+
+
+def head_of(story: Story, width: int) -> Iterator[Text]:
+    """The one important thing first: how it ended, and why."""
     manifest = story.manifest
     yield Text.assemble(
-        (f"{GLYPHS[story.status]} ", story.status), (one_line(manifest.name, 60), "bold"), f"  {manifest.run}"
+        (f"{GLYPHS[story.status]} ", story.status),
+        (one_line(manifest.name, 40), "name"),
+        f"  {one_line(manifest.run, 60)}  ",
+        (_ended(story), story.status),
     )
-    command = one_line(shlex.join(manifest.command), 60) if manifest.command else "in-process"
-    began = f"{manifest.started_at[:19].replace('T', ' ')}Z" if manifest.started_at else ""
-    yield Text(f"  {story.status} · {words.took(story.duration_ns)} · {began} · {command}", style="quiet")
-    if manifest.tags:
-        tags = " ".join(f"{key}={value}" for key, value in manifest.tags.items())
-        yield Text(f"  {one_line(tags, width - 4)}", style="quiet")
-    yield from _ending(story, width)
-    yield Text("")
+    yield from _why(story, width)
+    yield from (Text(f"  {line}", style="quiet") for line in _origin(story, width - 2))
 
 
-def _ending(story: Story, width: int) -> Iterator[Text]:
-    """The one important thing first: why it failed, and how far it had come."""
-    turn = story.items.get(story.failed_turn) if story.failed_turn else None
+def _ended(story: Story) -> str:
+    took = words.took(story.duration_ns)
+    if story.status == "running":
+        return f"running, {took} so far"
+    return f"{story.status} after {took}"
+
+
+def _why(story: Story, width: int) -> Iterator[Text]:
     if story.failure is not None:
-        yield Text(f"  {one_line(f'{story.failure.type}: {story.failure.message}', width - 4)}", style="failed")
+        yield Text(f"  {reason(story.failure, width - 2)}", style="failed")
         if story.failure.traceback:
-            yield Text(f"  at {one_line(story.failure.traceback[-1], width - 6)}", style="failed")
+            yield Text(f"  at {one_line(story.failure.traceback[-1], width - 5)}", style="failed")
+    turn = story.items.get(story.failed_turn) if story.failed_turn else None
     if isinstance(turn, TurnItem):
-        seam = f"last completed seam: {turn.last_seam}" if turn.last_seam else "before its first seam"
+        seam = (
+            f"last completed seam: {turn.last_seam}" if turn.last_seam else "before its first seam"
+        )
         ended = "failed" if turn.how == "raised" else "was under way"
-        yield Text(f"  turn {one_line(turn.name, 40)} {ended}; {one_line(seam, 60)}", style="interrupted")
-    for ref in story.in_flight[:5]:
-        call = story.items[ref]
-        if isinstance(call, CallItem) and story.status != "running":
-            yield Text(
-                f"  in flight at the end: #{call.number} {call.boundary} {one_line(call.name, width - 40)}",
-                style="interrupted",
-            )
-    for problem in story.damage[:5]:
+        told = f"turn {one_line(turn.name, 40)} {ended}; {one_line(seam, 60)}"
+        yield Text(f"  {told}", style="interrupted")
+    if story.status != "running":
+        calls = [one for ref in story.in_flight if isinstance(one := story.items[ref], CallItem)]
+        for call in calls[-_FEW:]:
+            told = f"in flight at the end: #{call.number} {call.boundary} {one_line(call.name, 80)}"
+            yield Text(f"  {told}", style="interrupted")
+    for problem in story.damage[:_FEW]:
         yield Text(f"  ! damaged: {one_line(problem, width - 14)}", style="interrupted")
+    if len(story.damage) > _FEW:
+        more = f"  ! {len(story.damage) - _FEW} more; `playhead verify` lists them"
+        yield Text(more, style="interrupted")
 
 
-def _walk(story: Story, above: str | None, indent: str, output: bool) -> Iterator[tuple[str, Item]]:
-    refs = [ref for ref in story.children.get(above, ()) if output or not _behind(story.items[ref])]
-    for index, ref in enumerate(refs):
-        last = index == len(refs) - 1
-        top = above is None
-        yield ("" if top else indent + ("└ " if last else "├ ")), story.items[ref]
-        deeper = "" if top else indent + ("  " if last else "│ ")
-        yield from _walk(story, ref, deeper, output)
+def _origin(story: Story, room: int) -> Iterator[str]:
+    manifest = story.manifest
+    if manifest.command:
+        yield one_line(shlex.join(str(word) for word in manifest.command), room)
+    facts = []
+    if manifest.started_ns:
+        age = words.age(manifest.started_ns, clock.wall_ns())
+        facts.append(f"{words.date(manifest.started_ns)} ({age} ago)")
+    if manifest.level != "full":
+        facts.append(f"level {manifest.level}")
+    facts += [f"{key}={value}" for key, value in manifest.tags.items()]
+    if facts:
+        yield one_line(" · ".join(facts), room)
 
 
-def _behind(item: Item) -> bool:
-    return isinstance(item, NoteItem) and item.kind in _BEHIND
-
-
-def _line(out: Console, prefix: str, left: Text, right: Text, width: int) -> None:
-    room = max(20, width - right.cell_len - 2 - len(prefix))
-    left.truncate(room, overflow="ellipsis", pad=True)
-    out.print(Text.assemble((prefix, "quiet"), left, "  ", right), no_wrap=True, overflow="crop")
-
-
-def _seams(out: Console, prefix: str, turn: TurnItem, width: int) -> None:
-    below = prefix.replace("├ ", "│ ").replace("└ ", "  ")
-    for seam in turn.seams:
-        _line(out, f"{below}· ", Text(one_line(seam.name, 60), style="ok"), Text(f"+{words.took(seam.took_ns)}", style="quiet"), width)
-    if turn.failure is not None:
-        shown = one_line(f"✗ {turn.failure.type}: {turn.failure.message}", width - len(below) - 2)
-        out.print(Text.assemble((below, "quiet"), (shown, "failed")), no_wrap=True, overflow="ellipsis")
-
-
-def _foot(story: Story) -> Iterator[Text]:
+def foot_of(story: Story, width: int) -> Iterator[Text]:
+    for sums in (_counts(story), _spent(story)):
+        yield from (Text(line, style="quiet") for line in _joined(sums, width))
     totals = story.totals
-    parts = [f"{words.count(totals.calls)} calls"]
-    if totals.llm_calls:
-        parts.append(f"{totals.llm_calls} LLM")
-    if totals.tool_calls:
-        parts.append(f"{totals.tool_calls} tools")
-    if totals.process_calls:
-        parts.append(f"{totals.process_calls} processes")
-    if totals.tokens is not None:
-        parts.append(f"{words.count(totals.input_tokens)} tokens in, {words.count(totals.output_tokens)} out")
-    if totals.cost_usd is not None or totals.unpriced:
-        cost = words.money(totals.cost_usd, at_least=totals.unpriced > 0 and totals.cost_usd is not None)
-        parts.append(f"cost {'unknown' if totals.cost_usd is None else cost}")
-    parts.append(f"{words.count(totals.events)} events")
-    yield Text("")
-    yield Text(" · ".join(parts), style="quiet")
-    if totals.failures:
-        yield Text(f"{totals.failures} calls failed", style="failed")
+    failed = [call for call in story.calls() if call.failure is not None]
+    if failed:
+        named = ", ".join(f"#{call.number}" for call in failed[:_FEW])
+        more = f" and {len(failed) - _FEW} more" if len(failed) > _FEW else ""
+        calls = "call" if len(failed) == 1 else "calls"
+        yield Text(f"{len(failed)} {calls} failed: {named}{more}", style="failed")
     if totals.lost:
         yield Text(f"! {totals.lost} events could not be recorded", style="interrupted")
     if totals.holes:
-        yield Text(f"! {totals.holes} holes in the coverage: see the lines marked !", style="interrupted")
+        yield Text(
+            f"! not everything was recorded: {totals.holes} lines marked !", style="interrupted"
+        )
+
+
+def _counts(story: Story) -> Iterator[str]:
+    totals = story.totals
+    yield _counted(totals.calls, "call")
+    kinds = (
+        (totals.llm_calls, "LLM", "LLM"),
+        (totals.tool_calls, "tool", "tools"),
+        (totals.process_calls, "process", "processes"),
+        (totals.http_calls, "HTTP", "HTTP"),
+    )
+    yield from (f"{words.count(n)} {one if n == 1 else many}" for n, one, many in kinds if n)
+    yield _counted(totals.events, "event")
+
+
+def _spent(story: Story) -> Iterator[str]:
+    totals = story.totals
+    if totals.tokens is not None:
+        cached = totals.cache_read_tokens
+        share = f" ({words.count(cached)} from cache)" if cached else ""
+        out = words.count(totals.output_tokens)
+        yield f"{words.count(totals.input_tokens)} tokens in{share}, {out} out"
+    if totals.cost_usd is not None:
+        yield words.money(totals.cost_usd, at_least=totals.unpriced > 0)
+    elif totals.unpriced:
+        yield "cost unknown"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{words.count(number)} {noun}" if number == 1 else f"{words.count(number)} {noun}s"
+
+
+def _joined(parts: Iterator[str], width: int) -> Iterator[str]:
+    """Parts with dots between them, broken only between parts."""
+    line = ""
+    for part in parts:
+        if line and len(line) + 3 + len(part) > width:
+            yield line
+            line = ""
+        line = f"{line} · {part}" if line else part
+    if line:
+        yield line

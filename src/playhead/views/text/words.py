@@ -16,7 +16,7 @@ def duration(seconds: float | None) -> str:
     if minutes < 60:
         return f"{minutes} m {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} m"
+    return f"{hours} h {minutes:02d} m" if hours < 100 else f"{hours // 24} d {hours % 24:02d} h"
 
 
 def took(nanoseconds: int | None) -> str:
@@ -26,6 +26,11 @@ def took(nanoseconds: int | None) -> str:
 def count(number: int | None) -> str:
     """Exact: 8,412. Unknown is a dash, never 0."""
     return "–" if number is None else f"{number:,}"
+
+
+def exact(value: object) -> str:
+    """The same for what a tape says, which may be anything."""
+    return count(value) if type(value) is int else "?"
 
 
 def short(number: int | None) -> str:
@@ -43,7 +48,9 @@ def money(usd: float | None, *, at_least: bool = False) -> str:
     """`at_least`: some calls could not be priced."""
     if usd is None:
         return "–"
-    shown = f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}".rstrip("0") if usd >= 0.0001 else f"${usd:.6f}"
+    shown = (
+        f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}".rstrip("0") if usd >= 0.0001 else f"${usd:.6f}"
+    )
     shown = shown if len(shown) > 4 else f"${usd:.2f}"
     return f"≥{shown}" if at_least else shown
 
@@ -57,19 +64,39 @@ def size(number: int) -> str:
     return f"{value:.1f} TB"
 
 
-def ago(started_ns: int, now_ns: int) -> str:
-    seconds = (now_ns - started_ns) / 1e9
-    if seconds < 60:
-        return "just now" if seconds < 5 else f"{seconds:.0f} s ago"
-    if seconds < 3600:
-        return f"{seconds / 60:.0f} m ago"
-    if seconds < 86400:
-        return f"{seconds / 3600:.0f} h ago"
-    if seconds < 86400 * 30:
-        return f"{seconds / 86400:.0f} d ago"
-    return datetime.fromtimestamp(started_ns / 1e9, timezone.utc).strftime("%Y-%m-%d")
+def age(started_ns: int, now_ns: int) -> str:
+    """For a column: `5 s`, `3 h`, `12 d`; a clock that went back is no age below zero."""
+    seconds = max(0, now_ns - started_ns) // 1_000_000_000
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds // size} {unit}"
+    return f"{seconds // 86400} d"
+
+
+def date(wall_ns: int) -> str:
+    """Local time to the second, with its zone."""
+    return _local(wall_ns).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def moment(wall_ns: int) -> str:
     """Local time to the millisecond."""
-    return datetime.fromtimestamp(wall_ns / 1e9).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    return _local(wall_ns).strftime("%H:%M:%S.%f")[:-3]
+
+
+def position(nanoseconds: int) -> str:
+    """A place on a tape: `00:07.3`, `1:02:09.0`."""
+    tenths = max(0, nanoseconds) // 100_000_000
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    shown = f"{minutes:02d}:{rest // 10:02d}.{rest % 10}"
+    return f"{hours}:{shown}" if hours else shown
+
+
+# The last moment that a calendar of four-digit years can say, with a day to spare for zones.
+_LATEST = 253_402_200_000
+
+
+def _local(wall_ns: int) -> datetime:
+    """A stranger's tape may claim any moment."""
+    seconds = max(0, min(wall_ns / 1e9, _LATEST))
+    return datetime.fromtimestamp(seconds, timezone.utc).astimezone()

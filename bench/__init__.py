@@ -1,0 +1,1 @@
+"""What Playhead costs, measured."""

@@ -1,0 +1,144 @@
+"""A story as the lines of a tree: who stands under whom, what was said, what it took.
+
+Knows the story's shape; not consoles. Walks without recursion: a tape may nest as it likes.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.text import Text
+
+from playhead import events, wire
+from playhead.model import CallItem, Failure, Item, NoteItem, SeamItem, Story, TurnItem
+from playhead.views.text import labels, words
+from playhead.views.text.safe import clean, one_line
+
+# Libraries hooked, output printed and states seen are on the tape, and not part of the story.
+_BEHIND = frozenset({events.HOOK, events.OUTPUT, events.SNAPSHOT})
+# How much of an answer is shown: of one that ends a conversation more than of one on the way.
+_LINES_OF_AN_ANSWER = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """`prefix` is the drawing; `item` a heading that is to be fitted; `text` one that is ready."""
+
+    prefix: str
+    item: Item | None = None
+    text: Text = field(default_factory=Text)
+    tokens: str = ""
+    cost: str = ""
+    took: str = ""
+    # The lane where it is another one than the line above in the tree has.
+    lane: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """How a turn failed: the last that happened in it."""
+
+    failure: Failure
+
+
+_Branch = Item | SeamItem | _End
+
+
+def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterator[Line]:
+    """Top to bottom."""
+    top: list[tuple[_Branch, str, str, str]] = [
+        (one, "", "", "main") for one in _below(story, None, output=output)
+    ]
+    stack = top[::-1]
+    while stack:
+        branch, prefix, deeper, lane = stack.pop()
+        if isinstance(branch, SeamItem):
+            name = Text.assemble(("◆ ", "seam"), one_line(branch.name, 60))
+            yield Line(prefix=prefix, text=name, took=f"+{words.took(branch.took_ns)}")
+            continue
+        if isinstance(branch, _End):
+            failed = Text(f"✗ {labels.reason(branch.failure)}", style="failed")
+            yield Line(prefix=prefix, text=failed)
+            continue
+        below = _below(story, branch, output=output)
+        yield _heading(branch, prefix, lane)
+        bar = "│ " if below else "  "
+        yield from (
+            Line(prefix=deeper + bar, text=text)
+            for text in details(branch, width - len(deeper) - 4)
+        )
+        last = len(below) - 1
+        for index in range(last, -1, -1):
+            corner, rail = ("└ ", "  ") if index == last else ("├ ", "│ ")
+            stack.append((below[index], deeper + corner, deeper + rail, branch.lane))
+
+
+def details(item: Item, room: int) -> list[Text]:
+    """What stands below a heading: what the model was told, what it said, why a call failed."""
+    if not isinstance(item, CallItem):
+        return []
+    lines: list[Text] = []
+    for exchange in item.llm:
+        asked = _asked(exchange)
+        if asked:
+            lines.append(Text.assemble(("‹ ", "quiet"), (one_line(asked, room), "asked")))
+        if exchange.response is not None and exchange.response.text.strip():
+            most = 1 if exchange.response.tool_calls else _LINES_OF_AN_ANSWER
+            said = _folded(exchange.response.text, room, most)
+            lines += [
+                Text.assemble(("  " if index else "› ", "llm"), (line, "said"))
+                for index, line in enumerate(said)
+            ]
+    if item.failure is not None:
+        lines.append(Text(f"✗ {labels.reason(item.failure)}", style="failed"))
+    return lines
+
+
+def _asked(exchange: wire.LlmExchange) -> str:
+    """What a person told the model last; results of tools stand in the tree themselves."""
+    said = exchange.request.messages[-1:]
+    if not said or said[0].role != "user":
+        return ""
+    if any(isinstance(part, wire.ToolResult) for part in said[0].parts):
+        return ""
+    return said[0].text
+
+
+def _folded(text: str, room: int, most: int) -> list[str]:
+    flat = clean(" ".join(text[: room * most * 4 + 64].split()))
+    return textwrap.wrap(flat, max(room, 20), max_lines=most, placeholder=" …")
+
+
+def _heading(item: Item, prefix: str, lane: str) -> Line:
+    strange = one_line(item.lane, 24) if item.lane != lane else ""
+    if isinstance(item, NoteItem):
+        return Line(prefix=prefix, item=item, lane=strange)
+    took = labels.took(item)
+    if isinstance(item, TurnItem):
+        return Line(prefix=prefix, item=item, took=took, lane=strange)
+    return Line(
+        prefix=prefix,
+        item=item,
+        tokens=labels.tokens(item),
+        cost=labels.cost(item),
+        took=took,
+        lane=strange,
+    )
+
+
+def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch]:
+    """The items under `item`; in a turn its seams where they were passed, and how it failed."""
+    refs = story.children.get(None if item is None else item.ref, ())
+    below: list[_Branch] = [one for ref in refs if output or not is_behind(one := story.items[ref])]
+    if not isinstance(item, TurnItem):
+        return below
+    timed = [(getattr(one, "mono", 0), one) for one in below]
+    timed += [(item.mono + seam.at_ns, seam) for seam in item.seams]
+    merged = [one for _, one in sorted(timed, key=lambda pair: pair[0])]
+    return merged if item.failure is None else [*merged, _End(failure=item.failure)]
+
+
+def is_behind(item: Item) -> bool:
+    return isinstance(item, NoteItem) and item.kind in _BEHIND
