@@ -76,7 +76,9 @@ class Run:
         if start:
             known = {"format": 1, "run": self.id, "generation": 0, "level": "full"}
             known |= {"redacted": True, "pid": segment.pid, "ppid": 1, "birth": "7", "host": HOST}
-            segment.add("segment.start", {**known, "python": "3.11.7", "argv": ["agent.py"], **told})
+            segment.add(
+                "segment.start", {**known, "python": "3.11.7", "argv": ["agent.py"], **told}
+            )
         return segment
 
     def manifest(self, **members: Any) -> None:

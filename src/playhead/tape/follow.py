@@ -29,7 +29,12 @@ def follow(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterat
 
     Events that are there at the same time come in order; what is appended later comes later.
     """
-    return _Follower(tape, wait).events()
+    return (row[0] for row in follow_rows(tape, wait=wait))
+
+
+def follow_rows(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterator[Row]:
+    """The same, each event with its line."""
+    return _Follower(tape, wait).rows()
 
 
 class _Follower:
@@ -37,21 +42,23 @@ class _Follower:
         self._tape = tape
         self._wait = wait
         self._strands: dict[str, Strand] = {}
+        # Segments that were written anew, because their folder had been deleted.
+        self._replaced: set[str] = set()
         # The last seq that was told of each segment: `record` seals a run when it ends, and what
         # was not told by then is found in another file.
         self._told: dict[str, int] = {}
         self._done: frozenset[str] = frozenset()
         self._ended = False
 
-    def events(self) -> Iterator[Event]:
+    def rows(self) -> Iterator[Row]:
         pause = _SHORTEST_WAIT
         while True:
             # Asked before looking: what was written before the end is then seen for certain.
             over = self._ended or not self._is_running()
             idle = True
-            for event in self._news(last=False):
+            for row in self._news(last=False):
                 idle = False
-                yield event
+                yield row
             if over and idle:
                 yield from self._news(last=True)
                 return
@@ -59,14 +66,15 @@ class _Follower:
                 self._wait(pause)
             pause = min(2 * pause, _LONGEST_WAIT) if idle else _SHORTEST_WAIT
 
-    def _news(self, *, last: bool) -> Iterator[Event]:
+    def _news(self, *, last: bool) -> Iterator[Row]:
         """What is there by now and was not told yet. `last`: an unfinished line will remain so."""
         try:
-            for event, _, _ in merge(self._sources(last=last)):
+            for row in merge(self._sources(last=last)):
+                event = row[0]
                 if event.kind in (RUN_START, RUN_END) and event.ours:
                     self._ended = event.kind == RUN_END
                 self._told[event.segment] = max(event.seq, self._told.get(event.segment, -1))
-                yield event
+                yield row
         except StoreError:
             return  # a segment went while we looked, because the run is being sealed: look again
 
@@ -90,15 +98,15 @@ class _Follower:
             size = os.stat(segment.path).st_size
         except OSError as error:
             raise StoreError(f"{segment.path} went away ({error.strerror}).") from error
-        replaced = size < strand.offset
-        if replaced:
+        if size < strand.offset:
             strand = self._strands[segment.name] = Strand(segment.name)
+            self._replaced.add(segment.name)
 
         def rows() -> Iterator[Row]:
             source = batches(blocks(segment.path, start=strand.offset, stop=size))
             lines = source if last else _finished(source)
             found = read_segment(lines, strand, decoder_for(segment.format), self._report)
-            return self._untold(found) if replaced else found
+            return self._untold(found) if segment.name in self._replaced else found
 
         return rows
 

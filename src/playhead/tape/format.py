@@ -30,6 +30,8 @@ LONGEST_LINE = 16 * 1024 * 1024
 
 SEGMENT_PREFIX = "tape-"
 SEGMENT_SUFFIX = ".jsonl"
+SEALED_FILE = "tape.jsonl.zst"
+INDEX_FILE = "tape.index.json"
 
 _SEGMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 

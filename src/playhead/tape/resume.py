@@ -8,6 +8,7 @@ from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.tape import store
 from playhead.tape.format import NotAnEvent, decoder, segment_name
 from playhead.tape.manifest import read_manifest
+from playhead.tape.taken import sealed_segments
 
 
 def find_resumable(
@@ -34,7 +35,7 @@ def find_resumable(
 def next_seq_of(run: Path) -> int:
     """One more than the highest seq on the tape so far, so that the sequence goes on."""
     decode = decoder()
-    highest = -1
+    highest = max(sealed_segments(run).values(), default=-1)
     for path in run.iterdir():
         if segment_name(path.name) is None:
             continue

@@ -16,11 +16,18 @@ from typing import Any
 
 from playhead.errors import TapeTooNew
 from playhead.events import SEGMENT_START, Event
-from playhead.tape.format import FORMAT_VERSION, NotAnEvent, decoder, newer_format
+from playhead.tape.format import (
+    FORMAT_VERSION,
+    INDEX_FILE,
+    SEALED_FILE,
+    NotAnEvent,
+    decoder,
+    newer_format,
+)
 from playhead.tape.frames import MOST, Frame
 
-FILE = "tape.jsonl.zst"
-INDEX = "tape.index.json"
+FILE = SEALED_FILE
+INDEX = INDEX_FILE
 _LARGEST_INDEX = 256 * 1024 * 1024
 
 

@@ -16,6 +16,7 @@ from zlib import crc32
 from playhead import clock
 from playhead.clock import mono_ns, wall_ns
 from playhead.tape.format import SEGMENT_PREFIX, SEGMENT_SUFFIX
+from playhead.tape.taken import sealed_segments
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
@@ -114,8 +115,13 @@ class SegmentWriter:
 
 def _create(run: Path) -> tuple[str, Path, int]:
     """A segment of our own: `tape-PID.jsonl`, or `tape-PID-2.jsonl` where a pid came round again."""
+    # In a container the same program has the same pid each time: a resumed run must not take a name
+    # that is in the sealed file.
+    sealed = sealed_segments(run)
     for again in range(1, 10_000):
         name = str(clock.pid()) if again == 1 else f"{clock.pid()}-{again}"
+        if name in sealed:
+            continue
         path = run / f"{SEGMENT_PREFIX}{name}{SEGMENT_SUFFIX}"
         try:
             return name, path, _high(os.open(path, _FLAGS | os.O_EXCL, 0o600))

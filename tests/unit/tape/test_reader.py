@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -58,8 +59,9 @@ def test_hundreds_of_processes_one_after_the_other_need_few_open_files(run):
         segment = run.segment(str(pid))
         segment.add("x", pid)
         segment.end()
-    before = len(os.listdir("/proc/self/fd"))
-    most = max(len(os.listdir("/proc/self/fd")) for _ in Tape(run.path).events())
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    most = max(len(list(descriptors.iterdir())) for _ in Tape(run.path).events())
     assert most <= before + 3
 
 

@@ -127,7 +127,9 @@ def test_a_lost_first_line_is_made_anew_from_what_is_known(small, root):
 def test_a_lost_beginning_is_stated(small, root):
     root.rewrite(root.lines[3:])
     repair(small.path, NOW)
-    assert [(event.seq, event.kind) for event in Tape(small.path).events() if event.pid == 100][:3] == [
+    assert [(event.seq, event.kind) for event in Tape(small.path).events() if event.pid == 100][
+        :3
+    ] == [
         (0, "segment.start"),
         (1, "gap"),
         (3, "outcome"),
@@ -136,7 +138,9 @@ def test_a_lost_beginning_is_stated(small, root):
 
 
 def test_an_altered_seq_does_not_make_a_hole_of_a_million_events(small, root):
-    root.rewrite([*root.lines[:2], root.lines[2].replace(b'"seq": 2', b'"seq": 2000000'), *root.lines[3:]])
+    root.rewrite(
+        [*root.lines[:2], root.lines[2].replace(b'"seq": 2', b'"seq": 2000000'), *root.lines[3:]]
+    )
     done = repair(small.path, NOW)
     assert done.lost == 1
     assert_healed(small)

@@ -83,15 +83,15 @@ def test_an_edit_with_a_fresh_checksum_is_noticed_by_the_line_after_it(small, ro
 def test_a_checksum_in_capitals_is_a_change(small, root):
     at = next(i for i, line in enumerate(root.lines) if line[-11:-3] != line[-11:-3].upper())
     line = root.lines[at]
-    root.rewrite([*root.lines[:at], line[:-11] + line[-11:-3].upper() + line[-3:], *root.lines[at + 1 :]])
+    root.rewrite(
+        [*root.lines[:at], line[:-11] + line[-11:-3].upper() + line[-3:], *root.lines[at + 1 :]]
+    )
     assert [one.line for one in verify(small.path).damages] == [at + 1]
 
 
 def test_a_removed_line_is_named(small, root):
     root.rewrite([*root.lines[:2], *root.lines[3:]])
-    assert told(verify(small.path)) == [
-        "100:3 an event is missing before seq 3: removed or moved"
-    ]
+    assert told(verify(small.path)) == ["100:3 an event is missing before seq 3: removed or moved"]
 
 
 def test_a_removed_first_line_is_named(small, root):
