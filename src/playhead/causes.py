@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
-from playhead import wire
 from playhead.events import Ref
 from playhead.jsonbytes import canonical
+from playhead.later import Later
 from playhead.values import freeze
+
+if TYPE_CHECKING:
+    from playhead import wire
+else:
+    wire = Later("playhead.wire")
 
 _MOST_RESPONSES = 32
 LARGEST_HEARD = 4 * 1024 * 1024

@@ -7,11 +7,9 @@ recorder must go on seeing the real ones. Knows nothing of runs or tapes.
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 import time
-from datetime import datetime, timezone
 
 wall_ns = time.time_ns
 mono_ns = time.monotonic_ns
@@ -19,6 +17,8 @@ sleep = time.sleep
 urandom = os.urandom
 pid = os.getpid
 thread_id = threading.get_ident
+_utc = time.gmtime
+_shown = time.strftime
 
 # Crockford's letters: no i, l, o, u, so that an id read aloud or typed by hand survives.
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -26,26 +26,25 @@ _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 def new_run_id(at_wall_ns: int) -> str:
     """An id that sorts by time and is typed by people: `20261115-071105-k3f9`."""
-    when = datetime.fromtimestamp(at_wall_ns // 1_000_000_000, timezone.utc)
+    when = _shown("%Y%m%d-%H%M%S", _utc(at_wall_ns // 1_000_000_000))
     tail = "".join(_LETTERS[byte % 32] for byte in urandom(4))
-    return f"{when:%Y%m%d-%H%M%S}-{tail}"
+    return f"{when}-{tail}"
 
 
 def iso(at_wall_ns: int) -> str:
     """UTC with microseconds: the form in which manifests and reports show a moment."""
     seconds, rest = divmod(at_wall_ns, 1_000_000_000)
-    when = datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest // 1000)
-    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    when = _shown("%Y-%m-%dT%H:%M:%S", _utc(seconds))
+    return f"{when}.{rest // 1000:06d}Z"
 
 
 def stamp(at_wall_ns: int) -> str:
     """The suffix of a thing moved aside: `20261115T071105`."""
-    when = datetime.fromtimestamp(at_wall_ns // 1_000_000_000, timezone.utc)
-    return f"{when:%Y%m%dT%H%M%S}"
+    return _shown("%Y%m%dT%H%M%S", _utc(at_wall_ns // 1_000_000_000))
 
 
 def host() -> str:
-    return socket.gethostname()
+    return os.uname().nodename
 
 
 def process_birth(process_id: int) -> str | None:

@@ -7,13 +7,18 @@ tasks, threads and executors.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.events import Ref
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = Later("hashlib")
 
 _DEEPEST = 12
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 import weakref
 from pathlib import Path
@@ -69,6 +68,7 @@ class Recorder:
         self.last_words: list[Callable[[], None]] = []
         self._gap: tuple[int, str] | None = None
         self._quoted = Quoted()
+        self.who = who
         self._who = self._quoted[who]
         self._parent = parent
         self._safe_keys = AnyKey() if redactor is None else redactor.safe_keys
@@ -231,7 +231,7 @@ class Recorder:
             "ppid": os.getppid(),
             "birth": clock.process_birth(clock.pid()) or "",
             "host": clock.host(),
-            "python": platform.python_version(),
+            "python": sys.version.split()[0],
             "argv": [str(word) for word in getattr(sys, "argv", [])][:64],
         }
 

@@ -266,15 +266,17 @@ def _introduction(manifest: Manifest, *, resumed: bool) -> dict[str, Any]:
 
 
 def _intercept_start(recorder: Recorder) -> None:
-    from playhead.inject import session  # optional part: a process that only emits never loads it
+    from playhead.inject import rules, session  # optional part: a process that only emits never loads it
 
+    rules.post(recorder)
     session.start(recorder)
 
 
 def _intercept_stop(open_deck: deck.Deck) -> None:
-    from playhead.inject import session
+    from playhead.inject import rules, session
 
     session.stop(open_deck)
+    rules.withdraw(open_deck.recorder.run)
 
 
 _ending: set[Run] = set()

@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import events
 from playhead.events import Level
 from playhead.jsonbytes import canonical
+from playhead.later import Later
 from playhead.values import freeze
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = Later("hashlib")
 
 # Members that say what happened, when and how it ended, and hold no content.
 _METADATA: dict[str, frozenset[str]] = {

@@ -10,14 +10,23 @@ the caller names them: a tape is data from a stranger.
 from __future__ import annotations
 
 import base64
-import dataclasses
-import datetime
-import decimal
 import enum
 import pathlib
-import uuid
 from types import NoneType
-from typing import Any, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
+
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    import dataclasses
+    import datetime
+    import decimal
+    import uuid
+else:
+    dataclasses = Later("dataclasses")
+    datetime = Later("datetime")
+    decimal = Later("decimal")
+    uuid = Later("uuid")
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 _DEEPEST = 100  # deeper than that nobody reads, and CPython 3.10 recurses in C at some 1,000
@@ -120,14 +129,16 @@ class _Freezer:
             self.path.pop()
 
     def _compound(self, value: Any, kind: type) -> Any:
-        codec = _EXACT.get(kind)
+        codec = _EXACT.get(kind) or _BY_NAME.get((kind.__module__, kind.__qualname__))
         if codec is not None:
             return codec(self, value)
         for base, codec in _SUBCLASS:
             if issubclass(kind, base):
                 return codec(self, value)
         module = kind.__module__
-        if dataclasses.is_dataclass(kind):
+        if any((base.__module__, base.__qualname__) == _DATETIME for base in kind.__mro__):
+            return {"$datetime": value.isoformat()}
+        if hasattr(kind, "__dataclass_fields__"):
             names = [field.name for field in dataclasses.fields(kind)]
             return self._fields("$dataclass", value, names)
         if hasattr(kind, "__attrs_attrs__"):
@@ -263,22 +274,25 @@ _EXACT: dict[type, _Codec] = {
     bytes: lambda _, v: {"$bytes": base64.b64encode(v).decode()},
     bytearray: lambda _, v: {"$bytearray": base64.b64encode(v).decode()},
     memoryview: lambda _, v: {"$bytes": base64.b64encode(v).decode()},
-    datetime.datetime: lambda _, v: {"$datetime": v.isoformat()},
-    datetime.date: lambda _, v: {"$date": v.isoformat()},
-    datetime.time: lambda _, v: {"$time": v.isoformat()},
-    datetime.timedelta: lambda _, v: {"$timedelta": [v.days, v.seconds, v.microseconds]},
-    decimal.Decimal: lambda _, v: {"$decimal": str(v)},
-    uuid.UUID: lambda _, v: {"$uuid": str(v)},
     complex: lambda _, v: {"$complex": [repr(v.real), repr(v.imag)]},
     set: _Freezer.set,
     frozenset: _Freezer.set,
     Frozen: lambda _, v: v.value,
 }
+# Types of modules that the host may never load: a value of theirs is known by its name.
+_DATETIME = ("datetime", "datetime")
+_BY_NAME: dict[tuple[str, str], _Codec] = {
+    _DATETIME: lambda _, v: {"$datetime": v.isoformat()},
+    ("datetime", "date"): lambda _, v: {"$date": v.isoformat()},
+    ("datetime", "time"): lambda _, v: {"$time": v.isoformat()},
+    ("datetime", "timedelta"): lambda _, v: {"$timedelta": [v.days, v.seconds, v.microseconds]},
+    ("decimal", "Decimal"): lambda _, v: {"$decimal": str(v)},
+    ("uuid", "UUID"): lambda _, v: {"$uuid": str(v)},
+}
 _SUBCLASS: tuple[tuple[type, _Codec], ...] = (
     (enum.Enum, _Freezer.enum),
     (BaseException, _Freezer.exception),
     (pathlib.PurePath, lambda _, v: {"$path": _writable(str(v))}),
-    (datetime.datetime, lambda _, v: {"$datetime": v.isoformat()}),
     (bool, lambda _, v: bool(v)),
     (str, lambda _, v: _text(str.__str__(v))),
     (int, lambda f, v: f.freeze(int.__int__(v))),

@@ -9,20 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-import sysconfig
 from types import CodeType, FrameType
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARIES = tuple(
-    sorted(
-        {
-            os.path.realpath(path) + os.sep
-            for name in ("stdlib", "platstdlib", "purelib", "platlib")
-            if (path := sysconfig.get_paths().get(name))
-        }
-        | {sysconfig.get_paths()["stdlib"] + os.sep}
-    )
+# Of the standard library, as it is spelled and where it lies. sysconfig would know the folders of
+# packages, too, for 3 ms of every start; their names are the same everywhere.
+_STANDARD = tuple(
+    {os.path.dirname(path) + os.sep for path in (os.__file__, os.path.realpath(os.__file__))}
 )
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _MOST = 20_000
 
 # id() of the code with the code itself beside it: hashing a code object walks its constants, and
@@ -66,7 +61,8 @@ def is_foreign(file: str) -> bool:
     """Whether code in that file is ours, the standard library's or an installed package's."""
     foreign = _is_library.get(file)
     if foreign is None:
-        foreign = _is_library[file] = file.startswith((_OWN, "<")) or file.startswith(_LIBRARIES)
+        foreign = file.startswith((_OWN, "<", *_STANDARD)) or any(one in file for one in _PACKAGES)
+        _is_library[file] = foreign
     return foreign
 
 

@@ -38,9 +38,8 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON (on stderr, too).")
 @click.argument("command_line", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.pass_context
 def command(
-    ctx: click.Context, name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
+    name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_seal: bool, quiet: bool,
     as_json: bool, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
@@ -71,7 +70,7 @@ def command(
     if not quiet:
         totals = counted(done, settings)
         say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
-    ctx.exit(done.ended.exit_code)
+    sys.exit(done.ended.exit_code)
 
 
 def counted(done: Recorded, settings: config.Settings) -> Totals | None:

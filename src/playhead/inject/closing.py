@@ -14,6 +14,7 @@ from typing import Any, Iterable, Mapping
 from playhead import events
 from playhead.errors import PlayheadError
 from playhead.events import Event, Status
+from playhead.inject import rules
 from playhead.inject.launch import Ended
 from playhead.inject.python_argv import is_closed, is_python
 from playhead.runs import Run
@@ -92,6 +93,7 @@ def close(run: Run, ended: Ended, command: list[str], own: frozenset[str]) -> No
         seen = Survey()
     for hole in holes(seen, command, root=run.recorder.root, own=own):
         run.recorder.add(events.HOLE, hole, '""')
+    rules.withdraw(run.path)
     status = status_of(ended)
     run.end(_error(seen, run.recorder.root, status), status=status, exit_code=ended.code)
     _complete(run, seen)

@@ -66,6 +66,8 @@ def run_command(
     """
     plan = streams.plan()
     env = os.environ if env is None else env
+    if seed is not None:
+        env = {name: value for name, value in env.items() if name != SEED}
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
     facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
     if (wish.level or settings.level) == "full":

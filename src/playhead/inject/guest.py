@@ -13,18 +13,26 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, NoReturn
+from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 from playhead import deck, lanes
 from playhead.ambient import Source
 from playhead.deck import Mode
+from playhead.errors import TapeNotReplayable
 from playhead.importing import when_imported
 from playhead.inject import rules, session, variables
 from playhead.inject.output import Tee
 from playhead.lanes import Lane
+from playhead.later import Later
 from playhead.recorder import Recorder
-from playhead.replay.plan import FILE as PLAN_FILE
-from playhead.tape.manifest import Manifest, read_manifest
+from playhead.tape.store import PLAN
+
+if TYPE_CHECKING:
+    from playhead.replay import begin as replay
+    from playhead.tape import manifest
+else:
+    replay = Later("playhead.replay.begin")  # a recorded program never loads it
+    manifest = Later("playhead.tape.manifest")
 
 
 def begin() -> None:
@@ -32,54 +40,42 @@ def begin() -> None:
     ticket = variables.read(os.environ)
     if ticket is None:
         return
-    replay = (Path(ticket.run) / PLAN_FILE).exists()
+    is_replay = (Path(ticket.run) / PLAN).exists()
     try:
-        _begin(ticket)
+        _begin(ticket, is_replay=is_replay)
     except Exception as error:
-        if not replay:
+        if not is_replay:
             raise
         # Replay fails closed: a program that cannot be given its tape must not be given the world.
         os.write(2, f"playhead: this run cannot be replayed: {error}\n".encode("utf-8", "replace"))
         os._exit(4)
 
 
-def _begin(ticket: variables.Ticket) -> None:
+def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
     variables.hide(os.environ, ticket)
     # Whatever is started before the hooks are in place is not ours: it must not come here again.
     os.unsetenv(variables.RUN)
     run = Path(ticket.run)
-    manifest = read_manifest(run)
-    if manifest.status != "running":
-        return  # a daemon of a run that has ended: its tape is closed
     # The default of every context, so that threads started behind our back are in this lane as well.
     lanes.MAIN.name, lanes.MAIN.quoted = ticket.lane, json.dumps(ticket.lane)
-    recorder = Recorder(
-        run=run,
-        run_id=manifest.run,
-        who=manifest.name,
-        level=manifest.level,
-        redactor=rules.redactor_for(run, os.environ),
-        parent=ticket.parent or None,
-        generation=manifest.generation,
-        may_import=False,
-    )
-    mode, source = _world(run, recorder)
+    recorder = rules.join(run, ticket.parent or None, os.environ)
+    if recorder is None:
+        if is_replay:
+            raise TapeNotReplayable(f"the replay in {run} has ended")
+        return  # a daemon of a run that has ended: its tape is closed
+    mode, source = _world(run, recorder) if is_replay else (None, None)
     session.start(recorder, mode, terminals=ticket.terminals, seed=ticket.seed, source=source)
     _end_with(recorder, Tee(recorder, ticket.terminals))
     _branch_lanes()
-    when_imported("playhead.runs", lambda runs: _join(runs, recorder, manifest))
+    when_imported("playhead.runs", lambda runs: _join(runs, recorder))
     os.putenv(variables.PARENT, f"{recorder.segment}:0")
     os.putenv(variables.LANE, f"{ticket.lane}/~")
     os.putenv(variables.RUN, ticket.run)
 
 
 def _world(run: Path, recorder: Recorder) -> tuple[Mode | None, Source | None]:
-    """Where answers come from: the world, or the tape that the run's plan names."""
-    if not (run / PLAN_FILE).exists():
-        return None, None
-    from playhead.replay.begin import begin_replay  # a recorded program never loads it
-
-    return begin_replay(run, recorder)
+    """Where answers come from: the tape that the run's plan names."""
+    return replay.begin_replay(run, recorder)
 
 
 def _branch_lanes() -> None:
@@ -101,9 +97,9 @@ def _branch_lanes() -> None:
 _forks = 0
 
 
-def _join(runs: ModuleType, recorder: Recorder, manifest: Manifest) -> None:
+def _join(runs: ModuleType, recorder: Recorder) -> None:
     """`playhead.current()` and `playhead.record()` in the program's own code are this very run."""
-    runs.push(runs.Run(recorder, manifest, owner=False))
+    runs.push(runs.Run(recorder, manifest.read_manifest(recorder.run), owner=False))
 
 
 def _end_with(recorder: Recorder, tee: Tee) -> None:

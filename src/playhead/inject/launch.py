@@ -74,13 +74,13 @@ def _spawned(
 ) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, one.entry, fd) for one in streams for fd in one.fds]
 
-    def start(words: Sequence[str]) -> int:
+    def start(words: list[str]) -> int:
         return os.posix_spawnp(
             words[0], words, env, file_actions=actions, setsigmask=mask, setsigdef=_IGNORED_BY_PYTHON
         )
 
     try:
-        return start(argv)
+        return start(list(argv))
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise

@@ -1,8 +1,8 @@
-"""What the process that began a run tells the others about it, beside the manifest. Knows one file of
-the run's folder; not who reads it.
+"""What the process that began a run tells the others: how to record, and that the run goes on. Knows one
+file of the run's folder, which is there as long as the run lasts; not who reads it.
 
 A file and not a variable: patterns can be long, and every program that prints its environment would
-show them.
+show them. Not the manifest: that is written for readers, and costs every process 4 ms to load.
 """
 
 from __future__ import annotations
@@ -21,27 +21,54 @@ FILE = "guests.json"
 
 
 def post(recorder: Recorder) -> None:
-    """Leave the rules of this run for its other processes. Idempotent: the first process's hold."""
+    """Leave the rules of this run for its other processes."""
     redactor = recorder.redactor
-    members = {"redact": None if redactor is None else {"patterns": redactor.patterns, "names": redactor.names}}
-    try:
-        fd = os.open(recorder.run / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return
+    members = {
+        "run": recorder.run_id,
+        "who": recorder.who,
+        "level": recorder.level,
+        "generation": recorder.generation,
+        "redact": None if redactor is None else {"patterns": redactor.patterns, "names": redactor.names},
+    }
+    part = recorder.run / f"{FILE}.{os.getpid()}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, json.dumps(members).encode())
     finally:
         os.close(fd)
+    os.replace(part, recorder.run / FILE)
 
 
-def redactor_for(run: Path, variables: Mapping[str, str]) -> Redactor | None:
-    """What takes the secrets out in this process: the run's rules, this process's own variables."""
+def withdraw(run: Path) -> None:
+    """The run has ended: processes that start later, a daemon's for one, are none of its."""
     try:
-        redact = json.loads((run / FILE).read_bytes())["redact"]
-        if redact is None:
-            return None
-        patterns, names = [str(one) for one in redact["patterns"]], [str(one) for one in redact["names"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        os.unlink(run / FILE)
+    except OSError:
+        return  # withdrawn before, or the folder is gone: nobody will find them
+
+
+def join(run: Path, parent: str | None, variables: Mapping[str, str]) -> Recorder | None:
+    """This process's segment of the run; None: the run has ended."""
+    try:
+        members = json.loads((run / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
         # Without the rules it would be a guess whether secrets may be written: then nothing is.
         raise TapeDamaged(f"{run / FILE} cannot be read ({error})") from None
-    return Redactor(key=redaction_key(run.parent.parent), variables=variables, patterns=patterns, names=names)
+    redactor = None
+    if (redact := members["redact"]) is not None:
+        key = redaction_key(run.parent.parent)
+        redactor = Redactor(
+            key=key, variables=variables, patterns=redact["patterns"], names=redact["names"]
+        )
+    return Recorder(
+        run=run,
+        run_id=members["run"],
+        who=members["who"],
+        level=members["level"],
+        redactor=redactor,
+        parent=parent,
+        generation=members["generation"],
+        may_import=False,
+    )

@@ -8,7 +8,7 @@ from playhead import ambient, deck, lane_hooks
 from playhead.boundaries import registry
 from playhead.boundaries.children import set_carrier
 from playhead.deck import Deck, Mode
-from playhead.inject import children, rules
+from playhead.inject import children
 from playhead.recorder import Recorder
 
 
@@ -24,7 +24,6 @@ def start(
 
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
     """
-    rules.post(recorder)
     made = Deck(recorder, mode)
     deck.activate(made)
     if source is None and recorder.level == "full":

@@ -7,12 +7,18 @@ secrets stay equal, so that a replay still matches, and nobody can test a guess 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
-from typing import Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
+from playhead.later import Later
 from playhead.redact import shapes
+
+if TYPE_CHECKING:
+    import hashlib
+    import hmac
+else:
+    hashlib = Later("hashlib")
+    hmac = Later("hmac")
 
 _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
 _MOST_KEYS = 10_000
@@ -103,7 +109,7 @@ class Redactor:
             if value in text:
                 text = text.replace(value, self.placeholder("variable", value))
         if len(text) > 11:
-            text = shapes.COMBINED.sub(self._replace, text)
+            text = shapes.combined().sub(self._replace, text)
         for own in self._own:
             text = own.sub(lambda hit: self.placeholder("own", hit.group()), text)
         return text

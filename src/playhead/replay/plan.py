@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import TapeDamaged
+from playhead.tape.store import PLAN
 
-FILE = "replay.json"
+FILE = PLAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,19 @@ Equal payloads share one file, and nothing is ever truncated.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
 from stat import S_ISREG
+from typing import TYPE_CHECKING
 
 from playhead.errors import TapeDamaged
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    import hashlib
+else:
+    hashlib = Later("hashlib")
 
 THRESHOLD = 64 * 1024
 _NAME = re.compile(r"[0-9a-f]{64}")

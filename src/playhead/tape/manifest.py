@@ -17,8 +17,9 @@ from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.events import Level, Status
 from playhead.tape.format import FORMAT_VERSION
+from playhead.tape.store import MANIFEST
 
-FILE = "manifest.json"
+FILE = MANIFEST
 # Ours have a few kilobytes; what a stranger's folder holds is not read into memory unseen.
 _LARGEST = 64 * 1024 * 1024
 

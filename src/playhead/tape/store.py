@@ -13,8 +13,10 @@ from typing import Iterator, Mapping
 
 from playhead import clock
 from playhead.errors import RunNotFound, StoreError, UsageError
-from playhead.tape.manifest import FILE
 
+MANIFEST = "manifest.json"
+# In the folder of a replay: what its processes are asked to do.
+PLAN = "replay.json"
 _RUNS = "runs"
 _KEY = "redact.key"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -176,8 +178,8 @@ def find_run(home: Path, asked: str, *, among: list[str] | None = None) -> Path:
 
 
 def _run_at(path: Path, asked: str) -> Path:
-    if (path / FILE).exists() or any(path.glob("tape*")):
+    if (path / MANIFEST).exists() or any(path.glob("tape*")):
         return path
     raise RunNotFound(
-        f"{asked} holds no run: expected a folder with {FILE} and tape-*.jsonl.", asked=asked
+        f"{asked} holds no run: expected a folder with {MANIFEST} and tape-*.jsonl.", asked=asked
     )

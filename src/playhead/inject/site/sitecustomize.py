@@ -11,6 +11,7 @@ import sys
 
 
 def _step_aside():
+    # type: () -> str
     """Take this folder off the path again: the program finds what it would have found."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if entry != here]
@@ -20,17 +21,19 @@ def _step_aside():
 
 
 def _load_playhead(here):
+    # type: (str) -> None
     """The package this file belongs to, and nothing else of the environment that it is installed in."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     root = os.path.dirname(os.path.dirname(here))
     init = os.path.join(root, "__init__.py")
     spec = spec_from_file_location("playhead", init, submodule_search_locations=[root])
-    module = sys.modules["playhead"] = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = sys.modules["playhead"] = module_from_spec(spec)  # type: ignore[arg-type]
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
 
 
 def _begin(here):
+    # type: (str) -> None
     if sys.version_info < (3, 10) or "PLAYHEAD_RUN" not in os.environ:
         return
     try:
@@ -48,4 +51,4 @@ _begin(_step_aside())
 
 # The user's own, as if this one had never been: if there is none, the ImportError says so to `site`,
 # which expects it, and no module of this name is left behind.
-import sitecustomize  # noqa: E402, F401
+import sitecustomize  # type: ignore[import-not-found] # noqa: E402, F401
