@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from playhead import config
-from playhead.cli.common import find_run, run_argument, store_option
+from playhead.cli.common import run_argument, store_option
+from playhead.cli.tapes import find_tape
 from playhead.errors import TapeNotReplayable
 from playhead.inject.replaying import Replayed, check_tape, replay_command
 from playhead.replay.ignore import rules_from
@@ -41,7 +42,7 @@ def command(
     goes to stderr. Exit code 0: identical. 3: diverged. 4: this tape cannot be replayed.
     """
     settings = config.load()
-    tape = check_tape(find_run(store, run))
+    tape = check_tape(find_tape(store, run))
     words = list(command_line) or list(tape.manifest.command)
     if not words:
         raise TapeNotReplayable("This tape does not say what was run. Name the command: playhead replay RUN -- CMD…")

@@ -34,6 +34,7 @@ __all__ = [
     "Usage",
     "When",
     "load_script",
+    "replay",
     "serve",
 ]
 
@@ -44,6 +45,7 @@ _HOMES = {
     **dict.fromkeys(("ScriptedLLM", "serve"), "server"),
     "Exchange": "http1",
     "HttpSite": "site",
+    "replay": "replaying",
 }
 
 

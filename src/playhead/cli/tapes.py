@@ -1,0 +1,24 @@
+"""RUN where a tape may also be a single file: for replay and its kin. Knows where to unpack one."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
+from playhead.cli.common import find_run
+from playhead.errors import RunNotFound
+from playhead.tape.single import SUFFIX, unpack
+
+
+def find_tape(store: Path | None, asked: str) -> Path:
+    """The run's folder; a single-file tape is unpacked into one that goes away with this process."""
+    if not asked.endswith(SUFFIX):
+        return find_run(store, asked)
+    source = Path(asked).expanduser()
+    if not source.is_file():
+        raise RunNotFound(f"There is no file {asked}.", asked=asked)
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return unpack(source.resolve(), folder / source.name[: -len(SUFFIX)])

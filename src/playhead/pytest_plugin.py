@@ -1,0 +1,127 @@
+"""Playhead for pytest: a test that runs an agent, replayed from a tape that lies beside it.
+
+    @pytest.mark.playhead("refund_agent")
+    def test_a_late_order_is_refunded(playhead_run):
+        assert agent.ask("Where is my order?") == "Refunded."
+        playhead_run.assert_tools("lookup", "refund")
+
+`--playhead=replay` (default) answers from `tapes/refund_agent.tape.jsonl` and fails where there is
+none; `record` records what is missing; `refresh` records anew; `off` leaves the world alone.
+Knows pytest; what a taped run is lives in `taperun`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from playhead.errors import Divergence
+
+if TYPE_CHECKING:
+    from playhead.taperun import TapeRun
+
+_SUFFIX = ".tape.jsonl"
+_MODES = ("replay", "record", "refresh", "off")
+_RUN: pytest.StashKey[TapeRun] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("playhead")
+    group.addoption(
+        "--playhead",
+        choices=_MODES,
+        default=None,
+        help="replay (default): tests marked playhead are answered from their tapes; record: missing tapes "
+        "are recorded; refresh: all are recorded anew; off: no tapes",
+    )
+    parser.addini("playhead", "the default of --playhead", default="replay")
+    parser.addini("playhead_tapes", "folder of tapes, relative to the test's own", default="tapes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "playhead(name=None, ignore=(…)): record this test's run, or replay it from its tape"
+    )
+
+
+@pytest.fixture(autouse=True)
+def _playhead_world(request: pytest.FixtureRequest) -> Iterator[TapeRun | None]:
+    """Autouse, so that the world is swapped before the test's own fixtures talk to it."""
+    item: pytest.Item = request.node
+    marker = item.get_closest_marker("playhead")
+    mode = item.config.getoption("--playhead") or item.config.getini("playhead")
+    if marker is None or mode == "off":
+        yield None
+        return
+    with _world(item, marker, mode) as run:
+        item.stash[_RUN] = run
+        yield run
+
+
+@pytest.fixture
+def playhead_run(_playhead_world: TapeRun | None) -> TapeRun:
+    """The run of this test: tools called, cost, tokens, steps."""
+    if _playhead_world is None:
+        pytest.fail("playhead_run needs @pytest.mark.playhead on the test, and --playhead other than off", pytrace=False)
+    return _playhead_world
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test that parted from its tape fails with that, whatever it made of it itself."""
+    run = item.stash.get(_RUN, None)
+    if run is None:
+        return (yield)
+    try:
+        result = yield
+    except Exception as error:
+        run.failed = True
+        if run.partings:
+            raise _shown(run) from error
+        raise
+    if run.partings:
+        raise _shown(run)
+    return result
+
+
+def _shown(run: TapeRun) -> Exception:
+    first = run.partings[0]
+    lines = [str(first)]
+    if first.nearest is not None:
+        for one in first.nearest.differences[:10]:
+            lines += [f"  {one.path}", f"    - {one.taped!r}"[:2000], f"    + {one.asked!r}"[:2000]]
+    lines.append("Record it anew: pytest --playhead=refresh")
+    more = len(run.partings) - 1
+    return Divergence("\n".join(lines + ([f"({more} more)"] if more else [])), first)
+
+
+@contextmanager
+def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRun]:
+    # Not above: pytest loads this file in every project that has Playhead installed.
+    from playhead import config as settings_of
+    from playhead.replay.ignore import rules_from
+    from playhead.taperun import recording_to, replaying
+
+    path = tape_of(item, marker)
+    rules = rules_from(settings_of.load(Path(item.path).parent).sections.get("replay", {}).get("ignore"))
+    if mode == "refresh" or (mode == "record" and not path.exists()):
+        with recording_to(path, name=path.name[: -len(_SUFFIX)]) as run:
+            yield run
+        return
+    if not path.exists():
+        pytest.fail(f"{path} does not exist. Record it: pytest --playhead=record {item.nodeid}", pytrace=False)
+    with replaying(path, ignore=rules) as run:
+        yield run
+
+
+def tape_of(item: pytest.Item, marker: pytest.Mark) -> Path:
+    """Named by the mark, else after the test; parametrized tests have a tape each."""
+    name = marker.args[0] if marker.args else re.sub(r"[^\w.-]+", "-", item.name).strip("-")
+    if marker.args and "[" in item.name:
+        name += "-" + re.sub(r"[^\w.-]+", "-", item.name.partition("[")[2]).strip("-")
+    return Path(item.path).parent / str(item.config.getini("playhead_tapes")) / f"{name}{_SUFFIX}"

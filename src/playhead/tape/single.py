@@ -1,0 +1,163 @@
+"""A tape as one readable file, `NAME.tape.jsonl`: for tests, reviews and git. Knows both forms.
+
+Line 1 is what the manifest says of the run. Every further line is an event without what is the
+machine's (clock readings, process and thread ids, checksums), its blobs in their places. `unpack`
+makes a folder of it again that reads, verifies and replays as any other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from playhead import clock
+from playhead.errors import TapeDamaged, TapeTooNew
+from playhead.tape.format import FORMAT_VERSION, SEGMENT_PREFIX, SEGMENT_SUFFIX, close_line
+from playhead.tape.manifest import Manifest, write_manifest
+from playhead.tape.reader import Tape
+
+SUFFIX = ".tape.jsonl"
+_KEPT = ("run", "name", "status", "level", "redacted", "command", "tags", "started_at", "started_ns", "exit_code", "duration_s", "error")
+# Variables that decide what an agent asks, wherever it runs. The others stay with the folder form.
+_SHARED_VARIABLE = re.compile(
+    r"(?:ANTHROPIC|OPENAI|AZURE_OPENAI|GEMINI|GOOGLE_GEMINI|LITELLM|MISTRAL|GROQ|COHERE|XAI|OLLAMA)_\w+"
+    r"|\w+_(?:BASE_URL|API_BASE|API_KEY|MODEL)|TZ|LANG|LC_\w+"
+)
+# Of the first event of a segment only what a replay needs: the rest is the machine's.
+_PROCESS = ("format", "run", "generation", "level", "redacted", "argv")
+
+
+def pack(run: Path, target: Path) -> int:
+    """Write the run in that folder as one file, replaced atomically; how many events it holds."""
+    tape = Tape(run)
+    part = target.with_name(f"{target.name}.{clock.pid()}.part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with part.open("w", encoding="utf-8", newline="\n") as file:
+        for line in _packed(tape):
+            file.write(line)
+            count += 1
+    os.replace(part, target)
+    return count - 1
+
+
+def _packed(tape: Tape) -> Iterator[str]:
+    manifest = tape.manifest
+    yield _line({"playhead": FORMAT_VERSION, **{name: getattr(manifest, name) for name in _KEPT}})
+    names: dict[str, str] = {}
+    began: int | None = None
+    for event in tape.events():
+        segment = names.setdefault(event.segment, str(len(names) + 1))
+        began = event.mono if began is None else began
+        whole = tape.whole(event)
+        data = whole.data
+        if event.kind == "segment.start" and isinstance(data, dict):
+            data = {name: item for name, item in data.items() if name in _PROCESS}
+        elif event.kind == "run.start" and isinstance(data, dict):
+            data = _portable(data)
+        members: dict[str, Any] = {"in": segment, "seq": event.seq, "kind": event.kind}
+        members["ms"] = (event.mono - began) // 1_000_000
+        for name in ("lane", "at", "who", "why"):
+            if (value := getattr(event, name)) is not None:
+                members[name] = value
+        for name in ("parent", "cause"):
+            if (ref := getattr(event, name)) is not None:
+                members[name] = _renamed(ref, names)
+        if event.user:
+            members["user"] = True
+        members["data"] = _refs(data, names)
+        yield _line(members)
+
+
+def _portable(data: dict[str, Any]) -> dict[str, Any]:
+    """Without the folders and variables of one person's machine."""
+    env = data.get("env")
+    chosen = {k: v for k, v in env.items() if _SHARED_VARIABLE.fullmatch(k)} if isinstance(env, dict) else {}
+    rest = {name: item for name, item in data.items() if name not in ("cwd", "project", "env")}
+    return {**rest, "env": chosen}
+
+
+def _line(members: dict[str, Any]) -> str:
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _renamed(ref: Any, names: dict[str, str]) -> Any:
+    if not isinstance(ref, str):
+        return ref
+    segment, colon, seq = ref.partition(":")
+    return f"{names[segment]}:{seq}" if colon and segment in names else ref
+
+
+def _refs(data: Any, names: dict[str, str]) -> Any:
+    """Names of events inside data (a child's call, what a match was of)."""
+    if isinstance(data, dict):
+        return {
+            name: _renamed(item, names) if name in ("of", "call", "ref") else _refs(item, names)
+            for name, item in data.items()
+        }
+    if isinstance(data, list):
+        return [_refs(item, names) for item in data]
+    return data
+
+
+def unpack(source: Path, target: Path) -> Path:
+    """The folder form of a single-file tape, made in `target`. TapeDamaged names the line."""
+    try:
+        lines = source.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TapeDamaged(f"{source} cannot be read as a tape: {error}") from None
+    head = _members(source, 1, lines[0] if lines else "")
+    version = head.get("playhead")
+    if not isinstance(version, int):
+        raise TapeDamaged(f"{source} line 1 does not say that it is a tape: expected {{\"playhead\": {FORMAT_VERSION}, …}}.")
+    if version > FORMAT_VERSION:
+        raise TapeTooNew(found=version, known=FORMAT_VERSION)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for segment, rows in _by_segment(source, lines[1:], int(head.get("started_ns") or 0)).items():
+        _write_segment(target / f"{SEGMENT_PREFIX}{segment}{SEGMENT_SUFFIX}", rows)
+    known = {name: head[name] for name in _KEPT if name in head}
+    write_manifest(target, Manifest(**{**known, "host": clock.host(), "status": head.get("status", "ok")}))
+    return target
+
+
+def _by_segment(source: Path, lines: Iterable[str], started: int) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for number, line in enumerate(lines, 2):
+        if not line.strip():
+            continue
+        members = _members(source, number, line)
+        try:
+            segment, moment = str(int(members.pop("in"))), int(members.pop("ms", 0)) * 1_000_000
+            seq, kind, data = int(members.pop("seq")), str(members.pop("kind")), members.pop("data", None)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TapeDamaged(f"{source} line {number} is no event: {type(error).__name__} {error}.") from None
+        # The line's own number keeps the order of events that share a millisecond.
+        made = {"seq": seq, "kind": kind, "wall": started + moment, "mono": 1 + moment + number, "pid": int(segment)}
+        found.setdefault(segment, []).append({**made, "thread": 0, **members, "data": data})
+    return found
+
+
+def _members(source: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        members = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise TapeDamaged(f"{source} line {number} is no JSON: {error}.") from None
+    if not isinstance(members, dict):
+        raise TapeDamaged(f"{source} line {number} is no JSON object.")
+    return members
+
+
+def _write_segment(path: Path, rows: list[dict[str, Any]]) -> None:
+    crc = 0
+    out = []
+    for row in rows:
+        body = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        line, crc = close_line(body[:-1], crc)
+        out.append(line)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(b"".join(out))

@@ -1,0 +1,133 @@
+"""A run inside a test: recorded to a single-file tape, or replayed from it, in this very process.
+
+    with replaying(Path("tests/tapes/refund.tape.jsonl")) as run:
+        answer = agent.ask("Where is order A-17?")
+    run.check()
+
+Knows how to put hooks and mode in place and take them out; not pytest.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playhead import ambient, deck
+from playhead.errors import Divergence, TapeNotReplayable
+from playhead.inject import session
+from playhead.model import CallItem, Story, tell
+from playhead.recording import record
+from playhead.replay.begin import replayable
+from playhead.replay.divergence import Parting
+from playhead.replay.ignore import trimmer
+from playhead.replay.mode import ReplayMode
+from playhead.replay.plan import Rule
+from playhead.runs import Run
+from playhead.tape.reader import Tape
+from playhead.tape.single import pack, unpack
+
+
+class TapeRun:
+    """What a test asks of its run, while it lasts and after."""
+
+    def __init__(self, run: Run, mode: ReplayMode | None) -> None:
+        self.run = run
+        self._mode = mode
+        # A test that failed while it was recorded leaves no tape: nobody would want it again.
+        self.failed = False
+
+    @property
+    def story(self) -> Story:
+        return tell(Tape(self.run.path))
+
+    @property
+    def calls(self) -> list[CallItem]:
+        return self.story.calls()
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools called, in order."""
+        return [call.name for call in self.calls if call.boundary in ("tool", "mcp")]
+
+    @property
+    def steps(self) -> int:
+        """How many LLM calls it took."""
+        return self.story.totals.llm_calls
+
+    @property
+    def tokens(self) -> int | None:
+        return self.story.totals.tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self.story.totals.cost_usd
+
+    def assert_tools(self, *names: str) -> None:
+        """These tools were called, in this order; others may stand between."""
+        called = iter(self.tools)
+        missing = [name for name in names if not any(name == one for one in called)]
+        assert not missing, f"{missing[0]!r} was not called in that order; called were {self.tools}"  # noqa: S101
+
+    def assert_no_tool(self, *names: str) -> None:
+        found = [name for name in self.tools if name in names]
+        assert not found, f"{found[0]!r} must not be called; called were {self.tools}"  # noqa: S101
+
+    @property
+    def partings(self) -> list[Parting]:
+        """Where the replay parted from its tape; taped calls that were never made come last."""
+        if self._mode is None:
+            return []
+        unused = [
+            Parting(kind="unused", step=one.number, boundary=one.boundary, name=one.name, lane=one.lane, request=one.request)
+            for one in self._mode.matcher.unserved()
+        ]
+        return [*self._mode.partings, *unused]
+
+    def check(self) -> None:
+        """Divergence unless everything that was asked was on the tape, and the other way round."""
+        partings = self.partings
+        if partings:
+            raise Divergence("\n".join(str(one) for one in partings[:5]), partings[0])
+
+
+@contextmanager
+def recording_to(target: Path, *, name: str | None = None) -> Iterator[TapeRun]:
+    """Record what happens inside, then write it as one file. Nothing is written if it raises."""
+    with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
+        with record(name=name or target.name.partition(".")[0], store=folder, intercept=True, enabled=True) as run:
+            if not isinstance(run, Run):
+                raise TapeNotReplayable("This test cannot be recorded; see the warning above.")
+            made = TapeRun(run, None)
+            yield made
+        if not made.failed:
+            pack(run.path, target)
+
+
+@contextmanager
+def replaying(source: Path, *, ignore: tuple[Rule, ...] = ()) -> Iterator[TapeRun]:
+    """Answer what happens inside from the tape: nothing is sent, nothing is executed."""
+    with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
+        recording = replayable(Tape(unpack(source, Path(folder) / "taped")))
+        with record(name=recording.tape.manifest.name, store=Path(folder) / "store", enabled=True) as run:
+            if not isinstance(run, Run):
+                raise TapeNotReplayable("The replay's own tape cannot be written; see the warning above.")
+            mode = ReplayMode(recording, run.recorder, trim=trimmer(ignore))
+            with _hooked(run, mode, recording.tape.manifest.started_ns, recording.ambient):
+                yield TapeRun(run, mode)
+
+
+@contextmanager
+def _hooked(run: Run, mode: ReplayMode, started_ns: int, taped: list[Any]) -> Iterator[None]:
+    outer = deck.active()
+    if outer is not None:
+        deck.deactivate(outer)
+    made = session.start(run.recorder, mode, source=ambient.TapedSource(taped, started_ns))
+    try:
+        yield
+    finally:
+        session.stop(made)
+        if outer is not None:
+            deck.activate(outer)
