@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 LAYERS = {
     "0 words": {
         *("_version", "clock", "errors", "events", "fingerprint", "importing", "jsonbytes"),
-        *("project", "redact", "reduce", "values", "where"),
+        *("later", "project", "redact", "reduce", "values", "where"),
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
@@ -166,6 +166,8 @@ class ImportsOf(ast.NodeVisitor):
 def read_tree(package: Path) -> Tree:
     files = {}
     for path in sorted(package.rglob("*.py")):
+        if path.name == "sitecustomize.py":
+            continue  # no module of ours: `site` finds it by its folder, in any Python there is
         parts = [package.name, *path.relative_to(package).with_suffix("").parts]
         files[".".join(parts).removesuffix(".__init__")] = path
     modules = frozenset(files)
