@@ -1,0 +1,154 @@
+"""Which runs may go, and letting them go. Knows ages, counts and sizes; not who asks.
+
+A run is moved out of the list in one step and removed then: an interrupted prune leaves no half of
+a run behind, only a folder of rubbish that the next one clears away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead import clock
+from playhead.errors import StoreError
+from playhead.library.catalogue import Entry, entry_at
+
+_TRASH = ".trash-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What may go. `keep`: the newest so many stay whatever the other rules say; alone, it lets
+    all others go. None: no such rule.
+    """
+
+    older_than_ns: int | None = None
+    keep: int | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A run and what it takes on the disk."""
+
+    entry: Entry
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doomed:
+    """A run that may go, and which rule says so."""
+
+    entry: Entry
+    bytes: int
+    why: str
+
+
+def plan(runs: Sequence[Sized], rules: Rules, now_ns: int) -> list[Doomed]:
+    """Of `runs`, newest first, those that may go, oldest first. Pure."""
+    total = sum(one.bytes for one in runs)
+    going: list[Doomed] = []
+    for place, one in reversed(list(enumerate(runs))):
+        if is_safe(one.entry) or place < (rules.keep or 0):
+            continue
+        why = _why(one.entry, rules, total, now_ns)
+        if why is not None:
+            going.append(Doomed(entry=one.entry, bytes=one.bytes, why=why))
+            total -= one.bytes
+    return going
+
+
+def is_safe(entry: Entry) -> bool:
+    """A run that goes on, or was asked to be kept, is never touched."""
+    return entry.status == "running" or entry.manifest.keep
+
+
+def _why(entry: Entry, rules: Rules, total: int, now_ns: int) -> str | None:
+    if rules.older_than_ns is not None and now_ns - _moment(entry) > rules.older_than_ns:
+        return "too old"
+    if rules.max_bytes is not None and total > rules.max_bytes:
+        return "too much"
+    alone = rules.older_than_ns is None and rules.max_bytes is None
+    return "too many" if alone and rules.keep is not None else None
+
+
+def _moment(entry: Entry) -> int:
+    """When it began; of a run that cannot say, when it was last written to."""
+    if entry.manifest.started_ns:
+        return entry.manifest.started_ns
+    try:
+        return entry.path.stat().st_mtime_ns
+    except OSError:
+        return clock.wall_ns()
+
+
+def size_of(run: Path) -> int:
+    """Bytes in all files below; what goes away meanwhile weighs nothing."""
+    total = 0
+    folders = [str(run)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as found:
+                for one in found:
+                    if one.is_dir(follow_symlinks=False):
+                        folders.append(one.path)
+                    else:
+                        total += one.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue
+    return total
+
+
+def remove(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
+    """Delete them; yields each that is gone. One that has begun to run, or was asked to be kept,
+    since it was planned stays.
+    """
+    trash = home / f"{_TRASH}{clock.stamp(clock.wall_ns())}-{clock.pid()}"
+    trash.mkdir(mode=0o700, exist_ok=True)
+    try:
+        for one in going:
+            if is_safe(entry_at(one.entry.path)):
+                continue
+            moved = trash / one.entry.id
+            try:
+                one.entry.path.rename(moved)
+            except FileNotFoundError:
+                continue  # somebody else was quicker
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise StoreError(f"{one.entry.path} cannot be deleted ({why}).") from error
+            _empty(moved)
+            yield one
+    finally:
+        _empty(trash)
+
+
+def clear_rubbish(home: Path) -> int:
+    """Remove what an interrupted prune has left; how many bytes that was."""
+    freed = 0
+    for trash in home.glob(f"{_TRASH}*"):
+        if not _is_in_use(trash):
+            freed += size_of(trash)
+            _empty(trash)
+    return freed
+
+
+def _is_in_use(trash: Path) -> bool:
+    """Another prune may be at work: its folder bears its pid."""
+    pid = trash.name.rpartition("-")[2]
+    return pid.isdigit() and clock.process_birth(int(pid)) is not None
+
+
+def _empty(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StoreError(
+            f"{folder} cannot be removed ({why}); the next prune tries again."
+        ) from error
