@@ -26,6 +26,7 @@ from playhead.redact import Redactor
 from playhead.runs import NO_RUN, NoRun, Run
 from playhead.tape import store as stores
 from playhead.tape.manifest import Manifest, read_manifest, write_manifest
+from playhead.tape.single import pack
 from playhead.tape.resume import find_resumable, next_seq_of
 from playhead.values import safe_str
 
@@ -156,7 +157,18 @@ def finish(started: Run, error: BaseException | None) -> None:
         deck.deactivate(open_deck)
     _intercepting.discard(started)
     started.end(error)
+    write_session(started, os.environ.get("PLAYHEAD_RECORD_SESSION"))
     _ending.discard(started)
+
+
+def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
+    """The run as one file beside its folder, for programs that carry their own recordings."""
+    if not target:
+        return
+    try:
+        pack(started.path, Path(target))
+    except (PlayheadError, OSError) as error:
+        _say(f"{target} could not be written ({safe_str(error)}); the tape is in {started.path}.")
 
 
 def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:

@@ -10,7 +10,10 @@ what `run_worker` builds from `worker.snapshot`. Knows recordings and the replay
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +33,7 @@ from playhead.replay.taped import Recording, TapedCall
 from playhead.runs import Run
 from playhead.tape import store as stores
 from playhead.tape.reader import Tape
+from playhead.tape.single import unpack
 from playhead.values import safe_str, thaw
 
 
@@ -165,7 +169,12 @@ def worker_of(lane: str) -> str:
 
 
 def load(run: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None) -> Session:
-    """A recorded session: by id, prefix, `last`, or path."""
+    """A recorded session: by id, prefix, `last`, or path; a single-file tape as well."""
+    path = Path(run).expanduser()
+    if path.is_file():
+        folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return Session(Tape(unpack(path, folder / path.name.partition(".")[0])))
     home = Path(store).expanduser() if store is not None else config.load().home
     return Session(Tape(stores.find_run(home, os.fspath(run))))
 

@@ -17,7 +17,7 @@ from playhead.events import LEVELS, Level
 from playhead.inject.command import Recorded, record_command
 from playhead.inject.python_argv import is_python
 from playhead.model import Prices, Totals, tell
-from playhead.recording import Wish
+from playhead.recording import Wish, write_session
 from playhead.tape.reader import Tape
 from playhead.views.text import words
 
@@ -34,6 +34,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 @click.option("--force", is_flag=True, help="Move an earlier run of that --run-id or --name aside.")
 @click.option("--run-id", metavar="ID", help="The id of the run. Default: made from the time.")
 @click.option("--no-redact", is_flag=True, help="Keep secrets on the tape.")
+@click.option("--record-session", "session", type=click.Path(dir_okay=False, path_type=Path), envvar="PLAYHEAD_RECORD_SESSION", help="Write the run as one file, too.")
 @click.option("--no-seal", is_flag=True, help="Leave the tape as plain lines.")
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON (on stderr, too).")
@@ -41,7 +42,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_seal: bool, quiet: bool,
-    as_json: bool, command_line: tuple[str, ...],
+    as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and put everything it does on a tape.
 
@@ -67,6 +68,7 @@ def command(
     if force and not (name or run_id):
         raise click.UsageError("--force needs to know which run to move aside: --run-id or --name.")
     done = record_command(list(command_line), wish, settings, seal=not no_seal)
+    write_session(done.run, session)
     if not quiet:
         totals = counted(done, settings)
         say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
