@@ -1,5 +1,5 @@
 """What `os` itself does with processes: `system`, signals, waiting, and the descriptors by which a
-program talks to its children. Knows those functions; how others start processes is in its own files.
+program talks to its children. Knows those functions; the others of `os` have files of their own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead import deck
-from playhead.boundaries import children
+from playhead.boundaries import children, process_exec, process_pty, process_spawn
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import like_builtin
 from playhead.boundaries.process_flight import by_pid, facts_of, leave_all, within
@@ -33,6 +33,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
             patches.replace(module, name, like_builtin(_waiting))
     if hasattr(module, "waitid"):
         patches.replace(module, "waitid", like_builtin(_waitid))
+    process_spawn.hook(module, patches)
+    process_exec.hook(module, patches)
+    process_pty.hook_forkpty(module, patches)
     patches.on_undo(leave_all)
 
 

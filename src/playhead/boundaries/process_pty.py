@@ -30,7 +30,7 @@ def hook_forkpty(module: ModuleType, patches: Patches) -> None:
     patches.replace(module, "forkpty", like_builtin(lambda real: _forkpty(real, spawn)))
 
 
-def hook_spawn(module: ModuleType, patches: Patches) -> None:
+def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "spawn", "fork")
     patches.replace(module, "spawn", _spawn)
 

@@ -22,10 +22,7 @@ class Row(NamedTuple):
 ROWS: tuple[Row, ...] = (
     # processes
     Row("os", "process_os", "process"),
-    Row("os", "process_spawn", "process"),
-    Row("os", "process_exec", "process"),
-    Row("os", "process_pty:hook_forkpty", "process"),
-    Row("pty", "process_pty:hook_spawn", "process"),
+    Row("pty", "process_pty", "process"),
     Row("subprocess", "process_popen", "process"),
     Row("asyncio.unix_events", "process_asyncio", "process"),
     Row("multiprocessing.process", "process_multiprocessing", "process"),
@@ -37,6 +34,10 @@ ROWS: tuple[Row, ...] = (
     Row("http.client", "http_client", "http"),
     Row("urllib3.connectionpool", "urllib3_pool", "http"),
     Row("aiohttp", "aiohttp_client", "http"),
+    Row("websockets.asyncio.client", "websockets_client", "http"),
+    Row("websockets.sync.client", "websockets_client", "http"),
+    Row("websockets.trio.client", "websockets_client", "http"),
+    Row("websockets.legacy.client", "websockets_client", "http"),
     # tools
     Row("langchain_core.tools.base", "langchain_tools", "tool"),
     Row("langchain_core.runnables.config", "langchain_tools:hook_executor", "tool"),
