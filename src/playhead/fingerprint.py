@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Hashable
+from collections.abc import Hashable
+from typing import Any
 
 from playhead.jsonbytes import canonical
 
@@ -37,12 +38,17 @@ _VOLATILE = re.compile(
 
 def plain_key(request: Any) -> Hashable:
     """Equal for requests whose frozen forms are equal. Cheap: long texts go through `hash`, which
-    CPython computes at memory speed and keeps."""
+    CPython computes at memory speed and keeps.
+    """
     if type(request) is dict:
         return tuple((name, plain_key(request[name])) for name in sorted(request))
     if type(request) is list:
         return tuple(map(plain_key, request))
-    return (type(request).__name__, hash(request)) if type(request) is str and len(request) > 64 else request
+    return (
+        (type(request).__name__, hash(request))
+        if type(request) is str and len(request) > 64
+        else request
+    )
 
 
 def canonical_form(request: Any) -> Any:

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from playhead.errors import Divergence
-
 if TYPE_CHECKING:
     from playhead.taperun import TapeRun
 
@@ -45,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "playhead(name=None, ignore=(…)): record this test's run, or replay it from its tape"
+        "markers",
+        "playhead(name=None, ignore=(…)): record this test's run, or replay it from its tape",
     )
 
 
@@ -67,7 +66,10 @@ def _playhead_world(request: pytest.FixtureRequest) -> Iterator[TapeRun | None]:
 def playhead_run(_playhead_world: TapeRun | None) -> TapeRun:
     """The run of this test: tools called, cost, tokens, steps."""
     if _playhead_world is None:
-        pytest.fail("playhead_run needs @pytest.mark.playhead on the test, and --playhead other than off", pytrace=False)
+        pytest.fail(
+            "playhead_run needs @pytest.mark.playhead on the test, and --playhead other than off",
+            pytrace=False,
+        )
     return _playhead_world
 
 
@@ -79,17 +81,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     try:
         result = yield
-    except Exception as error:
+    except Exception:
         run.failed = True
         if run.partings:
-            raise _shown(run) from error
+            pytest.fail(_shown(run), pytrace=False)
         raise
     if run.partings:
-        raise _shown(run)
+        pytest.fail(_shown(run), pytrace=False)
     return result
 
 
-def _shown(run: TapeRun) -> Exception:
+def _shown(run: TapeRun) -> str:
+    """The first divergence as a diff: pytest colours lines that begin with - and +."""
     first = run.partings[0]
     lines = [str(first)]
     if first.nearest is not None:
@@ -97,7 +100,7 @@ def _shown(run: TapeRun) -> Exception:
             lines += [f"  {one.path}", f"    - {one.taped!r}"[:2000], f"    + {one.asked!r}"[:2000]]
     lines.append("Record it anew: pytest --playhead=refresh")
     more = len(run.partings) - 1
-    return Divergence("\n".join(lines + ([f"({more} more)"] if more else [])), first)
+    return "\n".join(lines + ([f"({more} more)"] if more else []))
 
 
 @contextmanager
@@ -108,13 +111,18 @@ def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRu
     from playhead.taperun import recording_to, replaying
 
     path = tape_of(item, marker)
-    rules = rules_from(settings_of.load(Path(item.path).parent).sections.get("replay", {}).get("ignore"))
+    rules = rules_from(
+        settings_of.load(Path(item.path).parent).sections.get("replay", {}).get("ignore")
+    )
     if mode == "refresh" or (mode == "record" and not path.exists()):
         with recording_to(path, name=path.name[: -len(_SUFFIX)]) as run:
             yield run
         return
     if not path.exists():
-        pytest.fail(f"{path} does not exist. Record it: pytest --playhead=record {item.nodeid}", pytrace=False)
+        pytest.fail(
+            f"{path} does not exist. Record it: pytest --playhead=record {item.nodeid}",
+            pytrace=False,
+        )
     with replaying(path, ignore=rules) as run:
         yield run
 

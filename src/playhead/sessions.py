@@ -101,7 +101,8 @@ class Session:
         return [
             self._exchange(call)
             for call in self.recording.calls
-            if (worker is None or worker_of(call.lane) == worker) and boundary in (None, call.boundary)
+            if (worker is None or worker_of(call.lane) == worker)
+            and boundary in (None, call.boundary)
         ]
 
     def process_calls(self, worker: str | None = None) -> list[Exchange]:
@@ -218,12 +219,19 @@ class SessionReport:
 
     def __str__(self) -> str:
         verdict = "pass" if self.passed else "FAIL"
-        return "\n".join([f"session: {verdict}", *map(str, self.workers), *(f"  {m.kind}: {m.detail}" for m in self.mismatches)])
+        return "\n".join(
+            [
+                f"session: {verdict}",
+                *map(str, self.workers),
+                *(f"  {m.kind}: {m.detail}" for m in self.mismatches),
+            ]
+        )
 
 
 class SessionMode(ReplayMode):
     """As replay, but a watched store is real: it was seeded from the tape, so its mutations are made
-    on it and compared, instead of being answered for it."""
+    on it and compared, instead of being answered for it.
+    """
 
     def __init__(self, recording: Recording, recorder: Recorder, worker: str) -> None:
         super().__init__(recording, recorder)
@@ -244,7 +252,9 @@ Worker = Callable[[World], Any]
 def replay_worker(session: Session, worker: str, function: Worker) -> WorkerReport:
     """Run `function(world)` as that worker, with the tape for a world, and check it against the tape."""
     if worker not in session.workers:
-        raise UsageError(f"There is no worker {worker!r} in this session: it has {', '.join(session.workers)}.")
+        raise UsageError(
+            f"There is no worker {worker!r} in this session: it has {', '.join(session.workers)}."
+        )
     recording_of = _share(session.recording, worker)
     with recording.record(name=f"replay of {worker}", store=_scratch(session), run_id=None) as run:
         if not isinstance(run, Run):
@@ -292,7 +302,9 @@ def _inside(
     ambient.begin(source)
     try:
         with lanes.lane(worker):
-            return function(World(worker=worker, snapshot=session.snapshot(), session=session)), None
+            return function(
+                World(worker=worker, snapshot=session.snapshot(), session=session)
+            ), None
     except Exception as error:  # the worker's own failure is part of what is compared
         return None, error
     finally:
@@ -301,7 +313,12 @@ def _inside(
 
 
 def _checked(
-    session: Session, mode: SessionMode, worker: str, replayed: Tape, value: Any, error: BaseException | None
+    session: Session,
+    mode: SessionMode,
+    worker: str,
+    replayed: Tape,
+    value: Any,
+    error: BaseException | None,
 ) -> WorkerReport:
     """Every mismatch: what was asked and not on the tape, what was not asked, mutations, turns, state."""
     found = [_parted(worker, parting) for parting in mode.partings]
@@ -309,14 +326,27 @@ def _checked(
     for call in mode.matcher.unserved():
         if call.boundary != "state":
             found.append(
-                Mismatch(kind="unused", worker=worker, step=call.number, detail=f"{call.boundary} {call.name} was never asked")
+                Mismatch(
+                    kind="unused",
+                    worker=worker,
+                    step=call.number,
+                    detail=f"{call.boundary} {call.name} was never asked",
+                )
             )
     found += _compared("mutation", worker, session.mutations(worker), again.mutations(worker))
     then, now = session.final_state(), again.final_state()
     if len(session.workers) == 1 and then is not None and then != now:
         found.append(Mismatch(kind="final state", worker=worker, detail=_first(then, now)))
-    if error is not None and not isinstance(error, Divergence) and not _failed_then(session, worker):
-        found.append(Mismatch(kind="raised", worker=worker, detail=f"{type(error).__name__}: {safe_str(error)}"))
+    if (
+        error is not None
+        and not isinstance(error, Divergence)
+        and not _failed_then(session, worker)
+    ):
+        found.append(
+            Mismatch(
+                kind="raised", worker=worker, detail=f"{type(error).__name__}: {safe_str(error)}"
+            )
+        )
     return WorkerReport(
         worker=worker,
         passed=not found,
@@ -332,7 +362,9 @@ def _failed_then(session: Session, worker: str) -> bool:
 
 
 def _parted(worker: str, parting: Parting) -> Mismatch:
-    return Mismatch(kind=parting.kind, worker=worker, step=parting.step, detail=str(parting).replace("\n", " "))
+    return Mismatch(
+        kind=parting.kind, worker=worker, step=parting.step, detail=str(parting).replace("\n", " ")
+    )
 
 
 def _compared(kind: str, worker: str, then: list[Exchange], now: list[Exchange]) -> list[Mismatch]:
@@ -340,10 +372,16 @@ def _compared(kind: str, worker: str, then: list[Exchange], now: list[Exchange])
     for index in range(max(len(then), len(now))):
         old = then[index] if index < len(then) else None
         new = now[index] if index < len(now) else None
-        left = None if old is None else {"name": old.name, "request": old.request, "value": old.value}
-        right = None if new is None else {"name": new.name, "request": new.request, "value": new.value}
+        left = (
+            None if old is None else {"name": old.name, "request": old.request, "value": old.value}
+        )
+        right = (
+            None if new is None else {"name": new.name, "request": new.request, "value": new.value}
+        )
         if left != right:
-            found.append(Mismatch(kind=kind, worker=worker, step=index + 1, detail=_first(left, right)))
+            found.append(
+                Mismatch(kind=kind, worker=worker, step=index + 1, detail=_first(left, right))
+            )
     return found
 
 
@@ -351,8 +389,11 @@ def _first(then: Any, now: Any) -> str:
     if then is None or now is None:
         return f"{then!r} → {now!r}"[:400]
     found = differences(then, now)
-    return f"{found[0].path}: {found[0].taped!r} → {found[0].asked!r}"[:400] if found else "differs in type"
+    return (
+        f"{found[0].path}: {found[0].taped!r} → {found[0].asked!r}"[:400]
+        if found
+        else "differs in type"
+    )
 
 
 __all__ = ["Session", "SessionReport", "WorkerReport", "load", "replay_session", "replay_worker"]
-

@@ -81,7 +81,14 @@ class TapeRun:
         if self._mode is None:
             return []
         unused = [
-            Parting(kind="unused", step=one.number, boundary=one.boundary, name=one.name, lane=one.lane, request=one.request)
+            Parting(
+                kind="unused",
+                step=one.number,
+                boundary=one.boundary,
+                name=one.name,
+                lane=one.lane,
+                request=one.request,
+            )
             for one in self._mode.matcher.unserved()
         ]
         return [*self._mode.partings, *unused]
@@ -97,7 +104,9 @@ class TapeRun:
 def recording_to(target: Path, *, name: str | None = None) -> Iterator[TapeRun]:
     """Record what happens inside, then write it as one file. Nothing is written if it raises."""
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
-        with record(name=name or target.name.partition(".")[0], store=folder, intercept=True, enabled=True) as run:
+        with record(
+            name=name or target.name.partition(".")[0], store=folder, intercept=True, enabled=True
+        ) as run:
             if not isinstance(run, Run):
                 raise TapeNotReplayable("This test cannot be recorded; see the warning above.")
             made = TapeRun(run, None)
@@ -111,9 +120,13 @@ def replaying(source: Path, *, ignore: tuple[Rule, ...] = ()) -> Iterator[TapeRu
     """Answer what happens inside from the tape: nothing is sent, nothing is executed."""
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         recording = replayable(Tape(unpack(source, Path(folder) / "taped")))
-        with record(name=recording.tape.manifest.name, store=Path(folder) / "store", enabled=True) as run:
+        with record(
+            name=recording.tape.manifest.name, store=Path(folder) / "store", enabled=True
+        ) as run:
             if not isinstance(run, Run):
-                raise TapeNotReplayable("The replay's own tape cannot be written; see the warning above.")
+                raise TapeNotReplayable(
+                    "The replay's own tape cannot be written; see the warning above."
+                )
             mode = ReplayMode(recording, run.recorder, trim=trimmer(ignore))
             with _hooked(run, mode, recording.tape.manifest.started_ns, recording.ambient):
                 yield TapeRun(run, mode)

@@ -22,12 +22,20 @@ from playhead.tape.single import SUFFIX, pack
 @run_argument
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--name", help="What to call the test. Default: the run's name.")
-@click.option("--fixtures", is_flag=True, help="Tool calls, LLM responses and turns as plain JSON files, too.")
+@click.option(
+    "--fixtures", is_flag=True, help="Tool calls, LLM responses and turns as plain JSON files, too."
+)
 @click.option("--force", is_flag=True, help="Replace a test of that name.")
 @json_option
 @store_option
 def command(
-    run: str, folder: Path, name: str | None, fixtures: bool, force: bool, as_json: bool, store: Path | None
+    run: str,
+    folder: Path,
+    name: str | None,
+    fixtures: bool,
+    force: bool,
+    as_json: bool,
+    store: Path | None,
 ) -> None:
     """Make a test out of a run: a tape that git can hold, and a test that replays it.
 
@@ -41,7 +49,9 @@ def command(
     target, test = folder / "tapes" / f"{called}{SUFFIX}", folder / f"test_{called}.py"
     for made in (target, test):
         if made.exists() and not force:
-            raise UsageError(f"{made} exists already. --name gives it another name, --force replaces it.")
+            raise UsageError(
+                f"{made} exists already. --name gives it another name, --force replaces it."
+            )
     pack(path, target)
     test.write_text(test_source(called, tape.manifest), encoding="utf-8")
     written = [target, test]
@@ -49,7 +59,9 @@ def command(
         for file, value in fixtures_of(tell(Tape(path))).items():
             place = folder / "fixtures" / called / file
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+            place.write_text(
+                json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
+            )
             written.append(place)
     if as_json:
         print_json({"written": [str(one) for one in written]})

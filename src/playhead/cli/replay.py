@@ -21,7 +21,12 @@ from playhead.views.text.report import print_report
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
 @run_argument
-@click.option("--report", "report_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as JSON.")
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report as JSON.",
+)
 @click.option("--pace", is_flag=True, help="Keep the original timing.")
 @click.option("--quiet", is_flag=True, help="No report on stderr; the exit code says it.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stderr as JSON.")
@@ -45,20 +50,32 @@ def command(
     tape = check_tape(find_tape(store, run))
     words = list(command_line) or list(tape.manifest.command)
     if not words:
-        raise TapeNotReplayable("This tape does not say what was run. Name the command: playhead replay RUN -- CMD…")
+        raise TapeNotReplayable(
+            "This tape does not say what was run. Name the command: playhead replay RUN -- CMD…"
+        )
     section = settings.sections.get("replay", {})
     plan = Plan(tape=str(tape.run), pace=pace, ignore=rules_from(section.get("ignore")))
     replayed = replay_command(tape, words, settings, plan, store=store)
     if report_file is not None:
-        report_file.write_text(json.dumps(replayed.report.as_json(), ensure_ascii=False, indent=2, default=str) + "\n")
+        report_file.write_text(
+            json.dumps(replayed.report.as_json(), ensure_ascii=False, indent=2, default=str) + "\n"
+        )
     if as_json:
-        os.write(2, (json.dumps(replayed.report.as_json(), ensure_ascii=False, default=str) + "\n").encode())
+        os.write(
+            2,
+            (
+                json.dumps(replayed.report.as_json(), ensure_ascii=False, default=str) + "\n"
+            ).encode(),
+        )
     elif not quiet:
         print_report(replayed.report)
     sys.exit(exit_code_of(replayed))
 
 
 def exit_code_of(replayed: Replayed) -> int:
-    if replayed.recorded.ended.code == TapeNotReplayable.exit_code and replayed.report.verdict != "identical":
+    if (
+        replayed.recorded.ended.code == TapeNotReplayable.exit_code
+        and replayed.report.verdict != "identical"
+    ):
         return TapeNotReplayable.exit_code
     return 0 if replayed.report.verdict == "identical" else 3

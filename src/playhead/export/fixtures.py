@@ -12,7 +12,12 @@ def fixtures_of(story: Story) -> dict[str, Any]:
     """File name → content."""
     calls = story.calls()
     tools = [
-        {"name": call.name, "arguments": (call.request or {}).get("arguments"), "result": call.value, "how": call.how}
+        {
+            "name": call.name,
+            "arguments": (call.request or {}).get("arguments"),
+            "result": call.value,
+            "how": call.how,
+        }
         for call in calls
         if call.boundary in ("tool", "mcp") and isinstance(call.request, dict)
     ]
@@ -29,7 +34,13 @@ def fixtures_of(story: Story) -> dict[str, Any]:
         if one.response is not None
     ]
     turns = [
-        {"name": turn.name, "input": turn.input, "value": turn.value, "how": turn.how, "last_seam": turn.last_seam}
+        {
+            "name": turn.name,
+            "input": turn.input,
+            "value": turn.value,
+            "how": turn.how,
+            "last_seam": turn.last_seam,
+        }
         for turn in story.turns()
     ]
     return {"tool_calls.json": tools, "llm_responses.json": responses, "turns.json": turns}

@@ -7,7 +7,7 @@ and the person (PATH, HOME, a terminal) stays that of today, and so does a secre
 from __future__ import annotations
 
 import re
-from typing import Mapping
+from collections.abc import Mapping
 
 _OF_THE_MACHINE = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|SHLVL|PWD|OLDPWD|TERM.*|COLORTERM|COLUMNS|LINES|DISPLAY|WAYLAND_.*"
@@ -28,7 +28,11 @@ def kept(environ: Mapping[str, str]) -> dict[str, str]:
 
 def restored(environ: Mapping[str, str], taped: Mapping[str, object]) -> dict[str, str]:
     """Today's environment with that of the run laid over it."""
-    made = {name: value for name, value in environ.items() if _OF_THE_MACHINE.fullmatch(name) or name in taped}
+    made = {
+        name: value
+        for name, value in environ.items()
+        if _OF_THE_MACHINE.fullmatch(name) or name in taped
+    }
     for name, value in taped.items():
         if not isinstance(value, str):
             continue

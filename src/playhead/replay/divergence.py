@@ -11,7 +11,8 @@ from playhead.replay.nearest import Nearest, around
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
     """One divergence. `kind`: missed (nothing on the tape fits), unused (a taped call was never
-    made), leak (something reached for the world past every hook), output, exit, state."""
+    made), leak (something reached for the world past every hook), output, exit, state.
+    """
 
     kind: str
     step: int | None = None
@@ -66,7 +67,12 @@ def _near(parting: Parting) -> str | None:
         taped, asked = around(one.taped, one.asked)
         shown.append(f"{one.path} differs ({taped!r} → {asked!r})")
     more = len(near.differences) - len(shown)
-    return f"Nearest is taped call {near.number}{served}: " + "; ".join(shown) + (f"; and {more} more" if more > 0 else "") + "."
+    return (
+        f"Nearest is taped call {near.number}{served}: "
+        + "; ".join(shown)
+        + (f"; and {more} more" if more > 0 else "")
+        + "."
+    )
 
 
 def advice_for(boundary: str) -> str:

@@ -19,7 +19,9 @@ def rules_from(section: Any) -> tuple[Rule, ...]:
     if section is None:
         return ()
     if not isinstance(section, dict):
-        raise ConfigError("[replay.ignore] is a table of boundaries and lists: llm = [\"body.metadata\"].")
+        raise ConfigError(
+            '[replay.ignore] is a table of boundaries and lists: llm = ["body.metadata"].'
+        )
     rules: list[Rule] = []
     for boundary, entries in section.items():
         for entry in entries if isinstance(entries, list) else [entries]:
@@ -85,10 +87,14 @@ def _without(value: Any, steps: list[str]) -> Any:
     if isinstance(value, dict):
         if first == "*":
             return {name: _without(item, rest) for name, item in value.items()}
-        return {name: _without(item, rest) if name == first else item for name, item in value.items()}
+        return {
+            name: _without(item, rest) if name == first else item for name, item in value.items()
+        }
     if isinstance(value, list):
         return [
-            _without(item, rest) if first == "*" or (first.isdigit() and int(first) == index) else item
+            _without(item, rest)
+            if first == "*" or (first.isdigit() and int(first) == index)
+            else item
             for index, item in enumerate(value)
         ]
     return value
@@ -99,7 +105,11 @@ def _without_header(request: Any, name: str) -> Any:
     if isinstance(headers, dict):
         return {**request, "headers": {k: v for k, v in headers.items() if k.lower() != name}}
     if isinstance(headers, list):
-        kept = [pair for pair in headers if not (isinstance(pair, list) and str(pair[0]).lower() == name)]
+        kept = [
+            pair
+            for pair in headers
+            if not (isinstance(pair, list) and str(pair[0]).lower() == name)
+        ]
         return {**request, "headers": kept}
     return request
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Hashable
+from typing import Any
 
 from playhead.fingerprint import canonical_text, normalised_text, plain_key
 from playhead.replay.taped import TapedCall
@@ -30,7 +30,9 @@ class _Shelf:
     """Calls by some key, each lane's in order."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, dict[str, deque[TapedCall]]] = defaultdict(lambda: defaultdict(deque))
+        self._lanes: dict[Hashable, dict[str, deque[TapedCall]]] = defaultdict(
+            lambda: defaultdict(deque)
+        )
 
     def put(self, key: Hashable, call: TapedCall) -> None:
         self._lanes[key][call.lane].append(call)

@@ -37,9 +37,12 @@ class Nearest:
     differences: tuple[Difference, ...]
 
 
-def nearest(calls: Sequence[TapedCall], boundary: str, name: str, request: Any, lane: str) -> Nearest | None:
+def nearest(
+    calls: Sequence[TapedCall], boundary: str, name: str, request: Any, lane: str
+) -> Nearest | None:
     """The taped call of this boundary with the fewest differences; unserved ones and this lane's
-    first where that is even."""
+    first where that is even.
+    """
     pool = [call for call in calls if call.boundary == boundary]
     pool.sort(key=lambda call: (call.served, call.name != name, call.lane != lane, call.number))
     asked = canonical_form(request)
@@ -94,7 +97,9 @@ def around(taped: Any, asked: Any) -> tuple[str, str]:
     left, right = _text(taped), _text(asked)
     if max(len(left), len(right)) <= _SHORT:
         return left, right
-    at = next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+    at = next(
+        (i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right))
+    )
     start = max(0, at - 40)
     return _window(left, start), _window(right, start)
 

@@ -54,7 +54,9 @@ def read_plan(run: Path) -> Plan | None:
     except (OSError, ValueError) as error:
         raise TapeDamaged(f"{run / FILE} cannot be read ({error}).") from None
     known = {one.name for one in fields(Rule)}
-    rules = tuple(Rule(**{k: v for k, v in one.items() if k in known}) for one in members.get("ignore", ()))
+    rules = tuple(
+        Rule(**{k: v for k, v in one.items() if k in known}) for one in members.get("ignore", ())
+    )
     return Plan(
         tape=str(members["tape"]),
         pace=bool(members.get("pace")),

@@ -45,12 +45,18 @@ class Report:
 def judge(original: Tape, replayed: Tape, *, notes: Sequence[str] = ()) -> Report:
     """Both tapes read, compared, judged."""
     then, now = load(original), load(replayed)
-    divergences = [_heard(event) for event in replayed.events() if event.kind == events.DIVERGENCE and event.ours]
+    divergences = [
+        _heard(event)
+        for event in replayed.events()
+        if event.kind == events.DIVERGENCE and event.ours
+    ]
     unused = _unused(then, now)
     divergences += [_never_made(call) for call in unused]
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
     if exits["recorded"] is not None and exits["recorded"] != exits["replayed"]:
-        detail = f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
+        detail = (
+            f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
+        )
         divergences.append({"kind": "exit", "detail": detail})
     difference = _output_difference(then.outputs, now.outputs)
     if difference is not None:
@@ -68,7 +74,10 @@ def judge(original: Tape, replayed: Tape, *, notes: Sequence[str] = ()) -> Repor
         exit_code=exits,
         output_same=None if not then.outputs and not now.outputs else difference is None,
         state=state,
-        duration_s={"recorded": original.manifest.duration_s, "replayed": replayed.manifest.duration_s},
+        duration_s={
+            "recorded": original.manifest.duration_s,
+            "replayed": replayed.manifest.duration_s,
+        },
         notes=list(notes),
     )
 
@@ -140,7 +149,10 @@ def _output_difference(then: list[Event], now: list[Event]) -> str | None:
             left = old[number] if number < len(old) else b"(nothing)"
             right = new[number] if number < len(new) else b"(nothing)"
             if left != right:
-                shown = (left[:200].decode("utf-8", "replace"), right[:200].decode("utf-8", "replace"))
+                shown = (
+                    left[:200].decode("utf-8", "replace"),
+                    right[:200].decode("utf-8", "replace"),
+                )
                 return f"{stream} line {number + 1}: {shown[0]!r} → {shown[1]!r}"
         return f"{stream}: line endings differ"
     return None

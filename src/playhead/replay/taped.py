@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Hashable
+from typing import Any
 
 from playhead import events
 from playhead.chunks import as_bytes
@@ -120,14 +120,17 @@ def _spilled(request: Any) -> bool:
     """Whether something in the request lies in a blob; requests are shallow, so is the look."""
     if type(request) is not dict:
         return False
-    return "$blob" in request or any(type(item) is dict and _spilled(item) for item in request.values())
+    return "$blob" in request or any(
+        type(item) is dict and _spilled(item) for item in request.values()
+    )
 
 
 def answer_of(
     tape: Tape, call: TapedCall, *, match: dict[str, Any], dies: Callable[[], None] | None = None
 ) -> Taped:
     """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
-    the run died: it is served as far as it came, and then `dies` ends the process."""
+    the run died: it is served as far as it came, and then `dies` ends the process.
+    """
     head: Any = None
     pieces: list[Piece] = []
     for event in call.chunks:
@@ -164,6 +167,12 @@ def _pieces(stream: str, data: dict[str, Any]) -> list[Piece]:
     pieces: list[Piece] = []
     at = 0
     for index, size in enumerate(sizes):
-        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=int(times[min(index, len(times) - 1)])))
+        pieces.append(
+            Piece(
+                stream=stream,
+                data=raw[at : at + size],
+                at_ns=int(times[min(index, len(times) - 1)]),
+            )
+        )
         at += size
     return pieces

@@ -21,7 +21,20 @@ from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
 
 SUFFIX = ".tape.jsonl"
-_KEPT = ("run", "name", "status", "level", "redacted", "command", "tags", "started_at", "started_ns", "exit_code", "duration_s", "error")
+_KEPT = (
+    "run",
+    "name",
+    "status",
+    "level",
+    "redacted",
+    "command",
+    "tags",
+    "started_at",
+    "started_ns",
+    "exit_code",
+    "duration_s",
+    "error",
+)
 # Variables that decide what an agent asks, wherever it runs. The others stay with the folder form.
 _SHARED_VARIABLE = re.compile(
     r"(?:ANTHROPIC|OPENAI|AZURE_OPENAI|GEMINI|GOOGLE_GEMINI|LITELLM|MISTRAL|GROQ|COHERE|XAI|OLLAMA)_\w+"
@@ -76,7 +89,11 @@ def _packed(tape: Tape) -> Iterator[str]:
 def _portable(data: dict[str, Any]) -> dict[str, Any]:
     """Without the folders and variables of one person's machine."""
     env = data.get("env")
-    chosen = {k: v for k, v in env.items() if _SHARED_VARIABLE.fullmatch(k)} if isinstance(env, dict) else {}
+    chosen = (
+        {k: v for k, v in env.items() if _SHARED_VARIABLE.fullmatch(k)}
+        if isinstance(env, dict)
+        else {}
+    )
     rest = {name: item for name, item in data.items() if name not in ("cwd", "project", "env")}
     return {**rest, "env": chosen}
 
@@ -113,18 +130,24 @@ def unpack(source: Path, target: Path) -> Path:
     head = _members(source, 1, lines[0] if lines else "")
     version = head.get("playhead")
     if not isinstance(version, int):
-        raise TapeDamaged(f"{source} line 1 does not say that it is a tape: expected {{\"playhead\": {FORMAT_VERSION}, …}}.")
+        raise TapeDamaged(
+            f'{source} line 1 does not say that it is a tape: expected {{"playhead": {FORMAT_VERSION}, …}}.'
+        )
     if version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     for segment, rows in _by_segment(source, lines[1:], int(head.get("started_ns") or 0)).items():
         _write_segment(target / f"{SEGMENT_PREFIX}{segment}{SEGMENT_SUFFIX}", rows)
     known = {name: head[name] for name in _KEPT if name in head}
-    write_manifest(target, Manifest(**{**known, "host": clock.host(), "status": head.get("status", "ok")}))
+    write_manifest(
+        target, Manifest(**{**known, "host": clock.host(), "status": head.get("status", "ok")})
+    )
     return target
 
 
-def _by_segment(source: Path, lines: Iterable[str], started: int) -> dict[str, list[dict[str, Any]]]:
+def _by_segment(
+    source: Path, lines: Iterable[str], started: int
+) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for number, line in enumerate(lines, 2):
         if not line.strip():
@@ -132,11 +155,23 @@ def _by_segment(source: Path, lines: Iterable[str], started: int) -> dict[str, l
         members = _members(source, number, line)
         try:
             segment, moment = str(int(members.pop("in"))), int(members.pop("ms", 0)) * 1_000_000
-            seq, kind, data = int(members.pop("seq")), str(members.pop("kind")), members.pop("data", None)
+            seq, kind, data = (
+                int(members.pop("seq")),
+                str(members.pop("kind")),
+                members.pop("data", None),
+            )
         except (KeyError, TypeError, ValueError) as error:
-            raise TapeDamaged(f"{source} line {number} is no event: {type(error).__name__} {error}.") from None
+            raise TapeDamaged(
+                f"{source} line {number} is no event: {type(error).__name__} {error}."
+            ) from None
         # The line's own number keeps the order of events that share a millisecond.
-        made = {"seq": seq, "kind": kind, "wall": started + moment, "mono": 1 + moment + number, "pid": int(segment)}
+        made = {
+            "seq": seq,
+            "kind": kind,
+            "wall": started + moment,
+            "mono": 1 + moment + number,
+            "pid": int(segment),
+        }
         found.setdefault(segment, []).append({**made, "thread": 0, **members, "data": data})
     return found
 
@@ -155,7 +190,9 @@ def _write_segment(path: Path, rows: list[dict[str, Any]]) -> None:
     crc = 0
     out = []
     for row in rows:
-        body = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        body = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "surrogatepass"
+        )
         line, crc = close_line(body[:-1], crc)
         out.append(line)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -23,13 +23,33 @@ def replay(
     timeout: float = 300,
 ) -> dict[str, Any]:
     """The report of a replay: `{"verdict": "identical", "coverage": …}`. What the program prints goes
-    to the test's own output. TapeError: the tape cannot be replayed, and why."""
+    to the test's own output. TapeError: the tape cannot be replayed, and why.
+    """
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         report = Path(folder) / "report.json"
-        argv = [sys.executable, "-m", "playhead", "replay", os.fspath(tape), "--quiet", "--report", str(report)]
-        argv += ["--store", str(Path(folder) / "store"), "--", *command] if command else ["--store", str(Path(folder) / "store")]
-        done = subprocess.run(  # noqa: S603 - our own command
-            argv, cwd=cwd, env=dict(env) if env is not None else None, timeout=timeout, capture_output=True, text=True, check=False
+        argv = [
+            sys.executable,
+            "-m",
+            "playhead",
+            "replay",
+            os.fspath(tape),
+            "--quiet",
+            "--report",
+            str(report),
+        ]
+        argv += (
+            ["--store", str(Path(folder) / "store"), "--", *command]
+            if command
+            else ["--store", str(Path(folder) / "store")]
+        )
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=dict(env) if env is not None else None,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         sys.stdout.write(done.stdout)
         sys.stderr.write(done.stderr)

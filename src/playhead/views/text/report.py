@@ -1,5 +1,6 @@
 """A replay's report on a terminal: the verdict first, then coverage, then each divergence. Knows the
-report; reads no tape."""
+report; reads no tape.
+"""
 
 from __future__ import annotations
 
