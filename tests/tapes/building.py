@@ -28,8 +28,7 @@ class Segment:
         seq = members.pop("seq", self.seq)
         told = {"seq": seq, "kind": kind, "wall": 10**18 + mono, "mono": mono, **self._ids}
         told |= {"thread": 1, "lane": "main", "at": "agent.py:7 act", "who": "agent", "parent": 0}
-        body = json.dumps({**told, **members, "data": data}, ensure_ascii=False).encode()[:-1]
-        line, self.crc = close_line(body, self.crc)
+        line, self.crc = close_line(compact({**told, **members, "data": data})[:-1], self.crc)
         self.seq = seq + 1
         self.lines.append(line)
         with self.path.open("ab") as file:
@@ -49,6 +48,10 @@ class Segment:
         return SegmentSummary(
             name=self.name, events=len(self.lines), bytes=size, crc=f"{self.crc:08x}"
         )
+
+
+def compact(members: Any) -> bytes:
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Clock:

@@ -139,7 +139,7 @@ def test_a_lost_beginning_is_stated(small, root):
 
 def test_an_altered_seq_does_not_make_a_hole_of_a_million_events(small, root):
     root.rewrite(
-        [*root.lines[:2], root.lines[2].replace(b'"seq": 2', b'"seq": 2000000'), *root.lines[3:]]
+        [*root.lines[:2], root.lines[2].replace(b'"seq":2', b'"seq":2000000'), *root.lines[3:]]
     )
     done = repair(small.path, NOW)
     assert done.lost == 1

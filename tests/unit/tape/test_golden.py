@@ -1,0 +1,102 @@
+"""Golden tapes: what was written once is read for ever.
+
+The folders in tests/tapes/ are never written again. A new format adds a folder and rows here.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from playhead.errors import TapeTooNew
+from playhead.events import KINDS
+from playhead.tape.reader import Tape
+from playhead.tape.repair import repair
+from playhead.tape.seal import unseal
+from playhead.tape.verify import verify
+
+TAPES = Path(__file__).parents[2] / "tapes"
+
+# Each golden tape: how many events it yields, and the lines at which its damage lies.
+EXPECTED = {
+    "v1/whole": (26, []),
+    "v1/sealed": (26, []),
+    "v1/torn": (16, ["4711:13"]),
+    "v1/corrupt": (24, ["4711:6", "4711:9", "4711:13", "4711:14", "4711:15"]),
+    "v1/unknown": (4, []),
+    "v1/future": TapeTooNew,
+}
+
+V1_KINDS = {
+    *("segment.start", "segment.end", "run.start", "run.end", "call", "chunk", "outcome"),
+    *("turn.start", "turn.end", "seam", "retrieval", "snapshot", "output", "ambient", "hook"),
+    *("hole", "gap", "divergence"),
+}
+
+
+@pytest.fixture
+def golden(request, tmp_path):
+    """A copy: the original is not touched even by a bug."""
+    return Path(shutil.copytree(TAPES / request.param, tmp_path / "run"))
+
+
+def test_no_kind_of_format_1_was_taken_back():
+    assert KINDS >= V1_KINDS
+
+
+def test_every_golden_tape_is_expected_here():
+    found = {f"{path.parent.name}/{path.name}" for path in TAPES.glob("v*/*")}
+    assert found == EXPECTED.keys()
+
+
+@pytest.mark.parametrize(("golden", "expected"), EXPECTED.items(), indirect=["golden"])
+def test_a_golden_tape_opens(golden, expected):
+    tape = Tape(golden)
+    if expected is TapeTooNew:
+        for ask in (tape.events, lambda: tape.manifest, lambda: verify(golden)):
+            with pytest.raises(TapeTooNew, match="format 99"):
+                ask()
+        return
+    count, damaged = expected
+    events = list(tape.events())
+    assert len(events) == count
+    assert [f"{one.segment}:{one.line}" for one in tape.damage] == damaged
+    assert [tape.event(event.ref).ref for event in events] == [event.ref for event in events]
+    assert tape.manifest.run == "20261115-071105-k3f9"
+    assert [event.mono for event in events] == sorted(event.mono for event in events) or damaged
+
+
+@pytest.mark.parametrize("golden", ["v1/whole", "v1/sealed"], indirect=True)
+def test_the_golden_run_has_every_kind_and_is_whole(golden):
+    tape = Tape(golden)
+    events = list(tape.events())
+    assert {event.kind for event in events} == V1_KINDS | {"note"}
+    note = next(event for event in events if event.kind == "note")
+    assert tape.whole(note).data["text"].startswith("All work and no play")
+    user = [event for event in events if event.user]
+    assert [(event.kind, event.ours) for event in user] == [("seam", False)]
+    assert events[0].absolute(0) == "4711:0"
+    found = verify(golden)
+    assert (found.ok, found.blobs) == (True, 1)
+
+
+def test_the_sealed_golden_tape_holds_the_lines_of_the_whole_one(tmp_path):
+    copy = Path(shutil.copytree(TAPES / "v1/sealed", tmp_path / "run"))
+    unseal(copy)
+    for path in (TAPES / "v1/whole").glob("tape-*.jsonl"):
+        assert (copy / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("golden", ["v1/unknown"], indirect=True)
+def test_unknown_kinds_and_members_are_passed_on(golden):
+    raw = [line.raw for line in Tape(golden).lines()]
+    assert b"".join(line + b"\n" for line in raw) == (golden / "tape-4711.jsonl").read_bytes()
+    assert b'"strength":0.5,"tags":{"a":[1]}' in raw[1]
+
+
+@pytest.mark.parametrize("golden", ["v1/torn", "v1/corrupt"], indirect=True)
+def test_damaged_golden_tapes_are_named_and_repaired(golden):
+    assert not verify(golden).ok
+    done = repair(golden)
+    assert done.changed
+    assert verify(golden).ok
