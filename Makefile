@@ -9,6 +9,9 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.ready-bench
 
+# One virtual environment for each list of agents that can live together; see tests/agents.
+AGENTS := $(patsubst tests/agents/requirements/%.txt,.venvs/%/.ready,$(wildcard tests/agents/requirements/*.txt))
+
 # What runs inside an agent's process, and so on Python 3.10: see CONTRIBUTING.md.
 NOT_GUESTS := __main__ cli export library llm model pytest_plugin testing views
 GUESTS      = $(filter-out $(NOT_GUESTS:%=src/playhead/%.py),$(wildcard src/playhead/*.py)) \
@@ -36,8 +39,8 @@ demo: $(READY) ## record a small agent, watch it, replay it, without a key or a 
 test: $(READY) ## every test but those of real agent frameworks; ARGS="-k torn" for some
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
 
-test-agents: $(READY) ## real agent frameworks, each in a virtual environment of its own
-	@$(BIN)/python -m pytest -q -m agents $(ARGS)
+test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared
 
@@ -66,7 +69,7 @@ docs-check: $(READY) ## docs/cli.md is up to date, and no link leads nowhere
 	@$(BIN)/python -m pytest -q -n 0 tests/unit/test_docs.py
 
 clean: ## remove .venv and everything that was built
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venvs build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml
@@ -78,6 +81,16 @@ $(READY): pyproject.toml
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv 2>$(VENV)/uv.log \
 	  || echo "uv cannot be had here; pip will do, more slowly"
 	@$(call install,dev)
+	@touch $@
+
+.venvs/%/.ready: tests/agents/requirements/%.txt | $(READY)
+	@echo "Installing agents into .venvs/$*"
+	@rm -rf .venvs/$*
+	@if $(BIN)/uv --version >/dev/null 2>&1; then \
+	  $(BIN)/uv venv --quiet --python $(BIN)/python .venvs/$* \
+	  && $(BIN)/uv pip install --quiet --python .venvs/$*/bin/python -r $<; \
+	else $(BIN)/python -m venv .venvs/$* \
+	  && .venvs/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<; fi
 	@touch $@
 
 $(BENCH): $(READY)
