@@ -18,7 +18,6 @@ from playhead.boundaries.aiohttp_served import Player, Server
 from playhead.boundaries.exchange import STREAMED, Exchange, begin
 from playhead.boundaries.guest import NotAsExpected, Patches, need
 from playhead.boundaries.listener import Listener
-from playhead.boundaries.websocket_talk import api_of_socket
 
 _KEY = "_playhead"
 
@@ -81,7 +80,7 @@ class _Around:
                     with exchange:
                         connection = await original(connector, req, *args, **kwargs)
             except BaseException as error:
-                exchange.failed(error)
+                exchange.failed(error, stage="connect")
                 raise
             earlier = heard_on(connection.protocol)
             if earlier is not None:
@@ -106,18 +105,9 @@ class _Around:
 
 
 def _begin(req: Any, body: Any) -> Exchange | None:
-    url = str(req.url)
-    if (req.headers.get("Upgrade") or "").lower() == "websocket":
-        url = url.replace("http", "ws", 1)
     headers = [(str(name), str(value)) for name, value in req.headers.items()]
-    return begin(
-        library="aiohttp",
-        method=str(req.method),
-        url=url,
-        headers=headers,
-        body=body,
-        spoken=api_of_socket(url) if url.startswith("ws") else (None, None),
-    )
+    method, url = str(req.method), str(req.url)
+    return begin(library="aiohttp", method=method, url=url, headers=headers, body=body)
 
 
 def _around_data_received(original: Callable[..., None]) -> Callable[..., None]:

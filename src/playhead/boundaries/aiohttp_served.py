@@ -15,12 +15,10 @@ from typing import Any
 from playhead.boundaries import http1, served
 from playhead.boundaries.exchange import Exchange
 from playhead.boundaries.revive import LOADED, revived
-from playhead.boundaries.websocket_frames import accept_key
+from playhead.boundaries.websocket_pair import upgraded
 from playhead.boundaries.websocket_talk import TapedPeer
 from playhead.deck import Taped
-
-# Errors of making a connection keep its key, which is the request's own and not the tape's.
-_OF_THE_CONNECTOR = "ClientConnectorError"
+from playhead.errors import Divergence
 
 
 class Server:
@@ -28,7 +26,7 @@ class Server:
 
     def __init__(self, module: ModuleType) -> None:
         self._connection = module.connector.Connection
-        self._connector_error = getattr(module, _OF_THE_CONNECTOR)
+        self._connector_error = module.ClientConnectorError
         self._handler: type = type("Served", (_Served, module.client_proto.ResponseHandler), {})
 
     async def connect(self, connector: Any, req: Any, exchange: Exchange) -> Any:
@@ -36,8 +34,12 @@ class Server:
         assert taped is not None  # noqa: S101 - the caller has looked
         failure: BaseException | None = None
         if taped.head is None:
-            failure = self._failure(taped, req) or await served.failure_async(taped, exchange.name)
-            if not _is_of_the_answer(failure):
+            if taped.how == "left":
+                await served.abandon()
+            failure = self._failure(taped, req)
+            failure = failure or served.ending(taped, exchange.name, ConnectionError)
+            # While it waits for an answer the client treats errors otherwise: it may try again.
+            if taped.facts.get("stage") == "connect" or isinstance(failure, Divergence):
                 raise failure
         loop = asyncio.get_running_loop()
         handler = self._handler(loop)
@@ -45,6 +47,7 @@ class Server:
         return self._connection(connector, req.connection_key, handler, loop)
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
+        """An error of making a connection: it keeps its key, the request's own and no tape's."""
         frozen = taped.error if isinstance(taped.error, dict) else {}
         kind = LOADED.get(str(frozen.get("$exception", "")))
         if kind is None or not issubclass(kind, self._connector_error):
@@ -56,14 +59,6 @@ class Server:
         error: BaseException = kind(req.connection_key, inner)
         error.__cause__ = inner
         return error
-
-
-def _is_of_the_answer(error: BaseException) -> bool:
-    """Whether the client saw it while it waited for an answer, and so may try once more."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ServerDisconnectedError", "ClientOSError"}) and not (
-        names & {_OF_THE_CONNECTOR, "ClientSSLError"}
-    )
 
 
 class _Served:
@@ -160,12 +155,17 @@ class Player:
         if how == "returned" or (how == "cut" and error is None):
             self._handler.connection_lost(None)
         elif how == "left":
-            self._loop.call_later(served.PATIENCE_S, self._give_up)
+            self._loop.call_later(served.PATIENCE_S, self._fail)
         else:
-            self._handler.connection_lost(served.ending(self._taped, self._name, ConnectionError))
+            self._fail()
 
-    def _give_up(self) -> None:
+    def _fail(self) -> None:
         error = served.ending(self._taped, self._name, ConnectionError)
+        if isinstance(error, ConnectionError) and not type(error).__module__.startswith("aiohttp"):
+            self._handler.connection_lost(error)
+            return
+        # Not of the connection: the client's own clock, or a divergence.
+        self._handler.set_exception(error)
         if self._handler._payload is not None:
             self._handler._payload.set_exception(error)
 
@@ -183,13 +183,6 @@ class Player:
         if getattr(req, "_continue", None) is not None:
             wire[0] = b"HTTP/1.1 100 Continue\r\n\r\n" + wire[0]
         return wire
-
-
-def upgraded(head: dict[str, Any], key: str) -> dict[str, Any]:
-    """The head of a taped handshake, answering this client's key; no extension is spoken."""
-    dropped = ("sec-websocket-accept", "sec-websocket-extensions")
-    kept = [pair for pair in head.get("headers") or () if pair[0].lower() not in dropped]
-    return {**head, "headers": [*kept, ["Sec-WebSocket-Accept", accept_key(key)]]}
 
 
 class _Asking:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 from weakref import WeakKeyDictionary
 
 from playhead import deck, wire
@@ -36,12 +37,14 @@ _COMPARED = frozenset(
 )
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _MOST_CLEANED = 2_000
+# OpenAI's SDKs, and all who speak their protocol, hang up on hearing this, one read before the end.
+_LAST_WORD = re.compile(rb"data: ?\[DONE\]\s*\Z")
 
 
 class Exchange:
     """What a client tells of one request and its answer. Ends once; later ends are not heard."""
 
-    __slots__ = ("_crossing", "_deck", "ended", "status", "taped")
+    __slots__ = ("_crossing", "_deck", "_last", "ended", "status", "taped")
 
     def __init__(self, open_deck: Deck, crossing: Crossing) -> None:
         self._deck = open_deck
@@ -49,6 +52,7 @@ class Exchange:
         self.taped: Taped | None = crossing.taped
         self.status: int | None = None
         self.ended = False
+        self._last = b""
 
     @property
     def name(self) -> str:
@@ -66,6 +70,7 @@ class Exchange:
             self._lost(error)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
+        self._last = piece
         try:
             self._crossing.chunk(piece, stream)
         except Exception as error:  # noqa: BLE001 - recording fails open
@@ -99,8 +104,8 @@ class Exchange:
         self._end("cut", facts)
 
     def left(self, **facts: Any) -> None:
-        """The agent stopped listening."""
-        self._end("left", facts)
+        """The agent stopped listening: before the end, unless the last word had been said."""
+        self._end("returned" if _LAST_WORD.search(self._last) else "left", facts)
 
     def __enter__(self) -> Exchange:  # noqa: PYI034 - typing.Self came with 3.11
         self._crossing.__enter__()
@@ -130,19 +135,17 @@ def begin(
     url: str,
     headers: Sequence[Pair],
     body: object = None,
-    spoken: tuple[str | None, str | None] = (None, None),
 ) -> Exchange | None:
     """Announce a request. None: nobody records, or a client around this one already does.
 
-    `body` is bytes, None or STREAMED; `spoken` the LLM API and model where the caller knows them.
-    Raises a Divergence where a replay has no answer.
+    `body` is bytes, None or STREAMED. Raises a Divergence where a replay has no answer.
     """
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("http", "llm"):
         return None
     try:
         request = Request(library, method, url, headers, body)
-        call = describe(request, open_deck.recorder.redactor, spoken)
+        call = describe(request, open_deck.recorder.redactor)
     except Exception as error:
         if open_deck.mode is not None:  # a replay fails closed: nothing goes out unasked
             raise
@@ -162,29 +165,27 @@ class Request(NamedTuple):
     body: object
 
 
-def describe(
-    request: Request,
-    redactor: Redactor | None = None,
-    spoken: tuple[str | None, str | None] = (None, None),
-) -> Call:
+def describe(request: Request, redactor: Redactor | None = None) -> Call:
     """The call that stands for a request: what is compared in `request`, the rest in facts."""
     library, method, url, headers, body = request
-    raw = body if isinstance(body, bytes) else None
-    api = spoken[0] or wire.api_of(method, url, headers, raw)
     compared: dict[str, str] = {}
     others: list[Pair] = []
     for pair in headers:
         name = pair[0].lower()
-        if name not in _COMPARED:
-            others.append(pair)
-        else:
+        if name in _COMPARED:
             compared[name] = f"{compared[name]}, {pair[1]}" if name in compared else pair[1]
+            continue
+        others.append(pair)
+        if name == "upgrade" and pair[1].lower() == "websocket" and url.startswith("http"):
+            url = f"ws{url[4:]}"
     asked = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
+    raw = body if isinstance(body, bytes) else None
+    api = wire.api_of(method, url, headers, raw) or _api_of_socket(url)
     if api is None:
         return Call(boundary="http", name=f"{method} {_place(url)}", request=asked, facts=facts)
     facts["api"] = api
-    model = spoken[1] or model_in(url) or _model(raw)
+    model = model_in(url) or _model(raw) or _model_asked(url)
     if model is not None:
         facts["model"] = model
     name = api if model is None else f"{api} {model}"
@@ -250,3 +251,15 @@ def _model(body: bytes | None) -> str | None:
         return None
     model = whole.get("model") if isinstance(whole, dict) else None
     return model if isinstance(model, str) else None
+
+
+def _api_of_socket(url: str) -> str | None:
+    """OpenAI's Realtime API: a socket that speaks in the Responses API's events."""
+    if not url.startswith("ws"):
+        return None
+    return "openai.responses" if urlsplit(url).path.rstrip("/").endswith("/realtime") else None
+
+
+def _model_asked(url: str) -> str | None:
+    models = parse_qs(urlsplit(url).query).get("model")
+    return models[0] if models else None

@@ -246,8 +246,8 @@ def address(scheme: str, host: str, port: int | None, target: str) -> str:
 def fail_as_taped(exchange: Exchange, stage: str | None = None) -> None:
     """Raise what the taped call raised, if it failed before an answer began and at this stage."""
     taped = exchange.taped
-    if taped is not None and taped.head is None and taped.facts.get("stage") in {None, stage}:
-        raise served.failure(taped, exchange.name)
+    if taped is not None and taped.facts.get("stage") in {None, stage}:
+        served.must_have_begun(taped, exchange.name)
 
 
 def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:

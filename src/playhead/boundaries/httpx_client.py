@@ -15,6 +15,12 @@ from playhead import deck
 from playhead.boundaries import served
 from playhead.boundaries.exchange import STREAMED, Exchange, begin, decoded, encoded
 from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.httpx_websocket import (
+    AsyncHeardStream,
+    AsyncTapedStream,
+    HeardStream,
+    TapedStream,
+)
 from playhead.deck import Taped
 
 _NAMES = ("Client", "AsyncClient", "Response", "BaseTransport", "AsyncBaseTransport")
@@ -82,6 +88,9 @@ class _Library:
         version = extensions.get("http_version", b"HTTP/1.1").decode("latin-1")
         reason = extensions.get("reason_phrase", b"").decode("latin-1")
         exchange.head(response.status_code, reason, version, decoded(response.headers.raw))
+        if response.status_code == 101 and "network_stream" in extensions:
+            ear = AsyncHeardStream if stream is self.async_heard else HeardStream
+            extensions["network_stream"] = ear(extensions["network_stream"], exchange)
         if isinstance(response.stream, self.whole) and "_content" in response.__dict__:
             # A custom transport's answer that was never a stream: nobody will iterate over it.
             for piece in response.stream:
@@ -91,11 +100,14 @@ class _Library:
             response.stream = stream(response.stream, exchange)
         return response
 
-    def answer(self, taped: Taped, stream: Any) -> Any:
+    def answer(self, taped: Taped, stream: Any, socket: type) -> Any:
         head = taped.head
-        extensions = {"http_version": str(head.get("http_version") or "HTTP/1.1").encode("latin-1")}
+        version = str(head.get("http_version") or "HTTP/1.1")
+        extensions: dict[str, Any] = {"http_version": version.encode("latin-1")}
         if head.get("reason"):
             extensions["reason_phrase"] = str(head["reason"]).encode("latin-1")
+        if head["status"] == 101:
+            extensions["network_stream"] = socket(taped)
         headers = list(encoded(head.get("headers") or ()))
         return self.response(head["status"], headers=headers, stream=stream, extensions=extensions)
 
@@ -132,9 +144,9 @@ class _Transport:
         if taped is None:
             return self._inner.handle_request(request)
         served.take(request.stream, taped)
-        if taped.head is None:
-            raise served.failure(taped, exchange.name)
-        return self._library.answer(taped, served.body(taped, exchange.name, self._library.broken))
+        served.must_have_begun(taped, exchange.name)
+        pieces = served.body(taped, exchange.name, self._library.broken)
+        return self._library.answer(taped, pieces, TapedStream)
 
     def close(self) -> None:
         self._inner.close()
@@ -172,10 +184,9 @@ class _AsyncTransport:
         if taped is None:
             return await self._inner.handle_async_request(request)
         await served.take_async(request.stream, taped)
-        if taped.head is None:
-            raise await served.failure_async(taped, exchange.name)
+        await served.must_have_begun_async(taped, exchange.name)
         pieces = served.body_async(taped, exchange.name, self._library.broken)
-        return self._library.answer(taped, pieces)
+        return self._library.answer(taped, pieces, AsyncTapedStream)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -60,15 +60,16 @@ async def body_async(
         raise ending(taped, name, broken)
 
 
-def failure(taped: Taped, name: str) -> BaseException:
-    """What to raise for a call whose answer never began."""
-    return ending(taped, name, ConnectionError)
+def must_have_begun(taped: Taped, name: str) -> None:
+    """Raise what the taped call raised, if its answer never began."""
+    if taped.head is None:
+        raise ending(taped, name, ConnectionError)
 
 
-async def failure_async(taped: Taped, name: str) -> BaseException:
-    if taped.how == "left":
+async def must_have_begun_async(taped: Taped, name: str) -> None:
+    if taped.head is None and taped.how == "left":
         await abandon()
-    return ending(taped, name, ConnectionError)
+    must_have_begun(taped, name)
 
 
 def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:

@@ -45,6 +45,13 @@ def encode_close(code: int | None, reason: str = "") -> bytes:
     return encode(CLOSE, struct.pack("!H", code) + reason.encode()[:123])
 
 
+def decode_close(payload: bytes) -> tuple[int, str]:
+    """The code and the reason of a close frame; 1005 stands for none."""
+    if len(payload) < 2:
+        return 1005, ""
+    return int.from_bytes(payload[:2], "big"), payload[2:].decode("utf-8", "replace")
+
+
 class FrameReader:
     """Reads frames however the bytes are cut; fragments come out as one message."""
 

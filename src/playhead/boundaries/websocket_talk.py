@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import deque
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from playhead.boundaries import websocket_frames as frames
 from playhead.boundaries.exchange import Exchange
@@ -20,15 +19,6 @@ Message = str | bytes
 
 # What a model's answer ends with, in the Responses and in the Realtime API.
 _ANSWERED = (b'"response.completed"', b'"response.done"', b'"response.incomplete"')
-
-
-def api_of_socket(url: str) -> tuple[str | None, str | None]:
-    """The LLM API behind a socket's address, and the model if it names one."""
-    parts = urlsplit(url)
-    if not parts.path.rstrip("/").endswith("/realtime"):
-        return None, None
-    models = parse_qs(parts.query).get("model")
-    return "openai.responses", models[0] if models else None
 
 
 class Talk:

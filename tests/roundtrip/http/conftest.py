@@ -80,7 +80,8 @@ class Take:
 
     @property
     def events(self) -> list[Event]:
-        return list(Tape(self.run).events())
+        tape = Tape(self.run)
+        return [tape.whole(event) for event in tape.events()]
 
     @property
     def calls(self) -> list[Told]:
@@ -139,40 +140,39 @@ class Studio:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._count = 0
+        self.deck: Deck | None = None
 
     @contextlib.contextmanager
-    def record(self, *, redactor: Redactor | None = None, hooked: bool = False) -> Iterator[Take]:
-        with self._deck(None, redactor, hooked=hooked) as take:
+    def record(self, *, redactor: Redactor | None = None, warns: bool = False) -> Iterator[Take]:
+        with self._deck(None, redactor, warns=warns) as take:
             yield take
 
     @contextlib.contextmanager
     def replay(self, take: Take, *, live: tuple[str, ...] = ()) -> Iterator[FromTape]:
         mode = FromTape(take, live=live)
-        with self._deck(mode, None, hooked=False) as again:
+        with self._deck(mode, None, warns=False) as again:
             mode.take = again
             yield mode
 
     @contextlib.contextmanager
-    def _deck(self, mode: Any, redactor: Redactor | None, *, hooked: bool) -> Iterator[Take]:
+    def _deck(self, mode: Any, redactor: Redactor | None, *, warns: bool) -> Iterator[Take]:
         self._count += 1
         run = self._folder / f"run-{self._count}"
         run.mkdir()
         recorder = Recorder(run=run, run_id=f"run-{self._count}", who="test", redactor=redactor)
-        opened = Deck(recorder, mode)
+        opened = self.deck = Deck(recorder, mode)
         deck.activate(opened)
         lane_hooks.install()
-        if not hooked:
-            registry.install()
+        registry.install()
         try:
             yield Take(run)
         finally:
-            if not hooked:
-                registry.uninstall()
+            registry.uninstall()
             lane_hooks.uninstall()
             deck.deactivate(opened)
             recorder.close()
         assert recorder.lost == 0
-        assert not recorder.warned
+        assert recorder.warned == warns
 
 
 @pytest.fixture
