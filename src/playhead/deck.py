@@ -7,62 +7,21 @@ Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A 
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
-from typing import Any, Awaitable, Callable, Mapping, Protocol, Sequence, TypeVar
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Protocol, TypeVar
 
 from playhead import clock, events, lanes, where
 from playhead.causes import LARGEST_HEARD, Asked
 from playhead.chunks import ChunkBuffer
-from playhead.events import Effect, Ref
+from playhead.events import Ref
+from playhead.later import Later
 from playhead.recorder import Recorder
 
+if TYPE_CHECKING:
+    from playhead.calls import Call as Call
+    from playhead.calls import Piece as Piece
+    from playhead.calls import Taped as Taped
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """What is asked of the world. `request` is any value; `facts` are further members of the event
-    (`api`, `library`, `method`, `url`…)."""
-
-    boundary: str
-    name: str
-    request: Any = None
-    effect: Effect | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    at: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A piece of a taped stream, as it came."""
-
-    stream: str
-    data: bytes
-    at_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taped:
-    """An answer from the tape: how the call ended then, and everything that came before that.
-
-    Where the run was killed while the call was in flight, `how` is `cut` and `dies` ends the process
-    as it ended then: the crossing calls it when the boundary says that the stream is over.
-    """
-
-    how: str
-    value: Any = None
-    error: Any = None
-    head: Any = None
-    pieces: Sequence[Piece] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    took_ns: int = 0
-    # `value` as it stands on the tape, for boundaries that rebuild types of their own.
-    frozen: Any = None
-    # `error` likewise: its state may hold objects that only the boundary can make.
-    frozen_error: Any = None
-    # How this answer was found: rung and taped call; goes onto the replay's own tape.
-    match: Mapping[str, Any] = field(default_factory=dict)
-    dies: Callable[[], None] | None = None
 
 
 class Mode(Protocol):
@@ -250,3 +209,14 @@ def deactivate(deck: Deck) -> None:
     global _active
     if _active is deck:
         _active = None
+
+
+_calls = Later("playhead.calls")
+
+
+def __getattr__(name: str) -> Any:
+    """`Call`, `Piece` and `Taped` when they are first asked for: see `playhead.calls`."""
+    if name not in ("Call", "Piece", "Taped"):
+        raise AttributeError(f"module 'playhead.deck' has no attribute {name!r}")
+    value = globals()[name] = getattr(_calls, name)
+    return value

@@ -16,9 +16,10 @@ They carry objects, and a message that says what was wrong, what was expected an
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence
 
-from playhead.events import Damage
+if TYPE_CHECKING:
+    from playhead.event import Damage
 
 
 class PlayheadError(Exception):

@@ -5,8 +5,13 @@ Data only. Time, ids and sequence numbers are passed in; nothing here reads a cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.event import Damage as Damage
+    from playhead.event import Event as Event
 
 Level = Literal["minimal", "standard", "full"]
 LEVELS: tuple[Level, ...] = ("minimal", "standard", "full")
@@ -74,57 +79,12 @@ KINDS = frozenset(
 Ref = Union[int, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One line of a tape. The five questions: who (who, lane), what (kind, data), when (wall, mono,
-    seq), where (at, pid, thread; the host is in the segment's first event), why (parent, cause, why).
-    """
-
-    seq: int
-    kind: str
-    wall: int
-    mono: int
-    pid: int
-    thread: int = 0
-    lane: str = "main"
-    at: str | None = None
-    who: str | None = None
-    parent: Ref | None = None
-    cause: Ref | None = None
-    why: str | None = None
-    # A user's own event whose kind happens to be one of ours.
-    user: bool = False
-    # Only where a pid was used twice in one run: the name of the segment.
-    seg: str | None = None
-    data: Any = None
-
-    @property
-    def segment(self) -> str:
-        return self.seg or str(self.pid)
-
-    @property
-    def ref(self) -> str:
-        """The one name that this event has in its run."""
-        return f"{self.segment}:{self.seq}"
-
-    @property
-    def ours(self) -> bool:
-        """Whether `kind` is one of the closed vocabulary, and Playhead itself wrote it."""
-        return self.kind in KINDS and not self.user
-
-    def absolute(self, ref: Ref | None) -> str | None:
-        """`parent` or `cause` of this event as a name that holds across segments."""
-        return f"{self.segment}:{ref}" if isinstance(ref, int) else ref
+_event = Later("playhead.event")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """A place in a tape that cannot be read as it was written."""
-
-    segment: str
-    line: int
-    offset: int
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.segment} line {self.line} (byte {self.offset}): {self.why}"
+def __getattr__(name: str) -> Any:
+    """`Event` and `Damage` when they are first asked for: see `playhead.event`."""
+    if name not in ("Event", "Damage"):
+        raise AttributeError(f"module 'playhead.events' has no attribute {name!r}")
+    value = globals()[name] = getattr(_event, name)
+    return value

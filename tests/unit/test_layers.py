@@ -22,13 +22,13 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 # A new module goes where the modules are whose knowledge it shares.
 LAYERS = {
     "0 words": {
-        *("_version", "clock", "errors", "events", "fingerprint", "importing", "jsonbytes"),
-        *("later", "project", "redact", "reduce", "values", "where"),
+        *("_version", "clock", "errors", "event", "events", "fingerprint", "importing"),
+        *("jsonbytes", "later", "project", "redact", "reduce", "values", "where"),
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
-        *("causes", "chunks", "compare", "config", "deck", "lane_hooks", "lanes", "recorder"),
-        *("replay", "runs", "turns"),
+        *("calls", "causes", "chunks", "compare", "config", "deck", "lane_hooks", "lanes"),
+        *("recorder", "replay", "runs", "turns"),
     },
     "3 in": {"boundaries", "inject", "proxy", "recording", "tapping"},
     "3 out": {"export", "library", "llm", "model", "views"},

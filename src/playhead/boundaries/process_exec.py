@@ -6,17 +6,23 @@ import os
 import re
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from playhead import deck
 from playhead.boundaries import children
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import Builtin
 from playhead.boundaries.process_flight import Flight, leave_all, within
-from playhead.boundaries.process_player import STAND_IN
 from playhead.boundaries.process_request import call_of, text_of
-from playhead.boundaries.process_script import ending_of
-from playhead.boundaries.revive import revived
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import process_player, process_script, revive
+else:
+    # Only what replays needs these: see `playhead.later`.
+    process_player = Later("playhead.boundaries.process_player")
+    process_script = Later("playhead.boundaries.process_script")
+    revive = Later("playhead.boundaries.revive")
 
 Exec = Callable[..., NoReturn]
 
@@ -28,7 +34,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
     become = module.execve
     # The forms with `l` call these by their names in `os`.
     for name, with_env in (("execv", module.execve), ("execvp", module.execvpe)):
-        patches.replace(module, name, lambda real, told=with_env: Builtin(_exec(real, told, become)))
+        patches.replace(
+            module, name, lambda real, told=with_env: Builtin(_exec(real, told, become))
+        )
         patches.replace(module, f"{name}e", lambda real: Builtin(_exec(real, real, become)))
 
 
@@ -47,10 +55,14 @@ def _exec(original: Exec, with_env: Exec, become: Exec) -> Exec:
         # A Python that takes over is the program itself, going on: it replays its own part.
         if taped is not None and not _PYTHON.fullmatch(os.path.basename(program)):
             if taped.how == "raised":
-                error = revived(taped.error, flight.name)
+                error = revive.revived(taped.error, flight.name)
                 flight.failed(error)
                 raise error
-            become(STAND_IN, ["sh", "-c", ending_of(taped.value, taped.facts)], {})
+            become(
+                process_player.STAND_IN,
+                ["sh", "-c", process_script.ending_of(taped.value, taped.facts)],
+                {},
+            )
         carried, made = children.carry([program, *words[1:]], env, crossing)
         argv = args if carried[1:] == words[1:] else [*words[:1], *carried[1:]]
         if _is_there(program, env):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.boundaries import children, process_exec, process_pty, process_spawn
@@ -16,8 +16,14 @@ from playhead.boundaries.process_builtin import like_builtin
 from playhead.boundaries.process_flight import by_pid, facts_of, leave_all, within
 from playhead.boundaries.process_request import call_of
 from playhead.boundaries.process_streams import Closing, Reading, Writing
-from playhead.boundaries.revive import revived
 from playhead.deck import Crossing
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import revive
+else:
+    # Only what replays needs these: see `playhead.later`.
+    revive = Later("playhead.boundaries.revive")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -64,7 +70,7 @@ def _system(original: Callable[..., int]) -> Callable[..., int]:
 def _served_system(crossing: Crossing) -> int:
     taped = crossing.taped
     if taped is None or taped.how != "returned":
-        error = revived(taped.error if taped is not None else None, crossing.call.name)
+        error = revive.revived(taped.error if taped is not None else None, crossing.call.name)
         crossing.raised(error)
         raise error
     code = int(taped.value)

@@ -9,23 +9,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import like_builtin
-from playhead.boundaries.process_flight import Flight, given_crossing, within
-from playhead.boundaries.process_player import Player
+from playhead.boundaries.process_flight import Flight, flight_of, given_crossing, within
 from playhead.boundaries.process_request import call_of
-from playhead.boundaries.process_script import script_of
 from playhead.boundaries.process_spawn import start_stand_in
 from playhead.boundaries.process_streams import expect_master
-from playhead.boundaries.revive import revived
-from playhead.deck import Taped
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import process_player, process_script, revive
+    from playhead.calls import Taped
+else:
+    # Only what replays needs these: see `playhead.later`.
+    process_player = Later("playhead.boundaries.process_player")
+    process_script = Later("playhead.boundaries.process_script")
+    revive = Later("playhead.boundaries.revive")
 
 
 def hook_forkpty(module: ModuleType, patches: Patches) -> None:
-    need(module, "forkpty", "openpty", "ttyname", "posix_spawn")
+    need(module, "forkpty", "openpty", "posix_spawn")
     spawn = module.posix_spawn
     patches.replace(module, "forkpty", like_builtin(lambda real: _forkpty(real, spawn)))
 
@@ -65,14 +71,14 @@ def _forkpty(
 
 def _serve(spawn: Callable[..., int], flight: Flight, taped: Taped) -> tuple[int, int]:
     if taped.how == "raised":
-        error = revived(taped.error, flight.name)
+        error = revive.revived(taped.error, flight.name)
         flight.failed(error)
         raise error
     master, slave = os.openpty()
-    player = flight.player = Player(script_of(taped), flight)
+    player = flight.player = process_player.Player(process_script.script_of(taped), flight)
     player.take("stdout", slave)
     player.take("stdin", os.dup(slave))
-    pid = start_stand_in(spawn, player, terminal=os.ttyname(slave), setsid=True)
+    pid = start_stand_in(spawn, player, setsid=True)
     flight.started(pid)
     expect_master(master, flight)
     player.go()
@@ -89,9 +95,14 @@ def _spawn(original: Callable[..., int]) -> Callable[..., int]:
         crossing = open_deck.open(call_of(via="pty.spawn", argv=words, **streams))
         token, given = within.set("spawn"), given_crossing.set(crossing)
         try:
-            return original(argv, *args, **kwargs)
+            status = original(argv, *args, **kwargs)
         finally:
             given_crossing.reset(given)
             within.reset(token)
+        # `pty` took `waitpid` and `close` out of `os` before we could put ours there.
+        if (flight := flight_of(crossing)) is not None:
+            flight.exited(os.waitstatus_to_exitcode(status))
+            flight.ended("stdout")
+        return status
 
     return spawn

@@ -10,10 +10,13 @@ import re
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from playhead import deck
 from playhead.chunks import as_text
-from playhead.deck import Call
+
+if TYPE_CHECKING:
+    from playhead.calls import Call
 
 PIPE, STDOUT, DEVNULL = -1, -2, -3  # as `subprocess` spells them
 
@@ -67,7 +70,7 @@ def call_of(
     }
     if unset:
         facts["unset"] = unset if len(unset) <= _MOST_UNSET else len(unset)
-    return Call(boundary="process", name=name_of(words, script), request=request, facts=facts)
+    return deck.Call(boundary="process", name=name_of(words, script), request=request, facts=facts)
 
 
 def text_of(word: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.boundaries import children
@@ -15,12 +15,19 @@ from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import like_builtin
 from playhead.boundaries.process_files import expect_file
 from playhead.boundaries.process_flight import Flight, facts_of, within
-from playhead.boundaries.process_player import STAND_IN, Player
 from playhead.boundaries.process_request import call_of, kind_of_fd, text_of
-from playhead.boundaries.process_script import script_of
 from playhead.boundaries.process_streams import expect
-from playhead.boundaries.revive import revived
-from playhead.deck import Crossing, Taped
+from playhead.deck import Crossing
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import process_player, process_script, revive
+    from playhead.calls import Taped
+else:
+    # Only what replays needs these: see `playhead.later`.
+    process_player = Later("playhead.boundaries.process_player")
+    process_script = Later("playhead.boundaries.process_script")
+    revive = Later("playhead.boundaries.revive")
 
 _NAMES = {0: "stdin", 1: "stdout", 2: "stderr"}
 
@@ -87,12 +94,12 @@ def _stand_in(
     spawn: Callable[..., int], flight: Flight, taped: Taped, ends: dict[int, int], options: Any
 ) -> int:
     if taped.how == "raised":
-        error = revived(taped.error, flight.name)
+        error = revive.revived(taped.error, flight.name)
         if isinstance(error, OSError) and taped.facts.get("filename") is not None:
             error.filename = taped.facts["filename"]
         flight.failed(error)
         raise error
-    player = flight.player = Player(script_of(taped), flight)
+    player = flight.player = process_player.Player(process_script.script_of(taped), flight)
     for fd, given in ends.items():
         if fd != 2 or given != ends.get(1):
             player.take(_NAMES[fd], os.dup(given))
@@ -104,7 +111,11 @@ def _stand_in(
 
 
 def start_stand_in(
-    spawn: Callable[..., int], player: Player, *, terminal: str | None = None, **options: Any
+    spawn: Callable[..., int],
+    player: process_player.Player,
+    *,
+    terminal: str | None = None,
+    **options: Any,
 ) -> int:
     """A process of ours in place of a taped one; on a `terminal`, if that one was."""
     output = (terminal or os.devnull, os.O_RDWR if terminal else os.O_WRONLY, 0)
@@ -112,7 +123,7 @@ def start_stand_in(
     line = (os.POSIX_SPAWN_DUP2, player.ready(), 0)
     token = within.set("stand-in")
     try:
-        return spawn(STAND_IN, ["sh"], {}, file_actions=[*actions, line], **options)
+        return spawn(process_player.STAND_IN, ["sh"], {}, file_actions=[*actions, line], **options)
     except BaseException:
         player.stop()
         raise

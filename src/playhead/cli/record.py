@@ -30,15 +30,29 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="A tag to find it by.")
 @click.option("--level", type=click.Choice(LEVELS), help="How much to keep. Default: full.")
 @store_option
-@click.option("--resume", is_flag=False, flag_value="", metavar="[RUN]", help="Append to RUN, or to the last of --name.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    help="Append to RUN, or to the last of --name.",
+)
 @click.option("--force", is_flag=True, help="Move an earlier run of that --run-id or --name aside.")
 @click.option("--run-id", metavar="ID", help="The id of the run. Default: made from the time.")
 @click.option("--no-redact", is_flag=True, help="Keep secrets on the tape.")
-@click.option("--record-session", "session", type=click.Path(dir_okay=False, path_type=Path), envvar="PLAYHEAD_RECORD_SESSION", help="Write the run as one file, too.")
+@click.option(
+    "--record-session",
+    "session",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="PLAYHEAD_RECORD_SESSION",
+    help="Write the run as one file, too.",
+)
 @click.option("--no-seal", is_flag=True, help="Leave the tape as plain lines.")
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON (on stderr, too).")
-@click.argument("command_line", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument(
+    "command_line", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED
+)
 def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_seal: bool, quiet: bool,
@@ -154,7 +168,9 @@ def called(command_line: tuple[str, ...]) -> str:
     return Path(first).name or first
 
 
-def _resumed(resume: str | None, store: Path | None, name: str | None, run_id: str | None) -> bool | str:
+def _resumed(
+    resume: str | None, store: Path | None, name: str | None, run_id: str | None
+) -> bool | str:
     """`--resume` alone goes on with the run of that id or name, else with the last one."""
     if resume is None:
         return False

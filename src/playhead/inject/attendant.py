@@ -58,13 +58,17 @@ class Attendant:
             return b""  # killed: nothing more to hear from it
 
 
-def post(recorder: Recorder, streams: Sequence[Stream], signals: frozenset[signal.Signals]) -> Attendant:
+def post(
+    recorder: Recorder, streams: Sequence[Stream], signals: frozenset[signal.Signals]
+) -> Attendant:
     """Fork the attendant. `signals` are blocked already, and stay so in it."""
     ask, hear = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            _keep_only(0, 1, 2, ask[0], hear[1], *(fd for one in streams for fd in (one.source, one.sink)))
+            _keep_only(
+                0, 1, 2, ask[0], hear[1], *(fd for one in streams for fd in (one.source, one.sink))
+            )
             _Attending(recorder, streams, signals, ask[0], hear[1]).attend()
         finally:
             os._exit(0)
@@ -104,7 +108,9 @@ class _Pump:
 
     def drain(self) -> None:
         """From here on count what is still to come: a child left behind might write for ever."""
-        (self.owed,) = struct.unpack("i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4))
+        (self.owed,) = struct.unpack(
+            "i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4)
+        )
 
     def register(self, poll: select.poll) -> None:
         # Without an event of interest the sink still tells that its reader has left; the source would
@@ -127,7 +133,9 @@ class _Pump:
         """Write as much as cannot block: what poll promises for a pipe is PIPE_BUF bytes. False:
         nobody takes it any more."""
         try:
-            self.pending = self.pending[os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :]
+            self.pending = self.pending[
+                os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :
+            ]
         except BlockingIOError:
             return True  # somebody has made it non-blocking: poll will say when
         except OSError:

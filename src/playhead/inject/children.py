@@ -4,24 +4,30 @@ ways in which a Python is closed to us; not how processes are started (see `boun
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import sys
-from typing import Mapping
+from typing import TYPE_CHECKING, Mapping
 
 from playhead import lanes
 from playhead.inject import variables
-from playhead.inject.python_argv import is_closed, is_python, opened, version_in
 from playhead.inject.variables import Ticket
+from playhead.later import Later
 
-_CONFIGURED = re.compile(r"^version(?:_info)?\s*=\s*(\d+)\.(\d+)", re.MULTILINE)
+if TYPE_CHECKING:
+    from playhead.inject import python_argv
+else:
+    python_argv = Later("playhead.inject.python_argv")
+
+_CONFIGURED = r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)"
 
 
 class Carriage:
     """Takes the run along into the children of this process."""
 
-    def __init__(self, run: str, *, terminals: tuple[int, ...] = (), seed: str | None = None) -> None:
+    def __init__(
+        self, run: str, *, terminals: tuple[int, ...] = (), seed: str | None = None
+    ) -> None:
         self._run = run
         self._terminals = terminals
         self._seed = seed
@@ -32,7 +38,10 @@ class Carriage:
         """See `boundaries.children.set_carrier`."""
         given = os.environ if env is None else env
         if given.get(variables.RUN, self._run) != self._run:
-            return argv, None  # `playhead record` inside a recorded run: that child has a run of its own
+            return (
+                argv,
+                None,
+            )  # `playhead record` inside a recorded run: that child has a run of its own
         ticket = Ticket(
             run=self._run,
             parent=call,
@@ -43,18 +52,20 @@ class Carriage:
         return equip(argv, given, ticket)
 
 
-def equip(argv: list[str], env: Mapping[str, str], ticket: Ticket) -> tuple[list[str], dict[str, str]]:
+def equip(
+    argv: list[str], env: Mapping[str, str], ticket: Ticket
+) -> tuple[list[str], dict[str, str]]:
     """Argv and environment with which a child joins the run that `ticket` is for."""
-    if not (argv and is_python(argv[0]) and is_closed(argv)):
+    if not (argv and python_argv.is_python(argv[0]) and python_argv.is_closed(argv)):
         return argv, variables.write(env, ticket)
-    door = opened(argv, version_of(argv[0], env))
+    door = python_argv.opened(argv, version_of(argv[0], env))
     if not door.without_variables:
         # -S, or -I in a Python that knows no other word for it. Its children may be reached yet.
         return argv, variables.write(env, ticket)
     own = {name: value for name, value in env.items() if name.startswith("PYTHON")}
     left = {name: value for name, value in env.items() if name not in own}
     # -E and -I leave the hash seed to chance, too; ours is put back with the others.
-    ticket = dataclasses.replace(ticket, restore={**dict.fromkeys([variables.PATH]), **own})
+    ticket = ticket._replace(restore={**dict.fromkeys([variables.PATH]), **own})
     return door.argv, variables.write(left, ticket)
 
 
@@ -66,7 +77,8 @@ def version_of(program: str, env: Mapping[str, str]) -> tuple[int, int] | None:
     real = os.path.realpath(path)
     if real == os.path.realpath(sys.executable or ""):
         return sys.version_info[:2]
-    return version_in(os.path.basename(real)) or _configured(path) or version_in(os.path.basename(path))
+    named = python_argv.version_in
+    return named(os.path.basename(real)) or _configured(path) or named(os.path.basename(path))
 
 
 def _found(program: str, env: Mapping[str, str]) -> str | None:
@@ -83,8 +95,10 @@ def _found(program: str, env: Mapping[str, str]) -> str | None:
 def _configured(path: str) -> tuple[int, int] | None:
     """What pyvenv.cfg says, where the interpreter is a copy inside a virtual environment."""
     try:
-        with open(os.path.join(os.path.dirname(path), os.pardir, "pyvenv.cfg"), encoding="utf-8") as file:
-            found = _CONFIGURED.search(file.read())
+        with open(
+            os.path.join(os.path.dirname(path), os.pardir, "pyvenv.cfg"), encoding="utf-8"
+        ) as file:
+            found = re.search(_CONFIGURED, file.read())
     except (OSError, ValueError):
         return None
     return (int(found[1]), int(found[2])) if found else None

@@ -74,11 +74,15 @@ def run_command(
         facts["env"] = kept(env)
     if cwd is not None:
         os.chdir(cwd)
-    run = open_run(dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"')
+    run = open_run(
+        dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"'
+    )
     rules.post(run.recorder)
     if prepare is not None:
         prepare(run)
-    ticket = Ticket(run=str(run.path), parent=run.recorder.root, terminals=plan.terminals, seed=seed)
+    ticket = Ticket(
+        run=str(run.path), parent=run.recorder.root, terminals=plan.terminals, seed=seed
+    )
     ended, witness = _run(command, run, plan, ticket, env)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")

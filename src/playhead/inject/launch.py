@@ -76,7 +76,12 @@ def _spawned(
 
     def start(words: list[str]) -> int:
         return os.posix_spawnp(
-            words[0], words, env, file_actions=actions, setsigmask=mask, setsigdef=_IGNORED_BY_PYTHON
+            words[0],
+            words,
+            env,
+            file_actions=actions,
+            setsigmask=mask,
+            setsigdef=_IGNORED_BY_PYTHON,
         )
 
     try:

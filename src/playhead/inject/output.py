@@ -40,7 +40,9 @@ class Tee:
         self._hooked = [
             (stream, raw)
             for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr))
-            if (raw := _raw(stream)) is not None and _device(raw) in terminals and self._hook(name, raw)
+            if (raw := _raw(stream)) is not None
+            and _device(raw) in terminals
+            and self._hook(name, raw)
         ]
         global _tee
         _tee = self

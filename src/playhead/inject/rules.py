@@ -28,7 +28,9 @@ def post(recorder: Recorder) -> None:
         "who": recorder.who,
         "level": recorder.level,
         "generation": recorder.generation,
-        "redact": None if redactor is None else {"patterns": redactor.patterns, "names": redactor.names},
+        "redact": None
+        if redactor is None
+        else {"patterns": redactor.patterns, "names": redactor.names},
     }
     part = recorder.run / f"{FILE}.{os.getpid()}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

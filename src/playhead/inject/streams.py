@@ -60,7 +60,9 @@ def plan() -> Plan:
             told[name] = f"with {streams[place].name}"
         else:
             streams[place] = _opened(name, fd)
-    return Plan(streams=tuple(streams.values()), terminals=tuple(dict.fromkeys(terminals)), told=told)
+    return Plan(
+        streams=tuple(streams.values()), terminals=tuple(dict.fromkeys(terminals)), told=told
+    )
 
 
 def _opened(name: str, fd: int) -> Stream:

@@ -14,11 +14,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from playhead import events
 from playhead.errors import TapeDamaged
-from playhead.events import SEGMENT_START, Event
+from playhead.events import SEGMENT_START
+
+if TYPE_CHECKING:
+    from playhead.event import Event
 
 # When this changes: a step in `migrate.STEPS`, a golden tape in tests/tapes/, docs/tape-format.md,
 # CHANGELOG.md.
@@ -38,7 +42,7 @@ _SEGMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _CRC_MEMBER = b',"crc":"'
 _CRC_LENGTH = len(_CRC_MEMBER) + 8 + len(b'"}')
 
-Decode = Callable[[bytes], Event]
+Decode = Callable[[bytes], "Event"]
 
 
 class NotAnEvent(ValueError):
@@ -69,7 +73,7 @@ def decoder() -> Decode:
         import msgspec
     except ImportError:
         return decode_std
-    typed = msgspec.json.Decoder(Event)
+    typed = msgspec.json.Decoder(events.Event)
 
     def decode(line: bytes) -> Event:
         try:
@@ -145,7 +149,7 @@ def from_members(members: Any) -> Event:
             known[name] = members[name]
         elif name in _REQUIRED:
             raise NotAnEvent(f"it has no {name}")
-    return Event(data=members.get("data"), **known)
+    return events.Event(data=members.get("data"), **known)
 
 
 def _reason(error: Exception) -> str:

@@ -43,7 +43,9 @@ def _begin(here):
         guest.begin()
     except Exception as error:
         if sys.stderr is not None:
-            told = "playhead: this process is not recorded (%s: %s). The program goes on unharmed.\n"
+            told = (
+                "playhead: this process is not recorded (%s: %s). The program goes on unharmed.\n"
+            )
             sys.stderr.write(told % (type(error).__name__, error))
 
 

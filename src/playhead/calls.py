@@ -1,0 +1,58 @@
+"""A call and its taped answer: what passes through the deck. Data only.
+
+Apart from `deck`, which forwards to here: a process that asks the world for nothing need not wait for
+dataclasses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Sequence
+
+from playhead.events import Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is asked of the world. `request` is any value; `facts` are further members of the event
+    (`api`, `library`, `method`, `url`…)."""
+
+    boundary: str
+    name: str
+    request: Any = None
+    effect: Effect | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A piece of a taped stream, as it came."""
+
+    stream: str
+    data: bytes
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taped:
+    """An answer from the tape: how the call ended then, and everything that came before that.
+
+    Where the run was killed while the call was in flight, `how` is `cut` and `dies` ends the process
+    as it ended then: the crossing calls it when the boundary says that the stream is over.
+    """
+
+    how: str
+    value: Any = None
+    error: Any = None
+    head: Any = None
+    pieces: Sequence[Piece] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    took_ns: int = 0
+    # `value` as it stands on the tape, for boundaries that rebuild types of their own.
+    frozen: Any = None
+    # `error` likewise: its state may hold objects that only the boundary can make.
+    frozen_error: Any = None
+    # How this answer was found: rung and taped call; goes onto the replay's own tape.
+    match: Mapping[str, Any] = field(default_factory=dict)
+    dies: Callable[[], None] | None = None

@@ -1,0 +1,68 @@
+"""The event itself, and damage to it: what is read from a tape. Data only.
+
+Apart from `events`, which forwards to here: a recorder writes lines without ever making an `Event`, and
+dataclasses would cost every process of a run 10 ms at its start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from playhead.events import KINDS, Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a tape. The five questions: who (who, lane), what (kind, data), when (wall, mono,
+    seq), where (at, pid, thread; the host is in the segment's first event), why (parent, cause, why).
+    """
+
+    seq: int
+    kind: str
+    wall: int
+    mono: int
+    pid: int
+    thread: int = 0
+    lane: str = "main"
+    at: str | None = None
+    who: str | None = None
+    parent: Ref | None = None
+    cause: Ref | None = None
+    why: str | None = None
+    # A user's own event whose kind happens to be one of ours.
+    user: bool = False
+    # Only where a pid was used twice in one run: the name of the segment.
+    seg: str | None = None
+    data: Any = None
+
+    @property
+    def segment(self) -> str:
+        return self.seg or str(self.pid)
+
+    @property
+    def ref(self) -> str:
+        """The one name that this event has in its run."""
+        return f"{self.segment}:{self.seq}"
+
+    @property
+    def ours(self) -> bool:
+        """Whether `kind` is one of the closed vocabulary, and Playhead itself wrote it."""
+        return self.kind in KINDS and not self.user
+
+    def absolute(self, ref: Ref | None) -> str | None:
+        """`parent` or `cause` of this event as a name that holds across segments."""
+        return f"{self.segment}:{ref}" if isinstance(ref, int) else ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """A place in a tape that cannot be read as it was written."""
+
+    segment: str
+    line: int
+    offset: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.segment} line {self.line} (byte {self.offset}): {self.why}"
