@@ -26,7 +26,9 @@ def binder(function: Callable[..., Any], *, method: bool) -> Bind:
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         given = args[first:] if first else args
-        arguments = dict(zip(names, given, strict=False))
+        if not given:
+            return kwargs
+        arguments = dict(zip(names, given))  # noqa: B905  strict= costs more than the zip
         if len(given) > count:
             arguments[rest] = list(given[count:])
         if kwargs:

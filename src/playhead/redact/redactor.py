@@ -80,7 +80,12 @@ class Redactor:
             b"assw" in encoded
             or b"secret" in encoded
             or (b"@" in encoded and b"://" in encoded)
-            or shapes.RESIDUE.search(encoded.translate(None, shapes.DELETED)) is not None
+        ):
+            return True
+        residue = encoded.translate(None, shapes.DELETED)
+        if (
+            shapes.RESIDUE.search(residue) is not None
+            and shapes.RESIDUE.search(shapes.NUMBER.sub(b"", residue)) is not None
         ):
             return True
         for literal in self._literals:

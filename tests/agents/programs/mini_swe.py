@@ -1,6 +1,6 @@
 """mini-swe-agent on a small task, in the folder it was started in."""
 
-import os
+from pathlib import Path
 
 from minisweagent.agents.default import DefaultAgent
 from minisweagent.environments.local import LocalEnvironment
@@ -9,7 +9,7 @@ from minisweagent.models.litellm_model import LitellmModel
 model = LitellmModel(model_name="anthropic/claude-sonnet-4-5", cost_tracking="ignore_errors")
 agent = DefaultAgent(
     model,
-    LocalEnvironment(cwd=os.getcwd()),
+    LocalEnvironment(cwd=str(Path.cwd())),
     system_template="You fix things.",
     instance_template="{{task}}",
 )
