@@ -212,6 +212,10 @@ def _name(file: Any) -> str | None:
     return os.fsdecode(file) if isinstance(file, (str, bytes)) else None
 
 
+def flight_of(crossing: Crossing) -> Flight | None:
+    return next((one for one in _unfinished if one._crossing is crossing), None)
+
+
 def leave_all() -> None:
     for flight in list(_unfinished):
         flight.leave()

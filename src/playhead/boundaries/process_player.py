@@ -253,14 +253,18 @@ class Player:
         self._finish("kill -9 $$")
 
     def _close(self, stream: str) -> None:
-        os.close(self._ends.pop(stream))
-        self._closed.add(stream)
+        """A terminal is at its end when the last of its users has gone: all of them go."""
+        on_terminal = os.isatty(self._ends[stream])
+        for name in [*self._ends] if on_terminal else [stream]:
+            if name == stream or os.isatty(self._ends[name]):
+                os.close(self._ends.pop(name))
+                self._closed.add(name)
 
     def _finish(self, ending: str | None) -> None:
         """All descriptors first: whoever hears of the exit must find the streams at their end."""
         control, self._control = self._control, -1
-        for stream in list(self._ends):
-            self._close(stream)
+        while self._ends:
+            self._close(next(iter(self._ends)))
         self._queues.clear()
         wake, self._wake = self._wake, None
         for fd in wake or ():

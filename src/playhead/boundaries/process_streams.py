@@ -140,7 +140,8 @@ def expect(fd: int, flight: Flight, stream: str) -> None:
     key = _key_of_child(fd)
     if key is None:
         return
-    if stream != "stdin":
+    if stream != "stdin" and _raw_reads.get(key, (None,))[0] is not flight:
+        # One pipe or terminal for both streams: nobody can tell them apart, and the first has it.
         _raw_reads[key] = (flight, stream)
         flight.expects(stream)
     if stream == "stdin" or type(key) is str:  # a terminal goes both ways

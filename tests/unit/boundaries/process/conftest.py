@@ -104,6 +104,12 @@ class Stage:
         assert not mode.left, f"never asked for: {[one.request for one in mode.left]}"
         return result
 
+    def replayed_without_children(self, scene):
+        """As `replay`, where processes of the recorded run made calls of their own."""
+        result, run = self._on_deck(scene, FromTape(self.recorded.run))
+        self.replayed = Recorded(run)
+        return result
+
     def all(self, scene) -> Recorded:
         """The same three times; `touch trace` in a command proves that it was run, or was not."""
         told = self.bare(scene)
