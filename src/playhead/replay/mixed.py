@@ -1,0 +1,137 @@
+"""Some boundaries live, the rest from the tape: a new prompt or model against yesterday's tools.
+
+Safe by default: what the tape cannot answer is not performed unless the person allowed it by name.
+Knows the ladder's fuzzy rung and the policy for misses; no boundary's own ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from playhead.deck import Call, Taped
+from playhead.fingerprint import canonical_text
+from playhead.recorder import Recorder
+from playhead.replay.fuzzy import FuzzyIndex
+from playhead.replay.matcher import Match
+from playhead.replay.mode import ReplayMode
+from playhead.replay.rewrite import Rewrite
+from playhead.replay.taped import Recording, answer_of
+
+DEFAULT_THRESHOLD = 0.7
+_TOOLS = ("tool", "mcp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What may happen when the tape has no answer."""
+
+    live: tuple[str, ...] = ()
+    threshold: float = DEFAULT_THRESHOLD
+    allow_tools: tuple[str, ...] = ()
+    allow_all_tools: bool = False
+    strict: bool = False
+    # Effects by tool name, from the config; the tool's own word goes first.
+    effects: Mapping[str, str] = field(default_factory=dict)
+    rewrite: Rewrite = field(default_factory=Rewrite)
+
+    def is_live(self, call: Call) -> bool:
+        """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
+        for one in self.live:
+            boundary, colon, name = one.partition(":")
+            if boundary == call.boundary and (not colon or fnmatchcase(call.name, name)):
+                return True
+        return False
+
+    def effect_of(self, call: Call) -> str:
+        """The decorator's or the MCP annotation's word, then the config's; unknown is irreversible."""
+        if call.effect is not None:
+            return call.effect
+        found = (effect for name, effect in self.effects.items() if fnmatchcase(call.name, name))
+        return next(found, "irreversible")
+
+    def lets_through(self, call: Call) -> bool:
+        if call.boundary not in _TOOLS:
+            return False
+        named = any(fnmatchcase(call.name, name) for name in self.allow_tools)
+        return named or (self.allow_all_tools and self.effect_of(call) == "read")
+
+
+class MixedMode(ReplayMode):
+    """The deck's mode for `playhead replay --live …`."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        recorder: Recorder,
+        policy: Policy,
+        *,
+        trim: Callable[[str, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(recording, recorder, trim=trim)
+        self.policy = policy
+        self._indices: dict[tuple[str, str], FuzzyIndex] = {}
+
+    def answer(self, call: Call, lane: str) -> Taped | None:
+        if self.policy.is_live(call):
+            return None
+        step = self._step()
+        request = self._recorder.frozen(call.request)
+        name = str(self._recorder.frozen(call.name))
+        match = self.matcher.take(call.boundary, name, request, lane) or self._alike(call, name, request)
+        if match is not None:
+            return self._served(match)
+        if self.policy.lets_through(call):
+            return None
+        if call.boundary in _TOOLS and not self.policy.strict:
+            return blocked(call, self.policy.effect_of(call))
+        raise self.part(self._missed(call, name, request, lane, step))
+
+    def rewrite(self, call: Call, body: bytes) -> bytes:
+        """What a live LLM is asked instead."""
+        if self.policy.rewrite.empty or call.boundary != "llm":
+            return body
+        return self.policy.rewrite.apply(str(call.facts.get("api", "")), body)
+
+    def _served(self, match: Match) -> Taped:
+        found: dict[str, Any] = {"rung": match.rung, "of": match.call.ref, "number": match.call.number}
+        if match.rung == "fuzzy":
+            found["score"] = round(match.score, 4)
+        return answer_of(self.recording.tape, match.call, match=found, dies=None)
+
+    def _alike(self, call: Call, name: str, request: Any) -> Match | None:
+        """The nearest unserved call of the same name, at or over the threshold."""
+        index = self._index(call.boundary, name)
+        open_calls = {
+            one.number: one
+            for one in self.matcher.calls
+            if one.boundary == call.boundary and one.name == name and not one.served
+        }
+        found = index.like(canonical_text(request), self.policy.threshold, among=open_calls)
+        if not found:
+            return None
+        chosen = open_calls[found[0].key]
+        self.matcher.mark(chosen)
+        return Match(call=chosen, rung="fuzzy", lane_kept=False, score=found[0].score)
+
+    def _index(self, boundary: str, name: str) -> FuzzyIndex:
+        index = self._indices.get((boundary, name))
+        if index is None:
+            calls = [one for one in self.matcher.calls if one.boundary == boundary and one.name == name]
+            index = FuzzyIndex((one.number, canonical_text(one.request)) for one in calls)
+            self._indices[boundary, name] = index
+        return index
+
+
+def blocked(call: Call, effect: str) -> Taped:
+    """An honest answer for the model: the tool was not run, and why."""
+    text = (
+        f"[playhead] {call.name} was not run: this is a replay, the tape has no answer for these arguments, "
+        f"and the tool's effect is {effect}. No result is available."
+    )
+    frozen: Any = text
+    if call.boundary == "mcp":
+        frozen = {"content": [{"type": "text", "text": text}], "isError": True}
+    return Taped(how="returned", value=frozen, frozen=frozen, match={"rung": "blocked", "effect": effect})
