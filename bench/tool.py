@@ -3,8 +3,8 @@
     python -m bench.tool
 
 The floor encodes a call and an outcome with msgspec and writes each with one write(2): no lock,
-no redaction, no lane, no cause. Ratios are of medians over interleaved rounds; the machine's speed
-cancels out. Goal: at most 2.5 times the floor.
+no redaction, no lane, no cause. Of interleaved rounds the quickest tenth counts: what else the
+machine does is not ours. Goal: at most 2.5 times the floor.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from playhead.deck import Deck
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
 
-ROUNDS = 60
-CALLS = 400
+ROUNDS = 200
+CALLS = 100
 ANSWER = "The cup is blue, holds 0.3 litres and costs 4 euros. " * 4
 
 
@@ -103,10 +103,10 @@ def main() -> None:
                 took[case].append(measure(once))
                 if open_deck is not None:
                     deck.deactivate(open_deck)
-    medians = {case: statistics.median(values) for case, values in took.items()}
+    quick = {case: statistics.quantiles(values, n=10)[0] for case, values in took.items()}
     print(f"{'a tool call':28} {'us':>8} {'to the floor':>14}")
-    for case, median in medians.items():
-        print(f"{case:28} {median:8.2f} {median / medians['floor']:14.2f}")
+    for case, us in quick.items():
+        print(f"{case:28} {us:8.2f} {us / quick['floor']:14.2f}")
 
 
 if __name__ == "__main__":

@@ -41,6 +41,8 @@ class Asked:
     def who_asked(self, name: str, arguments: Any) -> Ref | None:
         """The LLM call whose response asked for `name(arguments)`; the newest with equal arguments
         first, then the oldest still open by name (a framework may have added defaults)."""
+        if not self._heard and not self._open:
+            return None  # a program without a model pays nothing
         with self._lock:
             self._decode()
             named = [one for one in self._open if one[1] == name]

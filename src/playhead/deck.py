@@ -111,7 +111,9 @@ class Crossing:
             self._buffer.flush()
             data["chunks"] = self._buffer.count
             data["bytes"] = self._buffer.total
-        data.update((name, item) for name, item in members.items() if item is not None or name == "value")
+        for name, item in members.items():
+            if item is not None or name == "value":
+                data[name] = item
         if self.taped is not None and self.taped.dies is not None:
             self.taped.dies()
         self._deck.recorder.add(events.OUTCOME, data, '""', parent=self.seq)
@@ -167,7 +169,8 @@ class Deck:
     def cause_of(self, call: Call) -> Ref | None:
         if call.boundary in ("tool", "mcp"):
             # A tool that hands its call on to an MCP server of the same name was asked for once.
-            if any(one.name == call.name and one.boundary in ("tool", "mcp") for one in _inside.get()[-1:]):
+            inside = _inside.get()
+            if inside and inside[-1].name == call.name and inside[-1].boundary in ("tool", "mcp"):
                 return None
             request = call.request if isinstance(call.request, dict) else {}
             return self._asked.who_asked(call.name, request.get("arguments"))

@@ -40,6 +40,8 @@ def fail(crossing: Crossing, named: Named) -> NoReturn:
     has rebuilt it.
     """
     taped = _taped(crossing)
+    if taped.dies is not None:
+        crossing.cut()  # the run was killed here: so is this one
     told = taped.frozen_error
     known = isinstance(told, dict) and str(told.get("$exception")) in named
     error = error_of(told if known else taped.error, named, what=crossing.call.name)

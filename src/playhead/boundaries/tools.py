@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from playhead import deck
+from playhead import deck, where
 from playhead.boundaries import answers, tool_streams
 from playhead.boundaries.answers import Named
 from playhead.boundaries.arguments import Bind, binder, is_method
@@ -103,11 +103,17 @@ def _wrap(
 
 
 def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
+    name, effect, bind = declared.name, declared.effect, declared.bind
+
     def recorded(*args: Any, **kwargs: Any) -> Any:
         open_deck = deck.active()
-        if open_deck is None or is_claimed(declared.name, declared):
+        if open_deck is None or is_claimed(name, declared):
             return function(*args, **kwargs)
-        crossing = declared.open(open_deck, args, kwargs)
+        # What `Declared.open` does, spelled out: half of all tool calls are this one.
+        request = {"arguments": bind(args, kwargs)}
+        at = where.fragment(where.asker(2))
+        call = Call(boundary="tool", name=name, request=request, effect=effect, at=at)
+        crossing = open_deck.open(call)
         if crossing.taped is not None:
             return answers.serve(crossing, declared.types())
         with crossing:
