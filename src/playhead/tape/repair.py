@@ -20,7 +20,6 @@ from playhead.tape.blobs import blob_path
 from playhead.tape.chain import Chain
 from playhead.tape.damages import pass_over
 from playhead.tape.format import (
-    FORMAT_VERSION,
     SEGMENT_PREFIX,
     SEGMENT_SUFFIX,
     is_segment,
@@ -141,7 +140,7 @@ class _Work:
         known = [one.status for one in (made, old) if one.status != "running"]
         new = dataclasses.replace(
             old,
-            run=made.run,
+            run=self._before.run or made.run,
             # A run that is not going on and says nothing of its end was interrupted.
             status=known[0] if known else "interrupted",
             exit_code=old.exit_code if made.exit_code is None else made.exit_code,
@@ -181,7 +180,7 @@ class _Work:
 
     def _start(self, segment: Segment) -> dict[str, Any]:
         """What can still be said in the first line of a segment that has lost its own."""
-        said: dict[str, Any] = {"format": FORMAT_VERSION, "run": self._before.run}
+        said: dict[str, Any] = {"format": segment.format, "run": self._before.run}
         try:
             told = read_manifest(self._run)
         except TapeDamaged:

@@ -42,7 +42,7 @@ class Found:
     # Lines that hold no event of this segment.
     unread: int
     ended: bool
-    # The run that it says it belongs to.
+    # The run that it says it belongs to; empty where that cannot be believed.
     run: str
     damages: list[Damage]
 
@@ -77,17 +77,24 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
                 places[event.seq] = place
     chain.close()
     unread += _drop_absurd(places)
+    believed = bool(places) and places[min(places)].sound
     return Found(
-        places=places, unread=unread, ended=chain.ended, run=chain.run, damages=list(damages)
+        places=places,
+        unread=unread,
+        ended=chain.ended,
+        run=chain.run if believed else "",
+        damages=list(damages),
     )
 
 
 def _drop_absurd(places: dict[int, Place]) -> int:
-    """A seq beyond all others in the middle of the file was not written there: it is altered."""
+    """A seq far beyond all others in the middle of the file was not written there: it is altered."""
     highest = max((seq for seq, place in places.items() if place.sound), default=None)
     if highest is None:
         return 0
     end = places[highest].offset
+    while highest + 1 in places:
+        highest += 1
     absurd = [seq for seq, place in places.items() if seq > highest and place.offset < end]
     for seq in absurd:
         del places[seq]
@@ -118,7 +125,7 @@ def rewrite(
 
         first = decode(raw(seqs[0]))
         out = Rewriter(file, ids=_ids(name, first), decode=decode, when=when)
-        if first.kind == SEGMENT_START and first.ours:
+        if _is_start(first, start, sound=found.places[seqs[0]].sound):
             out.begin(seqs[0])
         else:
             # The first line of a segment is seq 0, but for a resumed run, which counts on.
@@ -131,6 +138,14 @@ def rewrite(
         if lost or not out.gaps or any(not one.sound for one in found.places.values()):
             out.gap(lost, _told(found.damages) or f"{lost} events are cut off at the end")
     return Rewritten(kept=out.kept, lost=out.lost)
+
+
+def _is_start(event: Event, start: dict[str, Any], *, sound: bool) -> bool:
+    """Whether this is the first line of the segment, and can be believed."""
+    if event.kind != SEGMENT_START or not event.ours:
+        return False
+    told = event.data if isinstance(event.data, dict) else {}
+    return sound or all(told.get(name) == start[name] for name in ("run", "format"))
 
 
 class Rewriter:

@@ -124,6 +124,14 @@ def test_a_lost_first_line_is_made_anew_from_what_is_known(small, root):
     assert_healed(small)
 
 
+def test_an_altered_first_line_does_not_make_a_stranger_of_the_segment(small, root):
+    root.rewrite([root.lines[0].replace(b"20261115-07", b"20271115-07"), *root.lines[1:]])
+    done = repair(small.path, NOW)
+    assert done.lost == 1
+    assert read_manifest(small.path).run == small.id
+    assert_healed(small)
+
+
 def test_a_lost_beginning_is_stated(small, root):
     root.rewrite(root.lines[3:])
     repair(small.path, NOW)
