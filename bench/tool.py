@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import msgspec.json
 
-from playhead import deck
+from playhead import clock, deck
 from playhead.boundaries.tools import tool
 from playhead.deck import Deck
 from playhead.recorder import Recorder
@@ -30,7 +31,7 @@ ANSWER = "The cup is blue, holds 0.3 litres and costs 4 euros. " * 4
 
 
 def plain(query: str, limit: int = 10) -> dict[str, object]:
-    return {"query": query, "found": ANSWER}
+    return {"query": query, "limit": limit, "found": ANSWER}
 
 
 def floor(folder: Path) -> Callable[[], None]:
@@ -53,8 +54,8 @@ def _event(seq: int, kind: str, data: dict[str, object]) -> dict[str, object]:
     return {
         "seq": seq,
         "kind": kind,
-        "wall": time.time_ns(),
-        "mono": time.monotonic_ns(),
+        "wall": clock.wall_ns(),
+        "mono": clock.mono_ns(),
         "pid": 4711,
         "thread": 140_000_000_000_000,
         "lane": "main",
@@ -104,9 +105,10 @@ def main() -> None:
                 if open_deck is not None:
                     deck.deactivate(open_deck)
     quick = {case: statistics.quantiles(values, n=10)[0] for case, values in took.items()}
-    print(f"{'a tool call':28} {'us':>8} {'to the floor':>14}")
+    lines = [f"{'a tool call':28} {'us':>8} {'to the floor':>14}"]
     for case, us in quick.items():
-        print(f"{case:28} {us:8.2f} {us / quick['floor']:14.2f}")
+        lines.append(f"{case:28} {us:8.2f} {us / quick['floor']:14.2f}")
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
