@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("show", "A run at a glance; or everything about one call."),
     "play": ("play", "Watch a run as it happened."),
     "replay": ("replay", "Run the agent again against its tape, offline."),
+    "diff": ("diff", "Two runs side by side."),
     "promote": ("promote", "Make a test out of a run."),
     "events": ("events", "The events of a run as JSON lines."),
     "verify": ("verify", "Check a tape for damage and edits."),

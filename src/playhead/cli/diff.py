@@ -1,0 +1,58 @@
+"""`playhead diff`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from playhead import config
+from playhead.cli.common import json_option, print_json, store_option
+from playhead.cli.tapes import find_tape
+from playhead.model import Prices, tell
+from playhead.model.compare import compare
+from playhead.tape.reader import Tape
+from playhead.views.text.comparison import print_comparison, print_first
+
+
+@click.command("diff")
+@click.argument("left", metavar="RUN")
+@click.argument("right", metavar="RUN")
+@click.option("--bisect", is_flag=True, help="Only the first step that matters.")
+@click.option("--all", "every", is_flag=True, help="Steps that are the same, too.")
+@click.option(
+    "--exit-code", "with_code", is_flag=True, help="Leave with 3 if the trajectories differ."
+)
+@json_option
+@store_option
+def command(
+    left: str,
+    right: str,
+    bisect: bool,
+    every: bool,
+    with_code: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Two runs side by side: time, cost, tokens, calls, then step by step.
+
+    \b
+    playhead diff last~1 last
+    playhead diff last~1 last --bisect     the first step that matters
+    playhead diff A B --json | jq '.steps[] | select(.kind != "same")'
+    """
+    prices = Prices(overrides=config.load().sections.get("prices", {}))
+    stories = [tell(Tape(find_tape(store, one)), prices=prices) for one in (left, right)]
+    comparison = compare(*stories)
+    if as_json:
+        members = dataclasses.asdict(comparison)
+        print_json(
+            {**members, "same": comparison.same, "first_difference": comparison.first_difference}
+        )
+    elif bisect:
+        print_first(comparison)
+    else:
+        print_comparison(comparison, every=every)
+    if with_code and not comparison.same:
+        click.get_current_context().exit(3)
