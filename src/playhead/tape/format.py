@@ -115,7 +115,7 @@ def members_of(line: bytes) -> Any:
     try:
         text = line.decode()
         members = _scan(text)
-        if "\\ud" in text or "\\uD" in text:
+        if "\\" in text and _SURROGATE.search(text):
             # Half a surrogate pair is legal to `json` and cannot be written again as UTF-8.
             json.dumps(members, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -134,6 +134,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
+_SURROGATE = re.compile(r"\\u[dD]")
 _scan = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant).decode
 
 
@@ -141,13 +142,15 @@ def from_members(members: Any) -> Event:
     if not isinstance(members, dict):
         raise NotAnEvent("it is no JSON object")
     known: dict[str, Any] = {}
-    for name, kinds in _FIELDS.items():
-        if name in members:
+    for name, value in members.items():
+        kinds = _FIELDS.get(name)
+        if kinds is not None:
             # type(), not isinstance(): True is an int to Python and a mistake here.
-            if type(members[name]) not in kinds:
-                raise NotAnEvent(f"its {name} is {type(members[name]).__name__}")
-            known[name] = members[name]
-        elif name in _REQUIRED:
+            if type(value) not in kinds:
+                raise NotAnEvent(f"its {name} is {type(value).__name__}")
+            known[name] = value
+    for name in _REQUIRED:
+        if name not in known:
             raise NotAnEvent(f"it has no {name}")
     return events.Event(data=members.get("data"), **known)
 

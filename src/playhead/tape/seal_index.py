@@ -80,12 +80,25 @@ class Index:
     frames: list[IndexedFrame] = field(default_factory=list)
 
 
+class _Tally:
+    """What has passed of one segment."""
+
+    __slots__ = ("bytes", "events", "last", "start")
+
+    def __init__(self, start: SealedSegment) -> None:
+        self.start = start
+        self.last = self.events = self.bytes = 0
+
+    def segment(self) -> SealedSegment:
+        return dataclasses.replace(self.start, last=self.last, events=self.events, bytes=self.bytes)
+
+
 class Indexer:
     """Makes the index while frames pass by."""
 
     def __init__(self) -> None:
         self._decode = decoder()
-        self._segments: dict[str, SealedSegment] = {}
+        self._tallies: dict[str, _Tally] = {}
         self._frames: list[IndexedFrame] = []
         self._hash = hashlib.sha256()
         self._raw = hashlib.sha256()
@@ -122,7 +135,7 @@ class Indexer:
             compressed=sum(frame.size for frame in self._frames),
             sha256=self._hash.hexdigest(),
             raw_sha256=self._raw.hexdigest(),
-            segments=list(self._segments.values()),
+            segments=[tally.segment() for tally in self._tallies.values()],
             frames=self._frames,
         )
 
@@ -136,12 +149,12 @@ class Indexer:
             return None
 
     def _count(self, name: str, event: Event, size: int) -> None:
-        known = self._segments.get(name)
-        if known is None:
-            known = first_of(name, event)
-        self._segments[name] = dataclasses.replace(
-            known, last=event.seq, events=known.events + 1, bytes=known.bytes + size
-        )
+        tally = self._tallies.get(name)
+        if tally is None:
+            tally = self._tallies[name] = _Tally(first_of(name, event))
+        tally.last = event.seq
+        tally.events += 1
+        tally.bytes += size
 
 
 def first_of(name: str, event: Event) -> SealedSegment:
