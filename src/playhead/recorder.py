@@ -178,6 +178,7 @@ class Recorder:
     def _data(self, kind: str, data: Any, user: bool) -> bytes:
         if self.level != "full":
             data = reduce(self.level, kind, data, ours=kind in events.KINDS and not user)
+        encoded = b""
         if is_plain(data, self._safe_keys):
             try:
                 encoded = self._encode(data)
@@ -186,7 +187,8 @@ class Recorder:
             if encoded and len(encoded) <= THRESHOLD:
                 if self.redactor is None or not self.redactor.suspects(encoded):
                     return encoded
-        frozen = freeze(data)
+        # What JSON holds as it stands needs no freezing, only a closer look.
+        frozen = data if encoded else freeze(data)
         if self.redactor is not None:
             frozen = self.redactor.clean(frozen)
         encoded = self._encode(frozen)

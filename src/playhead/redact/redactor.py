@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from playhead.later import Later
-from playhead.redact import shapes
+from playhead.redact import finder, shapes
 
 if TYPE_CHECKING:
     import hashlib
@@ -113,8 +113,8 @@ class Redactor:
         for value in self._values:
             if value in text:
                 text = text.replace(value, self.placeholder("variable", value))
-        if len(text) > 11:
-            text = shapes.combined().sub(self._replace, text)
+        if len(text) > 11 and finder.may_hold(text):
+            text = finder.replace(text, self._replace)
         for own in self._own:
             text = own.sub(lambda hit: self.placeholder("own", hit.group()), text)
         return text
@@ -139,7 +139,10 @@ class Redactor:
         return f"[redacted:{kind}:{digest.hexdigest()[:8]}]"
 
     def _is_secret(self, name: str) -> bool:
-        return name.lower() in self._names or shapes.is_secret_name(name)
+        if self._names and name.lower() in self._names:
+            return True
+        # A name that is remembered as safe is none: one look-up in place of two patterns.
+        return not self.safe_keys[name] and shapes.is_secret_name(name)
 
     def _conceal(self, item: Any, kind: str) -> Any:
         if type(item) is str:
