@@ -1,4 +1,6 @@
-"""Secrets are taken out before anything is written. See `redactor` (how) and `shapes` (what)."""
+"""Secrets are taken out before anything is written. `redactor` says how, `spans` where they are,
+`shapes` and `names` what they look like.
+"""
 
 from playhead.redact.redactor import Redactor, SafeKeys
 

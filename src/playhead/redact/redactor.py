@@ -1,5 +1,5 @@
-"""Replace secrets in what is about to be written. Knows shapes, names and the host's own values;
-not tapes.
+"""Replace secrets in what is about to be written. Knows names, the host's own variables and how a
+secret is hidden; not tapes.
 
 A secret becomes `[redacted:KIND:HASH]`, where HASH is keyed with a secret of the store: equal
 secrets stay equal, so that a replay still matches, and nobody can test a guess against the tape.
@@ -7,21 +7,23 @@ secrets stay equal, so that a replay still matches, and nobody can test a guess 
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import json
 import re
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from playhead.later import Later
-from playhead.redact import finder, shapes
-
-if TYPE_CHECKING:
-    import hashlib
-    import hmac
-else:
-    hashlib = Later("hashlib")
-    hmac = Later("hmac")
+from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
+from playhead.redact.spans import run_of, spans, suspicious
 
 _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
+_SHORTEST_TEXT = 8
 _MOST_KEYS = 10_000
+_LONGEST_KEY = 200
+_HIDDEN = "[redacted:"
+_BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
 
 
 class SafeKeys(dict[str, bool]):
@@ -30,20 +32,25 @@ class SafeKeys(dict[str, bool]):
     The recorder asks once a key and event; a dict's own look-up is the cheapest memory there is.
     """
 
-    def __init__(self, *, names: bool) -> None:
+    def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
-        self.names = names
+        self._names = names
 
     def __missing__(self, key: str) -> bool:
-        if len(self) > _MOST_KEYS:
-            self.clear()  # keys made of ids: do not grow with the run
-        safe = "$" not in key and not (self.names and shapes.is_secret_name(key))
-        self[key] = safe
+        # What is base64 has to be looked into.
+        safe = "$" not in key and key != "b64" and not self.is_secret(key)
+        if len(key) <= _LONGEST_KEY:
+            if len(self) > _MOST_KEYS:
+                self.clear()  # keys made of ids: do not grow with the run
+            self[key] = safe
         return safe
+
+    def is_secret(self, key: str) -> bool:
+        return is_secret_name(key) or key.lower() in self._names
 
 
 class Redactor:
-    """One per run. Immutable once made, so threads share it freely."""
+    """One per run. What it knows is replaced whole (`renew`), so threads share it freely."""
 
     def __init__(
         self,
@@ -57,126 +64,164 @@ class Redactor:
         self.patterns = tuple(patterns)
         self.names = tuple(names)
         self._own = [re.compile(pattern) for pattern in self.patterns]
-        self._names = frozenset(name.lower() for name in self.names)
+        self.safe_keys = SafeKeys(frozenset(name.lower() for name in self.names))
+        self._values: dict[bytes, str] = {}
+        self.renew(variables or {})
+
+    def renew(self, variables: Mapping[str, str]) -> None:
+        """Learn the secrets of an environment, beside those known already: programs load theirs
+        (`.env`) after they have been started.
+        """
         values = {
             value
-            for name, value in (variables or {}).items()
-            if len(value) >= _SHORTEST_VALUE and shapes.is_secret_variable(name)
+            for name, value in variables.items()
+            if len(value) >= _SHORTEST_VALUE and is_secret_variable(name)
         }
+        spelled = {_utf8(one) for value in values for one in _spellings(value)}
+        known = {**self._values, **dict.fromkeys(spelled, "variable")}
         # Longest first: a value that contains another must not be cut in two by it.
-        self._values = sorted(values, key=len, reverse=True)
-        self._literals = tuple(_escaped(value) for value in self._values)
-        self.safe_keys = SafeKeys(names=True)
-        for name in self._names:
-            self.safe_keys[name] = False
+        self._values = dict(sorted(known.items(), key=lambda one: len(one[0]), reverse=True))
+        runs = {value: run_of(value) for value in known}
+        self._runs = tuple({run for run in runs.values() if run is not None})
+        self._without_run = tuple(value for value, run in runs.items() if run is None)
 
     def suspects(self, encoded: bytes) -> bool:
-        """Whether this JSON may hold a secret. False is certain; True means: look closely.
-
-        On the recorder's hot path, so spelled out: what stands before secrets that people choose
-        (they may be all lowercase), then the residue for everything that a machine made.
-        """
-        if (
-            b"assw" in encoded
-            or b"secret" in encoded
-            or (b"@" in encoded and b"://" in encoded)
-        ):
+        """Whether this JSON may hold a secret. False is certain; True means: look closely."""
+        if suspicious(encoded, self._runs) or self._own:  # a user's own pattern may fit anything
             return True
-        residue = encoded.translate(None, shapes.DELETED)
-        if (
-            shapes.RESIDUE.search(residue) is not None
-            and shapes.RESIDUE.search(shapes.NUMBER.sub(b"", residue)) is not None
-        ):
-            return True
-        for literal in self._literals:
-            if literal in encoded:
-                return True
-        if self._own:
-            text = encoded.decode("utf-8", "replace")
-            return any(own.search(text) for own in self._own)
-        return False
+        return any(value in encoded for value in self._without_run)
 
     def clean(self, frozen: Any) -> Any:
         """`frozen` (plain JSON) with every secret replaced; a new value, never changed in place."""
-        if type(frozen) is str:
-            return self.clean_text(frozen)
-        if type(frozen) is dict:
-            return {
-                key: self._conceal(item, "field") if self._is_secret(key) else self.clean(item)
-                for key, item in frozen.items()
-            }
-        if type(frozen) is list:
-            return [self.clean(item) for item in frozen]
-        return frozen
+        return self._walk(frozen, self.clean_text)
+
+    def clean_names(self, frozen: Any) -> Any:
+        """The same for JSON in which `suspects` finds nothing: only names are left to look at."""
+        return self._walk(frozen, str)
 
     def clean_text(self, text: str) -> str:
-        for value in self._values:
-            if value in text:
-                text = text.replace(value, self.placeholder("variable", value))
-        if len(text) > 11 and finder.may_hold(text):
-            text = finder.replace(text, self._replace)
+        if len(text) < _SHORTEST_TEXT:
+            return self._clean_own(text) if self._own else text
+        raw = _utf8(text)
+        clean = self._replaced(raw)
+        if clean is not raw:
+            text = clean.decode("utf-8", "surrogatepass")
+        return self._clean_own(text) if self._own else text
+
+    def clean_bytes(self, raw: bytes) -> bytes:
+        """For bodies and output."""
+        clean = self._replaced(raw)
+        if not self._own:
+            return clean
+        try:
+            return self._clean_own(clean.decode()).encode()
+        except UnicodeDecodeError:  # latin-1 maps every byte to a character and back
+            return self._clean_own(clean.decode("latin-1")).encode("latin-1", "replace")
+
+    def clean_headers(self, headers: Iterable[tuple[str, str]]) -> list[list[str]]:
+        return [[name, self._header(name, value)] for name, value in headers]
+
+    def clean_argv(self, words: Iterable[str]) -> list[str]:
+        """A command line: besides what a word says itself, the value of `--password hunter2`."""
+        clean: list[str] = []
+        hidden = False
+        for word in words:
+            name, equals, value = word.partition("=")
+            if hidden and word[:1] != "-":
+                clean.append(self._hidden(word, "option"))
+            elif equals and _is_option(name) and self._is_secret(name.lstrip("-")):
+                clean.append(f"{name}={self._hidden(value, 'option')}")
+            else:
+                clean.append(self.clean_text(word))
+            hidden = not equals and _is_option(word) and self._is_secret(word.lstrip("-"))
+        return clean
+
+    def placeholder(self, kind: str, secret: str | bytes) -> str:
+        raw = secret if isinstance(secret, bytes) else _utf8(secret)
+        return f"{_HIDDEN}{kind}:{hmac.new(self._key, raw, hashlib.sha256).hexdigest()[:8]}]"
+
+    def _replaced(self, raw: bytes) -> bytes:
+        """`raw` itself where there is nothing to hide."""
+        found = spans(raw, self._values)
+        if not found:
+            return raw
+        pieces, at = [], 0
+        for start, end, kind in found:
+            secret = raw[start:end]
+            if secret.startswith(_HIDDEN.encode()):
+                continue
+            pieces += [raw[at:start], self.placeholder(kind, secret).encode()]
+            at = end
+        return b"".join([*pieces, raw[at:]]) if pieces else raw
+
+    def _clean_own(self, text: str) -> str:
         for own in self._own:
             text = own.sub(lambda hit: self.placeholder("own", hit.group()), text)
         return text
 
-    def clean_bytes(self, raw: bytes) -> bytes:
-        """For bodies and output. Latin-1 maps every byte to a character and back."""
-        if not self.suspects(raw):
-            return raw
+    def _walk(self, frozen: Any, text: Any) -> Any:
+        if type(frozen) is str:
+            return text(frozen)
+        if type(frozen) is dict:
+            return {text(key): self._member(key, item, text) for key, item in frozen.items()}
+        if type(frozen) is list:
+            if len(frozen) == 2 and type(frozen[0]) is str and self._is_secret(frozen[0]):
+                return [frozen[0], self._conceal(frozen[1], "field")]  # a pair: headers, items()
+            return [self._walk(item, text) for item in frozen]
+        return frozen
+
+    def _member(self, key: str, item: Any, text: Any) -> Any:
+        if type(item) is str and key in _BASE64:
+            return self._clean_base64(item)
+        if type(item) is list and key in ("argv", "command") and set(map(type, item)) == {str}:
+            return self.clean_argv(item)
+        if self._is_secret(key) and may_hold(key, item):
+            return self._conceal(item, "field")
+        return self._walk(item, text)
+
+    def _clean_base64(self, text: str) -> str:
         try:
-            return self.clean_text(raw.decode()).encode()
-        except UnicodeDecodeError:
-            return self.clean_text(raw.decode("latin-1")).encode("latin-1", "replace")
+            raw = base64.b64decode(text, validate=True)
+        except ValueError:
+            return self.clean_text(text)  # a host's own field of that name
+        clean = self.clean_bytes(raw)
+        return text if clean == raw else base64.b64encode(clean).decode()
 
-    def clean_headers(self, headers: Iterable[tuple[str, str]]) -> list[list[str]]:
-        return [
-            [name, self._conceal(value, "header") if self._is_secret(name) else self.clean_text(value)]
-            for name, value in headers
-        ]
-
-    def placeholder(self, kind: str, secret: str) -> str:
-        digest = hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return f"[redacted:{kind}:{digest.hexdigest()[:8]}]"
+    def _header(self, name: str, value: str) -> str:
+        return self._hidden(value, "header") if self._is_secret(name) else self.clean_text(value)
 
     def _is_secret(self, name: str) -> bool:
-        if self._names and name.lower() in self._names:
-            return True
-        # A name that is remembered as safe is none: one look-up in place of two patterns.
-        return not self.safe_keys[name] and shapes.is_secret_name(name)
+        return self.safe_keys.is_secret(name)
+
+    def _hidden(self, text: str, kind: str) -> str:
+        if not text or text.startswith(_HIDDEN):
+            return text
+        scheme, blank, rest = text.partition(" ")
+        if blank and rest and scheme.lower() in ("bearer", "basic", "token"):
+            return f"{scheme} {self.placeholder(kind, rest)}"
+        return self.placeholder(kind, text)
 
     def _conceal(self, item: Any, kind: str) -> Any:
         if type(item) is str:
-            if not item or item.startswith("[redacted:"):
-                return item
-            scheme, blank, rest = item.partition(" ")
-            if blank and scheme.lower() in ("bearer", "basic", "token"):
-                return f"{scheme} {self.placeholder(kind, rest)}"
-            return self.placeholder(kind, item)
-        if type(item) is dict:
-            return {key: self._conceal(value, kind) for key, value in item.items()}
+            return self._hidden(item, kind)
+        if type(item) is dict and next(iter(item), "")[:1] != "$":
+            return {self.clean_text(key): self._conceal(value, kind) for key, value in item.items()}
         if type(item) is list:
             return [self._conceal(value, kind) for value in item]
-        return item if item is None or type(item) is bool else self.placeholder(kind, str(item))
-
-    def _replace(self, hit: re.Match[str]) -> str:
-        kind = shapes.KINDS[int((hit.lastgroup or "k0")[1:])] if _is_index(hit.lastgroup) else _kind(hit)
-        inner = shapes.INNER.get(kind)
-        whole = hit.group()
-        secret = hit.group(inner) if inner else whole
-        if secret.startswith("[redacted:"):
-            return whole
-        return whole.replace(secret, self.placeholder(kind, secret))
+        if item is None or type(item) is bool:
+            return item
+        # A value with a codec is hidden whole: a placeholder inside of it could not be read back.
+        return self.placeholder(kind, json.dumps(item, sort_keys=True))
 
 
-def _is_index(group: str | None) -> bool:
-    return group is not None and group[:1] == "k" and group[1:].isdigit()
+def _spellings(value: str) -> tuple[str, ...]:
+    """As it is, and as it stands in JSON."""
+    return (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
 
 
-def _kind(hit: re.Match[str]) -> str:
-    return next(shapes.KINDS[i] for i in range(len(shapes.KINDS)) if hit.group(f"k{i}") is not None)
+def _is_option(word: str) -> bool:
+    return word[:1] == "-" and len(word) > 2
 
 
-def _escaped(value: str) -> bytes:
-    """As the value stands inside JSON text."""
-    text = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,205 @@
+"""Where in some bytes the secrets are. Knows shapes and how to find them fast; not what to do then.
+
+Bytes, because text is slow to translate, and because bodies and output are bytes anyway. Long runs
+of letters and digits are found by translating everything to two characters and looking for sixteen
+of one; names before a `=` or `:` by splitting there. For prose both run at memory speed and leave
+nothing to look at. (Measured for 4 KiB: one regex over everything 2,600 µs, a list of literals
+60 µs, this 8 µs.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from playhead.redact import shapes
+
+# start, end, kind
+Span = tuple[int, int, str]
+
+_RUN = b"a" * shapes.LONG
+_RUNS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"_-" else 32 for c in range(256))
+# Lowercase, `:` as `=`; quotes, escapes and blanks between a name and its value go.
+_ASSIGNMENTS = bytes(61 if c == 58 else ord(chr(c).lower()) if c < 128 else c for c in range(256))
+_BETWEEN = b"\\\"' "
+# What may stand directly before a run that is a secret only because of that.
+_TELLING = frozenset({b".", b":", b" ", b"+", b"0", b"=", b"/"})
+_LAST_SIX = frozenset(
+    name.encode()[-6:]
+    for name in (
+        "password",
+        "passwd",
+        "secret",
+        *(f"{word}{joint}key" for word in shapes.WORDS_OF_KEY for joint in ("", "_", "-")),
+    )
+)
+
+
+def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
+    """Whether `raw` may hold a secret. False is certain, for texts and for JSON that holds them.
+
+    `known` are runs of secrets that are known literally (see `run_of`).
+    """
+    if b"@" in raw and b"://" in raw and next(_in_urls(raw), None) is not None:
+        return True
+    runs = raw.translate(_RUNS)
+    at = runs.find(_RUN)
+    if at >= 0 and _is_in_runs(raw, runs, at, known):
+        return True
+    pieces = raw.translate(_ASSIGNMENTS, _BETWEEN).split(b"=")
+    pieces.pop()
+    for piece in pieces:
+        tail = piece[-6:]
+        if tail in _LAST_SIX or tail[-5:] == b"token" or tail[-4:] == b";pwd":
+            return True
+    return False
+
+
+def run_of(value: bytes) -> bytes | None:
+    """The beginning of the first long run in `value`; None: it has none."""
+    at = value.translate(_RUNS).find(_RUN)
+    return None if at < 0 else value[at : at + shapes.LONG]
+
+
+def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
+    """Spelled out, because ids and paths bring the recorder's hot path here."""
+    if b"PRIVATE KEY" in raw:
+        return True
+    size = len(raw)
+    may_start = shapes.START_IN_RUN.search
+    while at >= 0:
+        end = runs.find(b" ", at + shapes.LONG)
+        if end < 0:
+            end = size
+        if (
+            may_start(raw, at, end) is not None
+            or raw[at - 1 : at] in _TELLING
+            or raw[end : end + 1] == b"."
+        ) and next(_in_run(raw, at, end), None) is not None:
+            return True
+        for run in known:
+            if raw.find(run, at, end) >= 0:
+                return True
+        at = runs.find(_RUN, end)
+    return False
+
+
+def spans(raw: bytes, values: dict[bytes, str] | None = None) -> list[Span]:
+    """Every secret in `raw`, in order, none inside another. `values` are known secrets: literal
+    bytes and the kind that they are.
+    """
+    found: list[Span] = []
+    for value, kind in (values or {}).items():
+        at = raw.find(value)
+        while at >= 0:
+            found.append((at, at + len(value), kind))
+            at = raw.find(value, at + len(value))
+    runs = raw.translate(_RUNS)
+    at = runs.find(_RUN)
+    if at >= 0:
+        found += _in_runs(raw, runs, at)
+    found += _assigned(raw)
+    if b"@" in raw:
+        found += _in_urls(raw)
+    if b"--" in raw:
+        found += [(*one.span(1), "option") for one in shapes.OPTION.finditer(raw)]
+    return _apart(found)
+
+
+def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
+    """Secrets that a long run tells of; `at` is where the first begins."""
+    if b"PRIVATE KEY" in raw:
+        yield from ((*one.span(), "pem") for one in shapes.PEM.finditer(raw))
+    while at >= 0:
+        end = runs.find(b" ", at + shapes.LONG)
+        if end < 0:
+            end = len(raw)
+        yield from _in_run(raw, at, end)
+        at = runs.find(_RUN, end)
+
+
+def _in_run(raw: bytes, at: int, end: int) -> Iterator[Span]:
+    start = shapes.START_IN_RUN.search(raw, at, end)
+    while start is not None:
+        hit = shapes.EXACT.match(raw, start.start())
+        if hit is not None:
+            yield _exact(hit)
+        start = shapes.START_IN_RUN.search(raw, hit.end() if hit else start.start() + 1, end)
+    before = raw[at - 1 : at]
+    if before in (b".", b":"):
+        low = max(0, at - shapes.LONGEST_START_BEFORE_RUN)
+        start_before = shapes.START_BEFORE_RUN.search(raw, low, at)
+        if start_before and (hit := shapes.EXACT.match(raw, start_before.start())):
+            yield _exact(hit)
+    elif before in (b" ", b"+", b"0", b"="):
+        low = max(0, at - shapes.LONGEST_WORD_BEFORE)
+        context = raw[low:at]
+        for word, kind in shapes.WORDS_BEFORE.items():
+            if context.endswith(word) and (hit := shapes.AFTER_WORD.match(raw, at)):
+                if shapes.DIGIT_OR_CAPITAL.search(hit.group()):
+                    yield (*hit.span(), kind)
+                return
+    elif before == b"/" and any(host in raw[max(0, at - 120) : at] for host in shapes.WEBHOOKS):
+        yield (at, end, "webhook")
+    if raw[end : end + 1] == b".":
+        for letter in shapes.START_BEFORE_DOT.finditer(raw, at, end + 1):
+            if hit := shapes.EXACT.match(raw, letter.start()):
+                yield _exact(hit)
+                return
+
+
+def _exact(hit: re.Match[bytes]) -> Span:
+    return (*hit.span(), shapes.KINDS[(hit.lastindex or 1) - 1])
+
+
+def _in_urls(raw: bytes) -> Iterator[Span]:
+    at = raw.find(b"://")
+    while at >= 0:
+        if hit := shapes.URL_PASSWORD.match(raw, at):
+            yield (*hit.span(1), "url")
+        at = raw.find(b"://", at + 3)
+
+
+def _assigned(raw: bytes) -> Iterator[Span]:
+    low = raw.lower()
+    for word in shapes.LAST_WORDS:
+        at = low.find(word)
+        while at >= 0:
+            hit = shapes.ASSIGNED.match(raw, at)
+            if hit is not None and _is_value(raw, hit):
+                yield (*hit.span(hit.lastindex or 0), "assigned")
+            at = low.find(word, at + len(word))
+
+
+def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
+    """Whether what stands behind a name is a secret, and not code or prose."""
+    quoted, bare = hit.groups()
+    if quoted is not None:
+        return not shapes.HARMLESS_QUOTED.match(quoted)
+    end = hit.end(2)
+    # A form's fields, and variables in capitals, are no code: there every value is meant.
+    name = raw[hit.start() : hit.start() + 5]
+    if name.isupper() or raw[end : end + 1] == b"&" or _is_parameter(raw, hit.start()):
+        return bare[:1] not in (b"%", b"/")
+    return raw[end : end + 1] not in (b"(", b"[") and not shapes.HARMLESS_BARE.match(bare)
+
+
+def _is_parameter(raw: bytes, at: int) -> bool:
+    """Whether the name that ends at `at` begins after a `?` or `&`."""
+    while at > 0 and (raw[at - 1 : at].isalnum() or raw[at - 1 : at] in (b"_", b"-", b".")):
+        at -= 1
+    return raw[at - 1 : at] in (b"?", b"&")
+
+
+def _apart(found: list[Span]) -> list[Span]:
+    """In order, what overlaps joined: the larger secret hides the smaller."""
+    if len(found) < 2:
+        return found
+    kept: list[Span] = []
+    for start, end, kind in sorted(found, key=lambda span: (span[0], -span[1])):
+        if kept and start < kept[-1][1]:
+            if end > kept[-1][1]:
+                kept[-1] = (kept[-1][0], end, kept[-1][2])
+            continue
+        kept.append((start, end, kind))
+    return kept
