@@ -84,7 +84,7 @@ def cli() -> None:
 
     A RUN is a full id, the beginning of one, `last`, `last~2`, or a folder.
     Exit codes: 0 fine, 1 failed, 2 usage, 3 diverged, 4 this tape cannot be used.
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ def command(shell: str) -> None:
     \b
     eval "$(playhead completion bash)"        in ~/.bashrc
     playhead completion fish > ~/.config/fish/completions/playhead.fish
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     found = get_completion_class(shell)
     root = click.get_current_context().find_root()
     if found is None:

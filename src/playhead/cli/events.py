@@ -61,7 +61,7 @@ def command(
     playhead events last --kind 'turn.*' | jq .data
     playhead events last --boundary llm --seq 40..80
     playhead events last --follow --pretty
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     if pretty and json:
         raise click.UsageError("--pretty and --json exclude each other.")
     tape = Tape(find_run(store, run))

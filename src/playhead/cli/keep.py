@@ -21,7 +21,7 @@ def command(*, run: str, undo: bool, store: Path | None) -> None:
     \b
     playhead keep last
     playhead keep 20261115-0711 --undo
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     path = find_run(store, run)
     write_manifest(path, dataclasses.replace(read_manifest(path), keep=not undo))
     click.echo(f"{path.name} {'may be pruned again' if undo else 'is kept'}.")

@@ -62,7 +62,7 @@ def command(
     playhead list --status failed --since 7d
     playhead list --tag env=ci --name 'refund-*' --all
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     library = Library(home_of(store))
     wanted = Filter(
         project=None if everything or store is not None else str(project_of(Path.cwd())),

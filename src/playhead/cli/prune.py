@@ -65,7 +65,7 @@ def command(
     \b
     playhead prune --older-than 30d --dry-run
     playhead prune --older-than 30d --keep 100 --max-size 5GB --yes
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     home = home_of(store)
     project = None if everything or store is not None else str(project_of(Path.cwd()))
     found = list(Library(home).entries(Filter(project=project)))

@@ -22,7 +22,7 @@ def command(*, run: str, force: bool, as_json: bool, store: Path | None) -> None
 
     \b
     playhead verify last || playhead repair last
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     path = find_run(store, run)
     done = repair(path, force=force)
     if not as_json:

@@ -25,7 +25,7 @@ def command(*, runs: tuple[str, ...], as_json: bool, store: Path | None) -> None
 
     \b
     playhead seal last
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     if not runs:
         raise UsageError("Name the run to seal, such as `playhead seal last`.")
     done = [seal(path) for path in counted([find_run(store, run) for run in runs], "Sealing")]

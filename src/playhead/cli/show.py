@@ -46,7 +46,7 @@ def command(
     playhead show last              the newest run of this project
     playhead show last --call 12    request, answer, timing and causes of call 12
     playhead show last --json | jq .totals
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     story = tell(Tape(find_run(store, run)), prices=Prices(overrides=overrides()))
     if number is not None:
         call = _call(story, number)

@@ -19,7 +19,7 @@ def command(*, run: str, as_json: bool, store: Path | None) -> None:
 
     \b
     playhead unseal last --json | jq -r ".segments[]" | xargs grep -c turn.end
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     path = find_run(store, run)
     made = unseal(path)
     if as_json:

@@ -49,7 +49,7 @@ def command(
     \b
     playhead verify last
     playhead verify --all --json | jq '.[] | select(.ok | not)'
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     checked = [
         (path, _verified(path))
         for path in counted(_asked(runs, store, everything=everything), "Verifying")

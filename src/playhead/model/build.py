@@ -15,6 +15,7 @@ from playhead.model.shape import (
     CallItem,
     Failure,
     Item,
+    Mark,
     NoteItem,
     SeamItem,
     Story,
@@ -58,12 +59,15 @@ class _Draft:
         self.notes: dict[str, Event] = {}
         self.run_end: Event | None = None
         self.order: list[str] = []
+        # How many events stand before this one on the tape.
+        self.places: dict[str, int] = {}
         self.damage: list[str] = []
         # What the program said last on stderr: the reason, where a run fails without an exception.
         self.complaint = ""
         self.lost = 0
 
     def hear(self, event: Event) -> None:
+        self.places[event.ref] = self.count
         self.count += 1
         self.first = self.first or event
         self.last = event
@@ -150,14 +154,15 @@ class _Draft:
             elif ref in self.turns:
                 items[ref] = self._turn(self.turns[ref])
             else:
-                items[ref] = _note(self.notes[ref])
+                items[ref] = _note(self.notes[ref], self.places[ref])
         return items
 
     def _call(self, event: Event, number: int, prices: Prices) -> CallItem:
         asked = _data(event)
         outcome = self.outcomes.get(event.ref)
         ended = _data(outcome) if outcome is not None else {}
-        head, pieces = stream_of(self.pieces.get(event.ref, ()))
+        heard = self.pieces.get(event.ref, ())
+        head, pieces = stream_of((chunk, self.places[chunk.ref]) for chunk in heard)
         boundary = str(asked.get("boundary", ""))
         api = asked.get("api")
         llm = (
@@ -194,6 +199,8 @@ class _Draft:
             head=head,
             pieces=pieces,
             outcome=ended,
+            place=self.places[event.ref],
+            ended=self._mark(outcome),
             llm=llm,
             cost=prices.of(llm, event.wall),
         )
@@ -217,8 +224,13 @@ class _Draft:
             took_ns=ended.get("took_ns"),
             value=ended.get("value"),
             failure=failure_from(ended.get("error")),
-            seams=tuple(_seam(one) for one in self.seams.get(event.ref, ())),
+            seams=tuple(_seam(one, self._mark(one)) for one in self.seams.get(event.ref, ())),
+            place=self.places[event.ref],
+            ended=self._mark(end),
         )
+
+    def _mark(self, event: Event | None) -> Mark | None:
+        return None if event is None else Mark(mono=event.mono, place=self.places[event.ref])
 
 
 def _owner(event: Event, member: str) -> str:
@@ -229,7 +241,7 @@ def _data(event: Event | None) -> dict[str, Any]:
     return event.data if event is not None and isinstance(event.data, dict) else {}
 
 
-def _note(event: Event) -> NoteItem:
+def _note(event: Event, place: int) -> NoteItem:
     return NoteItem(
         ref=event.ref,
         kind=event.kind,
@@ -242,16 +254,18 @@ def _note(event: Event) -> NoteItem:
         parent=event.absolute(event.parent),
         cause=event.absolute(event.cause),
         data=event.data,
+        place=place,
     )
 
 
-def _seam(event: Event) -> SeamItem:
+def _seam(event: Event, passed: Mark | None) -> SeamItem:
     data = _data(event)
     return SeamItem(
         name=str(data.get("name", "")),
         at_ns=whole_number(data.get("at_ns")),
         took_ns=whole_number(data.get("took_ns")),
         value=data.get("value"),
+        passed=passed,
     )
 
 

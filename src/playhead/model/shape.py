@@ -26,11 +26,20 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of a stream. `at_ns` counts from the call."""
+    """A piece of a stream. `at_ns` counts from the call; `place` is that of the event it was in."""
 
     stream: str
     data: bytes
     at_ns: int
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """When an event happened, and how many stand before it on the tape: clocks may tie, or lie."""
+
+    mono: int
+    place: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,8 @@ class CallItem:
     head: Any = None
     pieces: tuple[Piece, ...] = ()
     outcome: Mapping[str, Any] = field(default_factory=dict)
+    place: int = 0
+    ended: Mark | None = None
     llm: tuple[LlmExchange, ...] = ()
     cost: Cost | None = None
 
@@ -76,6 +87,7 @@ class SeamItem:
     at_ns: int
     took_ns: int
     value: Any = None
+    passed: Mark | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +109,8 @@ class TurnItem:
     value: Any = None
     failure: Failure | None = None
     seams: tuple[SeamItem, ...] = ()
+    place: int = 0
+    ended: Mark | None = None
 
     @property
     def last_seam(self) -> str | None:
@@ -118,6 +132,7 @@ class NoteItem:
     parent: str | None = None
     cause: str | None = None
     data: Any = None
+    place: int = 0
 
 
 Item = Union[CallItem, TurnItem, NoteItem]  # noqa: UP007 - read by 3.10 too

@@ -5,6 +5,7 @@ the pieces.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from playhead.chunks import as_bytes
@@ -12,17 +13,18 @@ from playhead.events import Event
 from playhead.model.shape import Piece
 
 
-def stream_of(heard: Iterable[Event]) -> tuple[Any, tuple[Piece, ...]]:
-    """What came before the body (status and headers), and the pieces."""
+def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[Piece, ...]]:
+    """What came before the body (status and headers), and the pieces. Events with their places."""
     head: Any = None
     pieces: list[Piece] = []
-    for event in heard:
+    for event, place in heard:
         data = event.data if isinstance(event.data, dict) else {}
         stream = str(data.get("stream", ""))
         if stream == "head":
             head = data.get("value")
         else:
-            pieces.extend(cut(stream, _bytes(data), data.get("sizes"), data.get("at_ns")))
+            found = cut(stream, _bytes(data), data.get("sizes"), data.get("at_ns"))
+            pieces.extend(replace(piece, place=place) for piece in found)
     return head, tuple(pieces)
 
 

@@ -55,8 +55,9 @@ def _style(event: Event) -> str:
 
 def _told(kind: str, data: dict[str, Any]) -> str:
     if kind == events.CALL:
-        request = data.get("request")
-        given = arguments(request["arguments"]) if _has(request, "arguments") else ""
+        request: Any = data.get("request")
+        has = isinstance(request, dict) and "arguments" in request
+        given = arguments(request["arguments"]) if has else ""
         return f"{data.get('boundary')} {data.get('name')}{given}"
     if kind == events.OUTCOME:
         return f"of {data.get('call')} {data.get('how')} after {_took(data)} {_result(data)}"
@@ -89,7 +90,3 @@ def _result(data: dict[str, Any]) -> str:
 def _took(data: dict[str, Any]) -> str:
     took = data.get("took_ns")
     return words.took(took) if type(took) is int else "?"
-
-
-def _has(value: Any, name: str) -> bool:
-    return isinstance(value, dict) and name in value

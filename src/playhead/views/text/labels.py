@@ -83,20 +83,30 @@ def _turn(turn: TurnItem) -> Text:
     return line
 
 
+def question(call: CallItem, room: int = LONGEST) -> Text:
+    """What was asked, without the answer."""
+    line = _asked(call)
+    line.append(one_line(_given(call), max(1, room - line.cell_len)))
+    return line
+
+
+def _asked(call: CallItem) -> Text:
+    boundary = one_line(call.boundary, 12)
+    line = Text.assemble((f"#{call.number} ", "quiet"), (boundary, call.boundary), " ")
+    return line.append(name_of(call), style="name" if call.llm else "")
+
+
 def _call(call: CallItem, room: int) -> Text:
-    line = Text.assemble(
-        (f"#{call.number} ", "quiet"), (one_line(call.boundary, 12), call.boundary), " "
-    )
-    line.append(name_of(call), style="name" if call.llm else "")
-    ending = _ending(call)
+    line = _asked(call)
+    ending = unusual_end(call)
     if not call.llm:
-        given, answer = _given(call), _answer(call)
-        left = room - line.cell_len - len(ending) - (3 if answer else 0)
-        given, answer = shared(given, answer, left)
+        given, told = _given(call), answer(call)
+        left = room - line.cell_len - len(ending) - (3 if told else 0)
+        given, told = shared(given, told, left)
         line.append(given)
-        if answer:
+        if told:
             line.append(" → ", style="quiet")
-            line.append(answer)
+            line.append(told)
     if ending:
         line.append(ending, style="interrupted")
     return line
@@ -112,7 +122,7 @@ def shared(first: str, second: str, room: int) -> tuple[str, str]:
     return one_line(first, more), one_line(second, max(half, room - len(first)))
 
 
-def _ending(call: CallItem) -> str:
+def unusual_end(call: CallItem) -> str:
     if call.how is None:
         return " … never answered"
     return f" ({_ENDS[call.how]})" if call.how in _ENDS else ""
@@ -125,8 +135,9 @@ def _given(call: CallItem) -> str:
     return arguments(request["arguments"]) if "arguments" in request else ""
 
 
-def _answer(call: CallItem) -> str:
-    if call.how is None or call.failure is not None:
+def answer(call: CallItem) -> str:
+    """What came back, of a call that did not fail; what a model said is not for one line."""
+    if call.how is None or call.failure is not None or call.llm:
         return ""
     if call.boundary == "http" and isinstance(call.head, dict):
         return str(call.head.get("status", ""))

@@ -81,7 +81,7 @@ def details(item: Item, room: int) -> list[Text]:
         return []
     lines: list[Text] = []
     for exchange in item.llm:
-        asked = _asked(exchange)
+        asked = asked_by_person(exchange)
         if asked:
             lines.append(Text.assemble(("‹ ", "quiet"), (one_line(asked, room), "asked")))
         if exchange.response is not None and exchange.response.text.strip():
@@ -96,7 +96,7 @@ def details(item: Item, room: int) -> list[Text]:
     return lines
 
 
-def _asked(exchange: wire.LlmExchange) -> str:
+def asked_by_person(exchange: wire.LlmExchange) -> str:
     """What a person told the model last; results of tools stand in the tree themselves."""
     said = exchange.request.messages[-1:]
     if not said or said[0].role != "user":
@@ -134,9 +134,9 @@ def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch
     below: list[_Branch] = [one for ref in refs if output or not is_behind(one := story.items[ref])]
     if not isinstance(item, TurnItem):
         return below
-    timed = [(getattr(one, "mono", 0), one) for one in below]
-    timed += [(item.mono + seam.at_ns, seam) for seam in item.seams]
-    merged = [one for _, one in sorted(timed, key=lambda pair: pair[0])]
+    placed = [(getattr(one, "place", 0), one) for one in below]
+    placed += [(seam.passed.place if seam.passed else 0, seam) for seam in item.seams]
+    merged = [one for _, one in sorted(placed, key=lambda pair: pair[0])]
     return merged if item.failure is None else [*merged, _End(failure=item.failure)]
 
 

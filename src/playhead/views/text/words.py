@@ -48,6 +48,8 @@ def money(usd: float | None, *, at_least: bool = False) -> str:
     """`at_least`: some calls could not be priced."""
     if usd is None:
         return "–"
+    if usd <= 0:
+        return "$0.00"
     shown = (
         f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}".rstrip("0") if usd >= 0.0001 else f"${usd:.6f}"
     )

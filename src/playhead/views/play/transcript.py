@@ -1,0 +1,147 @@
+"""Frames as text on a page: a line for what begins, its words as they come, a line for its end.
+
+Knows how a run is told; not when, and not to which terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from playhead.model import CallItem, NoteItem, TurnItem
+from playhead.views.play.frames import Frame, Part
+from playhead.views.play.page import Page
+from playhead.views.text import labels, words
+from playhead.views.text.safe import one_line
+from playhead.views.text.tree import asked_by_person
+
+_CLOCK = 9
+_STEP = 2
+_MARKS: dict[Part, tuple[str, str]] = {
+    "said": ("› ", "llm"),
+    "thought": ("~ ", "quiet"),
+    "printed": ("│ ", "quiet"),
+}
+_STYLES: dict[Part, str] = {"said": "said", "thought": "thought", "printed": "default"}
+
+
+class Transcript:
+    """Writes one frame after the other. Remembers whose line is open, so that a stream goes on
+    where it stopped and two streams never share a line.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.page = Page(width)
+        self._open: tuple[str, Part] | None = None
+
+    def add(self, frames: Iterable[Frame]) -> None:
+        for frame in frames:
+            if frame.part in _MARKS:
+                self._stream(frame)
+            elif frame.part == "begin":
+                self._begin(frame)
+            elif frame.part == "end":
+                self._end(frame)
+            else:
+                self._note(frame)
+
+    def _line(self, frame: Frame, *, inner: int = 0, clock: bool = True) -> int:
+        """A new line at the frame's depth; how many columns are left on it."""
+        stamp = words.position(frame.at_ns) if clock else ""
+        moved = _STEP * frame.depth + inner
+        prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), " " * moved)
+        if clock and frame.item.lane != "main":
+            prefix.append(f"[{one_line(frame.item.lane, 24)}] ", style="quiet")
+        self.page.begin(prefix, _CLOCK + moved + 2)
+        self._open = None
+        return max(16, self.page.width - prefix.cell_len)
+
+    def _stream(self, frame: Frame) -> None:
+        owner = (frame.item.ref if isinstance(frame.item, CallItem) else "", frame.part)
+        text = frame.text
+        if self._open != owner:
+            self._line(frame, inner=_STEP, clock=False)
+            mark, style = _MARKS[frame.part]
+            self.page.put(Text(mark, style=style))
+            self._open = owner
+        ended = text.endswith("\n")
+        self.page.write(text[:-1] if ended else text, _STYLES[frame.part])
+        if ended and frame.part == "printed":
+            self._open = None  # what comes next begins a line of its own
+        elif ended:
+            self.page.write("\n")
+
+    def _begin(self, frame: Frame) -> None:
+        room = self._line(frame)
+        if not isinstance(frame.item, CallItem):
+            self.page.put(labels.heading(frame.item, room))
+            return
+        call = frame.item
+        self.page.put(labels.question(call, room))
+        self._open = (call.ref, "begin")
+        asked = [told for exchange in call.llm if (told := asked_by_person(exchange))]
+        for told in asked:
+            room = self._line(frame, inner=_STEP, clock=False) - 2
+            self.page.put(Text.assemble(("‹ ", "quiet"), (one_line(told, room), "asked")))
+
+    def _end(self, frame: Frame) -> None:
+        item = frame.item
+        if isinstance(item, NoteItem):
+            return
+        if self._open == (item.ref, "begin") and not frame.is_failure:
+            verdict = _verdict(frame, self.page.room)
+            if verdict.cell_len <= self.page.room:
+                self.page.put(verdict)
+                self._open = None
+                return
+        room = self._line(frame)
+        glyph = Text("✗ ", style="failed") if frame.is_failure else Text("✓ ", style="ok")
+        name = (
+            f"turn {one_line(item.name, 40)}" if isinstance(item, TurnItem) else f"#{item.number}"
+        )
+        self.page.put(Text.assemble(glyph, (name, "quiet")))
+        self.page.put(_verdict(frame, room - 2 - len(name)))
+
+    def _note(self, frame: Frame) -> None:
+        if frame.seam is not None:
+            room = self._line(frame, inner=_STEP)
+            self.page.put(Text.assemble(("◆ ", "seam"), one_line(frame.seam.name, room)))
+        elif isinstance(frame.item, NoteItem):
+            room = self._line(frame)
+            self.page.put(labels.heading(frame.item, room))
+
+
+def _verdict(frame: Frame, room: int) -> Text:
+    """How it ended, and what it took: that part is never cut off."""
+    item = frame.item
+    if isinstance(item, NoteItem):
+        return Text()
+    right = Text()
+    if isinstance(item, CallItem):
+        right.append(f"  {labels.tokens(item)}" if labels.tokens(item) else "", style="quiet")
+        right.append(f"  {labels.cost(item)}" if labels.cost(item) else "", style="money")
+    right.append(f"  {labels.took(item)}", style="quiet")
+    left = max(0, room - right.cell_len)
+    if item.failure is not None:
+        return Text(f" {labels.reason(item.failure, max(1, left - 1))}", "failed").append_text(
+            right
+        )
+    told = labels.answer(item) or _asks(item) if isinstance(item, CallItem) else ""
+    said = Text()
+    if told and left > 8:
+        said = Text.assemble((" → ", "quiet"), one_line(told, left - 3))
+    if isinstance(item, CallItem) and labels.unusual_end(item):
+        said.append(labels.unusual_end(item), style="interrupted")
+    return said.append_text(right)
+
+
+def _asks(call: CallItem) -> str:
+    """Which tools a model's answer asks for."""
+    asked = [
+        use.name or "?"
+        for exchange in call.llm
+        if exchange.response is not None
+        for use in exchange.response.tool_calls
+    ]
+    return ", ".join(asked)
