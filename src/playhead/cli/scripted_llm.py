@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--port", default=0, help="Port to listen on; any free one by default.")
 @click.option("--seed", type=int, help="Make ids and times the same in every run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of exports.")
-def scripted_llm(script: str, host: str, port: int, seed: int | None, as_json: bool) -> None:  # noqa: FBT001  click passes flags by name
+def scripted_llm(script: str, host: str, port: int, seed: int | None, as_json: bool) -> None:
     """Serve a model that answers from SCRIPT, a JSON or TOML file, until Ctrl-C.
 
     It speaks Anthropic Messages, OpenAI Chat Completions and Responses (WebSocket too) and
@@ -44,7 +44,7 @@ def scripted_llm(script: str, host: str, port: int, seed: int | None, as_json: b
       [[replies]]
       text = "Two files."
       chunk_delay = 0.05
-    """  # noqa: D301  the backspace is click's mark for lines to be kept as they are
+    """
     from playhead.testing import serve
 
     def ready(llm: ScriptedLLM) -> None:

@@ -15,7 +15,6 @@ from typing import Any, Protocol, Self
 
 from playhead.views.play.keys import keys_in
 
-
 # All rows scroll again, and the cursor is seen. Setting the region moves it: so it is saved.
 RESET = "\x1b7\x1b[r\x1b8\x1b[?25h"
 
