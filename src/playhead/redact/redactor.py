@@ -7,16 +7,22 @@ secrets stay equal, so that a replay still matches, and nobody can test a guess 
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from playhead.later import Later
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
 from playhead.redact.spans import run_of, spans, suspicious
+
+if TYPE_CHECKING:
+    import hashlib
+    import hmac
+else:
+    hashlib = Later("hashlib")
+    hmac = Later("hmac")
 
 _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
 _SHORTEST_TEXT = 8
@@ -24,6 +30,9 @@ _MOST_KEYS = 10_000
 _LONGEST_KEY = 200
 _HIDDEN = "[redacted:"
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
+# Members that are looked at in their own way, wherever they stand: base64 is looked into, and in a
+# command line an option tells what the next word is.
+_OWN_WAY = frozenset({"b64", "argv", "command", "shell"})
 
 
 class SafeKeys(dict[str, bool]):
@@ -37,8 +46,7 @@ class SafeKeys(dict[str, bool]):
         self._names = names
 
     def __missing__(self, key: str) -> bool:
-        # What is base64 has to be looked into.
-        safe = "$" not in key and key != "b64" and not self.is_secret(key)
+        safe = "$" not in key and key not in _OWN_WAY and not self.is_secret(key)
         if len(key) <= _LONGEST_KEY:
             if len(self) > _MOST_KEYS:
                 self.clear()  # keys made of ids: do not grow with the run
@@ -99,11 +107,12 @@ class Redactor:
         """The same for JSON in which `suspects` finds nothing: only names are left to look at."""
         return self._walk(frozen, str)
 
-    def clean_text(self, text: str) -> str:
+    def clean_text(self, text: str, *, options: bool = False) -> str:
+        """`options`: it is a command line, and what follows `--password` is one."""
         if len(text) < _SHORTEST_TEXT:
             return self._clean_own(text) if self._own else text
         raw = _utf8(text)
-        clean = self._replaced(raw)
+        clean = self._replaced(raw, options=options)
         if clean is not raw:
             text = clean.decode("utf-8", "surrogatepass")
         return self._clean_own(text) if self._own else text
@@ -140,9 +149,9 @@ class Redactor:
         raw = secret if isinstance(secret, bytes) else _utf8(secret)
         return f"{_HIDDEN}{kind}:{hmac.new(self._key, raw, hashlib.sha256).hexdigest()[:8]}]"
 
-    def _replaced(self, raw: bytes) -> bytes:
+    def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
         """`raw` itself where there is nothing to hide."""
-        found = spans(raw, self._values)
+        found = spans(raw, self._values, options=options)
         if not found:
             return raw
         pieces, at = [], 0
@@ -159,33 +168,47 @@ class Redactor:
             text = own.sub(lambda hit: self.placeholder("own", hit.group()), text)
         return text
 
-    def _walk(self, frozen: Any, text: Any) -> Any:
+    def _walk(self, frozen: Any, text: Callable[[str], str]) -> Any:
         if type(frozen) is str:
             return text(frozen)
         if type(frozen) is dict:
             return {text(key): self._member(key, item, text) for key, item in frozen.items()}
         if type(frozen) is list:
-            if len(frozen) == 2 and type(frozen[0]) is str and self._is_secret(frozen[0]):
-                return [frozen[0], self._conceal(frozen[1], "field")]  # a pair: headers, items()
             return [self._walk(item, text) for item in frozen]
         return frozen
 
-    def _member(self, key: str, item: Any, text: Any) -> Any:
-        if type(item) is str and key in _BASE64:
-            return self._clean_base64(item)
-        if type(item) is list and key in ("argv", "command") and set(map(type, item)) == {str}:
-            return self.clean_argv(item)
+    def _member(self, key: str, item: Any, text: Callable[[str], str]) -> Any:
+        if type(item) is str:
+            if key in _BASE64:
+                return self._clean_base64(item)
+            if key in _OWN_WAY:
+                return self.clean_text(item, options=True)
+        elif type(item) is list:
+            if key in _OWN_WAY and set(map(type, item)) == {str}:
+                return self.clean_argv(item)
+            if key == "$tuple":
+                return self._pair(item, text)
+            if key == "$map":
+                return [self._pair(pair, text) for pair in item]
         if self._is_secret(key) and may_hold(key, item):
             return self._conceal(item, "field")
         return self._walk(item, text)
 
+    def _pair(self, pair: Any, text: Callable[[str], str]) -> Any:
+        """A header, or an item of a dict whose keys are not all texts."""
+        if type(pair) is list and len(pair) == 2 and type(pair[0]) is str:
+            return [text(pair[0]), self._member(pair[0], pair[1], text)]
+        return self._walk(pair, text)
+
     def _clean_base64(self, text: str) -> str:
         try:
-            raw = base64.b64decode(text, validate=True)
+            raw = a2b_base64(text)
         except ValueError:
+            raw = b""
+        if text and b2a_base64(raw, newline=False).decode() != text:
             return self.clean_text(text)  # a host's own field of that name
         clean = self.clean_bytes(raw)
-        return text if clean == raw else base64.b64encode(clean).decode()
+        return text if clean == raw else b2a_base64(clean, newline=False).decode()
 
     def _header(self, name: str, value: str) -> str:
         return self._hidden(value, "header") if self._is_secret(name) else self.clean_text(value)

@@ -1,77 +1,61 @@
-"""What secrets look like: shapes of keys and tokens, words that stand before them, and names of
-fields that hold them. Patterns only; how they are looked for is the business of `spans`.
+"""What secrets look like: shapes of keys and tokens, and words that stand before them. Patterns
+only; how they are looked for is the business of `spans`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import cache
 
 # Every machine-made secret has a run of this many letters, digits, dashes and underscores. Words of
 # prose have not, so looking for such runs first leaves next to nothing to look at closely.
 LONG = 16
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """A secret that begins with one of these literals; `rest` is a regular expression.
-
-    The run of `LONG` characters holds the start, or begins directly after a start that ends in a
-    dot.
-    """
-
-    kind: str
-    starts: tuple[str, ...]
-    rest: str
-
-
-def _shape(kind: str, starts: str, rest: str) -> Shape:
-    return Shape(kind=kind, starts=tuple(starts.split()), rest=rest)
-
-
-# The first that fits names the kind. No kind ends in a word that makes `kind:hash` look assigned.
-SHAPES: tuple[Shape, ...] = (
-    _shape("anthropic", "sk-ant-", r"[\w-]{16,}"),
+# (kind, literals that it begins with, pattern of the rest). The run of `LONG` characters holds the
+# beginning, or follows one that ends in a dot. The first that fits names the kind; no kind ends in
+# a word that would make `kind:hash` look like an assignment.
+SHAPES: tuple[tuple[str, str, str], ...] = (
+    ("anthropic", "sk-ant-", r"[\w-]{16,}"),
     # A digit or two capitals: `sk-learn-and-other-kebab-words` is no key.
-    _shape("openai", "sk-", r"(?=[A-Za-z_-]{0,60}\d|(?:[a-z_-]{0,30}[A-Z]){2})[\w-]{20,}"),
-    _shape("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,}"),
-    _shape("github", "github_pat_", r"\w{22,}"),
-    _shape("gitlab", "glpat- gldt- glrt- glptt- glft- glimt- glsoat- glcbt-", r"[\w-]{20,}"),
-    _shape("aws", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
-    _shape("google", "AIza", r"[\w-]{35}"),
-    _shape("google", "GOCSPX- ya29.", r"[\w-]{20,}"),
-    _shape("slack", "xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs-", r"[A-Za-z0-9-]{16,}"),
-    _shape("slack", "xapp-", r"[A-Za-z0-9-]{20,}"),
-    _shape("stripe", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_", r"[A-Za-z0-9]{16,}"),
-    _shape("stripe", "whsec_", r"[A-Za-z0-9]{10}[A-Za-z0-9+/=]{6,}"),
-    _shape("huggingface", "hf_", r"[A-Za-z0-9]{30,}"),
-    _shape("groq", "gsk_", r"[A-Za-z0-9]{40,}"),
-    _shape("xai", "xai-", r"[A-Za-z0-9]{40,}"),
-    _shape("perplexity", "pplx-", r"[A-Za-z0-9]{32,}"),
-    _shape("replicate", "r8_", r"[A-Za-z0-9]{32,}"),
-    _shape("fireworks", "fw_", r"[A-Za-z0-9]{20,}"),
-    _shape("tavily", "tvly-", r"[\w-]{20,}"),
-    _shape("pinecone", "pcsk_", r"\w{30,}"),
-    _shape("langsmith", "lsv2_pt_ lsv2_sk_", r"\w{30,}"),
-    _shape("npm", "npm_", r"[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
-    _shape("pypi", "pypi-", r"[\w-]{50,}"),
-    _shape("sendgrid", "SG.", r"[\w-]{22}\.[\w-]{43}"),
-    _shape("mailgun", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _shape("twilio", "SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _shape("digitalocean", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{64}"),
-    _shape("databricks", "dapi", r"[0-9a-f]{32}"),
-    _shape("linear", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}"),
-    _shape("notion", "ntn_ secret_", r"[A-Za-z0-9]{40,}"),
-    _shape("supabase", "sbp_ sb_secret_", r"[\w-]{20,}"),
-    _shape("shopify", "shpat_ shpca_ shppa_ shpss_", r"[0-9a-fA-F]{32}"),
-    _shape("square", "sq0atp- sq0csp- sq0idp- EAAA", r"[\w-]{22,}"),
-    _shape("netlify", "nfp_", r"[A-Za-z0-9]{36,}"),
-    _shape("planetscale", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w-]{20}[\w.-]{10,}"),
-    _shape("postman", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
-    _shape("doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"\w{40,}"),
-    _shape("vault", "hvs. hvb. hvr.", r"[\w-]{24,}"),
-    _shape("age", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),
-    _shape("jwt", "eyJ", r"[\w-]{13,1024}\.eyJ[\w-]{8,}\.[\w-]*"),
+    ("openai", "sk-", r"(?=[A-Za-z_-]{0,60}\d|(?:[a-z_-]{0,30}[A-Z]){2})[\w-]{20,}"),
+    ("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,}"),
+    ("github", "github_pat_", r"\w{22,}"),
+    ("gitlab", "glpat- gldt- glrt- glptt- glft- glimt- glsoat- glcbt-", r"[\w-]{20,}"),
+    ("aws", "AKIA ASIA ABIA ACCA", r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    ("google", "AIza", r"[\w-]{35}"),
+    ("google", "GOCSPX- ya29.", r"[\w-]{20,}"),
+    ("slack", "xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs-", r"[A-Za-z0-9-]{16,}"),
+    ("slack", "xapp-", r"[A-Za-z0-9-]{20,}"),
+    ("stripe", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_", r"[A-Za-z0-9]{16,}"),
+    ("stripe", "whsec_", r"[A-Za-z0-9]{10}[A-Za-z0-9+/=]{6,}"),
+    ("huggingface", "hf_", r"[A-Za-z0-9]{30,}"),
+    ("groq", "gsk_", r"[A-Za-z0-9]{40,}"),
+    ("xai", "xai-", r"[A-Za-z0-9]{40,}"),
+    ("perplexity", "pplx-", r"[A-Za-z0-9]{32,}"),
+    ("replicate", "r8_", r"[A-Za-z0-9]{32,}"),
+    ("fireworks", "fw_", r"[A-Za-z0-9]{20,}"),
+    ("tavily", "tvly-", r"[\w-]{20,}"),
+    ("pinecone", "pcsk_", r"\w{30,}"),
+    ("langsmith", "lsv2_pt_ lsv2_sk_", r"\w{30,}"),
+    ("npm", "npm_", r"[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
+    ("pypi", "pypi-", r"[\w-]{50,}"),
+    ("sendgrid", "SG.", r"[\w-]{22}\.[\w-]{43}"),
+    ("mailgun", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("twilio", "SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("digitalocean", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{64}"),
+    ("databricks", "dapi", r"[0-9a-f]{32}"),
+    ("linear", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,}"),
+    ("notion", "ntn_ secret_", r"[A-Za-z0-9]{40,}"),
+    ("supabase", "sbp_ sb_secret_", r"[\w-]{20,}"),
+    ("shopify", "shpat_ shpca_ shppa_ shpss_", r"[0-9a-fA-F]{32}"),
+    ("square", "sq0atp- sq0csp- sq0idp- EAAA", r"[\w-]{22,}"),
+    ("netlify", "nfp_", r"[A-Za-z0-9]{36,}"),
+    ("planetscale", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[\w-]{20}[\w.-]{10,}"),
+    ("postman", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"\w{40,}"),
+    ("vault", "hvs. hvb. hvr.", r"[\w-]{24,}"),
+    ("age", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),
+    ("jwt", "eyJ", r"[\w-]{13,1024}\.eyJ[\w-]{8,}\.[\w-]*"),
 )
 
 # A start counts where a word may begin: not inside one, but after an escape (`\nsk-…`, JSON inside
@@ -94,24 +78,39 @@ def any_of(words: tuple[str, ...]) -> str:
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
-EXACT = re.compile(
-    (
-        f"{BOUNDARY}(?:"
-        + "|".join(f"({any_of(one.starts)}{one.rest})" for one in SHAPES)
-        # A bot's number and its token; three parts, the first of which spells a number in base64.
-        + r"|(\d{8,10}:AA[\w-]{33}(?![\w-]))|([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-])))"
-    ).encode()
-)
-KINDS = (*(one.kind for one in SHAPES), "telegram", "discord")
+_STARTS = tuple(start for _, starts, _ in SHAPES for start in starts.split())
+KINDS = (*(kind for kind, _, _ in SHAPES), "telegram", "discord")
 
-# Where EXACT may match: at a start inside of a run, or at one that ends directly before it.
-_STARTS = tuple(start for one in SHAPES for start in one.starts)
-START_IN_RUN = re.compile(any_of(tuple(one for one in _STARTS if one[-1] != ".")).encode())
-START_BEFORE_RUN = re.compile(
-    (rf"(?:{any_of(tuple(one for one in _STARTS if one[-1] == '.'))}|\d{{8,10}}:)\Z").encode()
-)
+# Compiled when first needed: all of these together take 15 ms, and most processes need one.
+
+
+@cache
+def exact() -> re.Pattern[bytes]:
+    """A secret with a shape; the number of its group is that of its kind."""
+    shapes = [f"({any_of(tuple(starts.split()))}{rest})" for _, starts, rest in SHAPES]
+    # A bot's number and its token; three parts, the first of which spells a number in base64.
+    shapes.append(r"(\d{8,10}:AA[\w-]{33}(?![\w-]))")
+    shapes.append(r"([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-]))")
+    return re.compile(f"{BOUNDARY}(?:{'|'.join(shapes)})".encode())
+
+
+@cache
+def start_in_run() -> re.Pattern[bytes]:
+    return re.compile(any_of(tuple(one for one in _STARTS if one[-1] != ".")).encode())
+
+
+@cache
+def start_before_run() -> re.Pattern[bytes]:
+    dotted = any_of(tuple(one for one in _STARTS if one[-1] == "."))
+    return re.compile(rf"(?:{dotted}|\d{{8,10}}:)\Z".encode())
+
+
+@cache
+def start_before_dot() -> re.Pattern[bytes]:
+    return re.compile(rb"[MNO](?=[\w-]{23,27}\.)")
+
+
 LONGEST_START_BEFORE_RUN = 11
-START_BEFORE_DOT = re.compile(rb"[MNO](?=[\w-]{23,27}\.)")
 
 # Words directly before a run that make it a secret, and the kind that it is then.
 WORDS_BEFORE: dict[bytes, str] = {
@@ -130,20 +129,36 @@ WORDS_BEFORE: dict[bytes, str] = {
 LONGEST_WORD_BEFORE = max(map(len, WORDS_BEFORE))
 # Addresses whose last part is a secret.
 WEBHOOKS = (b"hooks.slack.com/", b"/api/webhooks/", b"webhook.office.com/")
-AFTER_WORD = re.compile(rb"[A-Za-z0-9._~+/%=-]{16,}")
-# What follows such a word in prose ("basic authentication-mechanisms") has neither.
-DIGIT_OR_CAPITAL = re.compile(rb"[0-9A-Z]")
 
-PEM = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
-    rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
-)
-# Matched at each `://`: what stands before it does not matter, and looking for it backwards through
-# a megabyte of base64 would take minutes.
-URL_PASSWORD = re.compile(rb"://[^\s/:@\"'\\<>]{0,256}:([^\s/@\"'\\<>]{1,512})@")
 
-# name=value and "name": "value" inside a text: a request body, a shell line, an env dump. Matched
-# at the name's last word. Quotes may be escaped: JSON inside JSON is everywhere in tool arguments.
+@cache
+def after_word() -> re.Pattern[bytes]:
+    return re.compile(rb"[A-Za-z0-9._~+/%=-]{16,}")
+
+
+@cache
+def digit_or_capital() -> re.Pattern[bytes]:
+    """What follows such a word in prose ("basic authentication-mechanisms") has neither."""
+    return re.compile(rb"[0-9A-Z]")
+
+
+@cache
+def pem() -> re.Pattern[bytes]:
+    return re.compile(
+        rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+        rb"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
+    )
+
+
+@cache
+def url_password() -> re.Pattern[bytes]:
+    """Matched at each `://`: what stands before it does not matter, and looking for it backwards
+    through a megabyte of base64 would take minutes.
+    """
+    return re.compile(rb"://[^\s/:@\"'\\<>]{0,256}:([^\s/@\"'\\<>]{1,512})@")
+
+
+# The last words of names that a text assigns to, and the words that make `key` and `token` telling.
 LAST_WORDS = (b"password", b"passwd", b"secret", b"token", b"key", b";pwd")
 WORDS_OF_KEY = (
     *("api", "access", "private", "secret", "account", "shared", "signing", "encryption", "master"),
@@ -154,30 +169,50 @@ _WORDS_OF_TOKEN = (
     *("bot", "personal", "client"),
 )
 _QUOTE = r"(?:\\{0,6}[\"'])"
-ASSIGNED = re.compile(
-    (
-        r"(?:password|passwd|;pwd|secret|"
-        + "|".join(f"(?<={word})key|(?<={word}[_ -])key" for word in WORDS_OF_KEY)
-        + "|"
-        + "|".join(f"(?<={word})token|(?<={word}[_ -])token" for word in _WORDS_OF_TOKEN)
-        + r"|(?<=[&?;-])token|(?-i:TOKEN))"
-        + rf"{_QUOTE}?\s{{0,3}}(?:=>|[:=])\s{{0,3}}"
-        # Quoted: whatever it is. Bare: see HARMLESS_BARE.
-        + rf"(?:{_QUOTE}([^\"'\\\r\n]{{4,512}})|(?![\[({{<$*])([^\s\"'\\,;&<>{{}}()\[\]]{{6,512}}))"
-    ).encode(),
-    re.IGNORECASE,
-)
-# Names of variables, calls and prose: what people write after `password=` in code, and no password.
-HARMLESS_BARE = re.compile(
-    rb"(?:[A-Za-z_]\w*\..*|[A-Za-z_]+[.:]?|\.{3}.*|x{3,}|\*+|%.*|\$.*)\Z", re.DOTALL
-)
-HARMLESS_QUOTED = re.compile(
-    rb"(?:string|null|none|true|false|password|secret|token|\*+|x{3,}|\.{3}.*|<.*|\{.*|\$.*|%.*"
-    rb"|your[-_ ].*|\[redacted:.*)\Z",
-    re.DOTALL | re.IGNORECASE,
-)
-# An option of a command line with its value: `--password hunter2`, `--token=…`.
-OPTION = re.compile(
-    rb"(?<![\w-])--(?:[a-z][a-z0-9]*-){0,4}(?:password|passwd|token|secret|api-?key|access-key|pat)"
-    rb"(?: +|=)[\"']?([^\s\"'\\-][^\s\"'\\]{3,512})"
-)
+
+
+@cache
+def assigned() -> re.Pattern[bytes]:
+    """name=value and "name": "value" inside a text: a request body, a shell line, an env dump.
+
+    Matched at the name's last word. Quotes may be escaped: JSON inside JSON is everywhere in tool
+    arguments. Group 1 is a quoted value, group 2 a bare one.
+    """
+    names = [
+        *("password", "passwd", ";pwd", "secret"),
+        *(f"(?<={word})key|(?<={word}[_ -])key" for word in WORDS_OF_KEY),
+        *(f"(?<={word})token|(?<={word}[_ -])token" for word in _WORDS_OF_TOKEN),
+        *("(?<=[&?;-])token", "(?-i:TOKEN)"),
+    ]
+    quoted = rf"{_QUOTE}([^\"'\\\r\n]{{4,512}})"
+    bare = r"(?![\[({<$*])([^\s\"'\\,;&<>{}()\[\]]{6,512})"
+    between = rf"{_QUOTE}?\s{{0,3}}(?:=>|[:=])\s{{0,3}}"
+    pattern = rf"(?:{'|'.join(names)}){between}(?:{quoted}|{bare})"
+    return re.compile(pattern.encode(), re.IGNORECASE)
+
+
+@cache
+def harmless_bare() -> re.Pattern[bytes]:
+    """Names of variables, calls and prose: what people write after `password=` in code."""
+    return re.compile(
+        rb"(?:[A-Za-z_]\w*\..*|[A-Za-z_]+[.:]?|\.{3}.*|x{3,}|\*+|%.*|\$.*)\Z", re.DOTALL
+    )
+
+
+@cache
+def harmless_quoted() -> re.Pattern[bytes]:
+    return re.compile(
+        rb"(?:string|null|none|true|false|password|secret|token|\*+|x{3,}|\.{3}.*|<.*|\{.*|\$.*|%.*"
+        rb"|your[-_ ].*|\[redacted:.*)\Z",
+        re.DOTALL | re.IGNORECASE,
+    )
+
+
+@cache
+def option() -> re.Pattern[bytes]:
+    """An option of a command line with its value: `--password hunter2`, `--token=…`."""
+    return re.compile(
+        rb"(?<![\w-])--(?:[a-z][a-z0-9]*-){0,4}"
+        rb"(?:password|passwd|token|secret|api-?key|access-key|pat)"
+        rb"(?: +|=)[\"']?([^\s\"'\\-][^\s\"'\\]{3,512})"
+    )

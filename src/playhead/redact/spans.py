@@ -66,7 +66,7 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
     if b"PRIVATE KEY" in raw:
         return True
     size = len(raw)
-    may_start = shapes.START_IN_RUN.search
+    may_start = shapes.start_in_run().search
     while at >= 0:
         end = runs.find(b" ", at + shapes.LONG)
         if end < 0:
@@ -84,9 +84,14 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
     return False
 
 
-def spans(raw: bytes, values: dict[bytes, str] | None = None) -> list[Span]:
-    """Every secret in `raw`, in order, none inside another. `values` are known secrets: literal
-    bytes and the kind that they are.
+def spans(
+    raw: bytes, values: dict[bytes, str] | None = None, *, options: bool = False
+) -> list[Span]:
+    """Every secret in `raw`, in order, none inside another.
+
+    `values` are known secrets: literal bytes and the kind that they are. `options`: it is a command
+    line. Without them, what is found here is suspicious alone and within any event: a replay looks
+    at a request alone, and must find the same.
     """
     found: list[Span] = []
     for value, kind in (values or {}).items():
@@ -101,15 +106,15 @@ def spans(raw: bytes, values: dict[bytes, str] | None = None) -> list[Span]:
     found += _assigned(raw)
     if b"@" in raw:
         found += _in_urls(raw)
-    if b"--" in raw:
-        found += [(*one.span(1), "option") for one in shapes.OPTION.finditer(raw)]
+    if options:
+        found += [(*one.span(1), "option") for one in shapes.option().finditer(raw)]
     return _apart(found)
 
 
 def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
     """Secrets that a long run tells of; `at` is where the first begins."""
     if b"PRIVATE KEY" in raw:
-        yield from ((*one.span(), "pem") for one in shapes.PEM.finditer(raw))
+        yield from ((*one.span(), "pem") for one in shapes.pem().finditer(raw))
     while at >= 0:
         end = runs.find(b" ", at + shapes.LONG)
         if end < 0:
@@ -119,31 +124,31 @@ def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
 
 
 def _in_run(raw: bytes, at: int, end: int) -> Iterator[Span]:
-    start = shapes.START_IN_RUN.search(raw, at, end)
+    start = shapes.start_in_run().search(raw, at, end)
     while start is not None:
-        hit = shapes.EXACT.match(raw, start.start())
+        hit = shapes.exact().match(raw, start.start())
         if hit is not None:
             yield _exact(hit)
-        start = shapes.START_IN_RUN.search(raw, hit.end() if hit else start.start() + 1, end)
+        start = shapes.start_in_run().search(raw, hit.end() if hit else start.start() + 1, end)
     before = raw[at - 1 : at]
     if before in (b".", b":"):
         low = max(0, at - shapes.LONGEST_START_BEFORE_RUN)
-        start_before = shapes.START_BEFORE_RUN.search(raw, low, at)
-        if start_before and (hit := shapes.EXACT.match(raw, start_before.start())):
+        start_before = shapes.start_before_run().search(raw, low, at)
+        if start_before and (hit := shapes.exact().match(raw, start_before.start())):
             yield _exact(hit)
     elif before in (b" ", b"+", b"0", b"="):
         low = max(0, at - shapes.LONGEST_WORD_BEFORE)
         context = raw[low:at]
         for word, kind in shapes.WORDS_BEFORE.items():
-            if context.endswith(word) and (hit := shapes.AFTER_WORD.match(raw, at)):
-                if shapes.DIGIT_OR_CAPITAL.search(hit.group()):
+            if context.endswith(word) and (hit := shapes.after_word().match(raw, at)):
+                if shapes.digit_or_capital().search(hit.group()):
                     yield (*hit.span(), kind)
                 return
     elif before == b"/" and any(host in raw[max(0, at - 120) : at] for host in shapes.WEBHOOKS):
         yield (at, end, "webhook")
     if raw[end : end + 1] == b".":
-        for letter in shapes.START_BEFORE_DOT.finditer(raw, at, end + 1):
-            if hit := shapes.EXACT.match(raw, letter.start()):
+        for letter in shapes.start_before_dot().finditer(raw, at, end + 1):
+            if hit := shapes.exact().match(raw, letter.start()):
                 yield _exact(hit)
                 return
 
@@ -155,7 +160,7 @@ def _exact(hit: re.Match[bytes]) -> Span:
 def _in_urls(raw: bytes) -> Iterator[Span]:
     at = raw.find(b"://")
     while at >= 0:
-        if hit := shapes.URL_PASSWORD.match(raw, at):
+        if hit := shapes.url_password().match(raw, at):
             yield (*hit.span(1), "url")
         at = raw.find(b"://", at + 3)
 
@@ -165,7 +170,7 @@ def _assigned(raw: bytes) -> Iterator[Span]:
     for word in shapes.LAST_WORDS:
         at = low.find(word)
         while at >= 0:
-            hit = shapes.ASSIGNED.match(raw, at)
+            hit = shapes.assigned().match(raw, at)
             if hit is not None and _is_value(raw, hit):
                 yield (*hit.span(hit.lastindex or 0), "assigned")
             at = low.find(word, at + len(word))
@@ -175,13 +180,13 @@ def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
     """Whether what stands behind a name is a secret, and not code or prose."""
     quoted, bare = hit.groups()
     if quoted is not None:
-        return not shapes.HARMLESS_QUOTED.match(quoted)
+        return not shapes.harmless_quoted().match(quoted)
     end = hit.end(2)
     # A form's fields, and variables in capitals, are no code: there every value is meant.
     name = raw[hit.start() : hit.start() + 5]
     if name.isupper() or raw[end : end + 1] == b"&" or _is_parameter(raw, hit.start()):
         return bare[:1] not in (b"%", b"/")
-    return raw[end : end + 1] not in (b"(", b"[") and not shapes.HARMLESS_BARE.match(bare)
+    return raw[end : end + 1] not in (b"(", b"[") and not shapes.harmless_bare().match(bare)
 
 
 def _is_parameter(raw: bytes, at: int) -> bool:

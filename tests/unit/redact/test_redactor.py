@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.redact import Redactor
-from playhead.values import freeze
+from playhead.values import freeze, is_plain
 
 KEY = b"k" * 32
 SECRET = "sk-ant-api03-" + "Ab1" * 12
@@ -177,15 +177,26 @@ def test_values_of_options_on_a_command_line_are_hidden(redactor):
     assert clean[3].startswith("--token=[redacted:")
     assert not {"hunter2", SECRET} & set(clean)
     assert redactor.clean({"argv": words})["argv"] == clean
+    assert "hunter2" not in redactor.clean({"shell": "mysql --password hunter2"})["shell"]
+    assert not any(redactor.safe_keys[name] for name in ("argv", "command", "shell"))
 
 
+names = st.sampled_from(["a", "password", "b64", "argv", "command", "token", "user"])
+keys = st.text(max_size=8) | names
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
     max_leaves=20,
 )
+
+
+@given(plain)
+def test_an_event_that_is_plain_and_not_suspicious_is_as_clean_as_can_be(value):
+    redactor = Redactor(key=KEY)
+    if is_plain(value, redactor.safe_keys):
+        encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        if not redactor.suspects(encoded):
+            assert redactor.clean(value) == value
 
 
 @given(plain)

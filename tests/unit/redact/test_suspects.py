@@ -31,7 +31,6 @@ def test_numbers_of_the_event_itself_cost_no_second_look(data):
     [
         "auth_token:abc123def456,",
         '{"auth_token":12345678}',
-        '{"pins":[12345678]}',
         "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB",
     ],
 )
