@@ -67,6 +67,8 @@ def manifest_from(rows: Iterable[Row], *, folder: str) -> Manifest:
             members.setdefault("started_ns", event.wall)
         elif event.kind == RUN_END:
             members.update(_ending(event, members.get("started_ns", started)))
+    if not isinstance(members["run"], str):
+        members["run"] = folder
     members.setdefault("started_ns", started)
     members["started_at"] = clock.iso(max(0, min(_whole(members["started_ns"]), _LATEST)))
     members["events"] = sum(tally.events for tally in tallies.values())
