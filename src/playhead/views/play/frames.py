@@ -17,6 +17,7 @@ from playhead.chunks import as_bytes
 from playhead.model import CallItem, Item, Mark, NoteItem, SeamItem, Story, TurnItem
 from playhead.model.speech import speech_of
 from playhead.model.totals import usages
+from playhead.views.text.safe import unstyled
 
 Part = Literal["begin", "said", "thought", "printed", "end", "seam", "note"]
 
@@ -126,7 +127,7 @@ def _printed_by(call: CallItem) -> Iterator[Frame]:
     }
     for piece in call.pieces:
         if piece.stream in decoders:
-            text = decoders[piece.stream].decode(piece.data)
+            text = unstyled(decoders[piece.stream].decode(piece.data))
             mark = Mark(mono=call.mono + piece.at_ns, place=piece.place)
             yield _frame(call, "printed", events.CHUNK, mark, text=text)
 
@@ -149,7 +150,7 @@ def _frame(item: Item, part: Part, kind: str, mark: Mark | None = None, **more: 
 def _printed(note: NoteItem) -> str:
     data = note.data if isinstance(note.data, dict) else {}
     try:
-        return as_bytes(data).decode("utf-8", "replace")
+        return unstyled(as_bytes(data).decode("utf-8", "replace"))
     except (TypeError, ValueError):
         return ""
 

@@ -19,7 +19,7 @@ class Page:
     def __init__(self, width: int) -> None:
         self.width = max(20, width)
         self.lines: list[Text] = [Text()]
-        self._indent = ""
+        self._hang = Text()
         self._is_full = False
 
     @property
@@ -31,12 +31,14 @@ class Page:
         """Columns left on the last line."""
         return max(0, self.width - self.lines[-1].cell_len)
 
-    def begin(self, prefix: Text, indent: int) -> None:
-        """A new line with a prefix; what does not fit goes on below it, moved in."""
+    def begin(self, prefix: Text, hang: Text | None = None) -> None:
+        """A new line with a prefix; what does not fit goes on below it, after `hang`."""
         if not self.is_at_start:
             self.lines.append(Text())
         self._is_full = False
-        self._indent = " " * min(indent, self.width // 2)
+        self._hang = hang if hang is not None else Text(" " * (prefix.cell_len + 2))
+        if self._hang.cell_len > self.width // 2:
+            self._hang = Text(" " * (self.width // 4))
         self.lines[-1].append_text(prefix)
 
     def write(self, text: str, style: str = "") -> None:
@@ -54,7 +56,7 @@ class Page:
         self.lines[-1].append_text(text)
 
     def _wrap(self) -> None:
-        self.lines.append(Text(self._indent))
+        self.lines.append(self._hang.copy())
         self._is_full = False
 
     def _fill(self, line: str, style: str) -> None:

@@ -5,7 +5,7 @@ Knows the player; what waits is brought along, or nobody does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -19,9 +19,7 @@ def play_plainly(
 ) -> None:
     """`pause` waits so many seconds; None: everything at once."""
     transcript = Transcript(width)
-    page = transcript.page
-    printed = 0
-    now = 0
+    printed = now = 0
     while not player.is_over:
         if pause is None:
             transcript.add(player.step())
@@ -30,13 +28,15 @@ def play_plainly(
             pause(wait / 1e9)
             now += wait
             transcript.add(player.advance(now))
-        while printed < len(page.lines) - 1:
-            _print(out, page.lines[printed])
-            printed += 1
-    if not page.is_at_start:
-        _print(out, page.lines[-1])
+        printed = _print(out, transcript.page.lines[:-1], printed)
+    transcript.close()
+    if not transcript.page.is_at_start:
+        _print(out, transcript.page.lines, printed)
 
 
-def _print(out: Console, line: Text) -> None:
-    line.rstrip()
-    out.print(line, soft_wrap=True)
+def _print(out: Console, lines: Sequence[Text], first: int) -> int:
+    """The lines from `first` on; how many there are by now."""
+    for line in lines[first:]:
+        line.rstrip()
+        out.print(line, soft_wrap=True)
+    return len(lines)

@@ -66,6 +66,8 @@ class Show:
         self._tell(player.advance(self._now()))
         self._screen.set_bar(bar_of(player, self._screen.width))
         if player.is_over and not player.is_paused:
+            self._transcript.close()
+            self._screen.follow(self._transcript.page)
             return False
         return all(self._press(key) for key in self._terminal.keys(self._patience()))
 

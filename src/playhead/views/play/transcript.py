@@ -18,12 +18,14 @@ from playhead.views.text.tree import asked_by_person
 
 _CLOCK = 9
 _STEP = 2
+_SPEECH = ("said", "thought")
+_MOST_PRINTED = 12
 _MARKS: dict[Part, tuple[str, str]] = {
     "said": ("› ", "llm"),
     "thought": ("~ ", "quiet"),
     "printed": ("│ ", "quiet"),
 }
-_STYLES: dict[Part, str] = {"said": "said", "thought": "thought", "printed": "default"}
+_STYLES: dict[Part, str] = {"said": "said", "thought": "thought"}
 
 
 class Transcript:
@@ -34,43 +36,91 @@ class Transcript:
     def __init__(self, width: int) -> None:
         self.page = Page(width)
         self._open: tuple[str, Part] | None = None
+        # Printed while a model speaks: told when it has finished, so that both can be read.
+        self._held: list[Frame] = []
+        # Lines that each stream has printed, and streams that are in the middle of one.
+        self._printed: dict[str, int] = {}
+        self._unfinished: set[str] = set()
 
     def add(self, frames: Iterable[Frame]) -> None:
         for frame in frames:
-            if frame.part in _MARKS:
-                self._stream(frame)
-            elif frame.part == "begin":
-                self._begin(frame)
-            elif frame.part == "end":
-                self._end(frame)
-            else:
-                self._note(frame)
+            if frame.part == "printed" and self._open is not None and self._open[1] in _SPEECH:
+                self._held.append(frame)
+                continue
+            if frame.part not in _SPEECH:
+                self._release()
+            self._tell(frame)
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for frame in held:
+            self._tell(frame)
+
+    def _tell(self, frame: Frame) -> None:
+        if frame.part == "printed":
+            self._print(frame)
+        elif frame.part in _SPEECH:
+            self._say(frame)
+        elif frame.part == "begin":
+            self._begin(frame)
+        elif frame.part == "end":
+            self._end(frame)
+        else:
+            self._note(frame)
 
     def _line(self, frame: Frame, *, inner: int = 0, clock: bool = True) -> int:
         """A new line at the frame's depth; how many columns are left on it."""
         stamp = words.position(frame.at_ns) if clock else ""
-        moved = _STEP * frame.depth + inner
-        prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), " " * moved)
+        moved = " " * (_STEP * frame.depth + inner)
+        prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), moved)
         if clock and frame.item.lane != "main":
             prefix.append(f"[{one_line(frame.item.lane, 24)}] ", style="quiet")
-        self.page.begin(prefix, _CLOCK + moved + 2)
+        self.page.begin(prefix)
         self._open = None
         return max(16, self.page.width - prefix.cell_len)
 
-    def _stream(self, frame: Frame) -> None:
-        owner = (frame.item.ref if isinstance(frame.item, CallItem) else "", frame.part)
-        text = frame.text
+    def _say(self, frame: Frame) -> None:
+        owner = (frame.item.ref, frame.part)
         if self._open != owner:
             self._line(frame, inner=_STEP, clock=False)
             mark, style = _MARKS[frame.part]
             self.page.put(Text(mark, style=style))
             self._open = owner
-        ended = text.endswith("\n")
-        self.page.write(text[:-1] if ended else text, _STYLES[frame.part])
-        if ended and frame.part == "printed":
-            self._open = None  # what comes next begins a line of its own
-        elif ended:
-            self.page.write("\n")
+        self.page.write(frame.text, _STYLES[frame.part])
+
+    def _print(self, frame: Frame) -> None:
+        """Each line with a mark. Of a process's output only the beginning: it may be anything."""
+        # The program's own output is one stream, however many events it came in.
+        owner = frame.item.ref if isinstance(frame.item, CallItem) else ""
+        text = frame.text
+        while text:
+            line, newline, text = text.partition("\n")
+            count = self._printed.get(owner, 0)
+            if owner and count >= _MOST_PRINTED:
+                return
+            self._printed[owner] = count + len(newline)
+            # The end of a line that something else was told in the middle of needs no line.
+            if line or self._open == (owner, "printed") or owner not in self._unfinished:
+                self._print_on(frame, owner)
+                self.page.write(line)
+            (self._unfinished.discard if newline else self._unfinished.add)(owner)
+            if newline:
+                self._open = None
+            if newline and owner and count + 1 == _MOST_PRINTED and text:
+                self._print_on(frame, owner)
+                self.page.put(Text("… `playhead show RUN --call N` has the rest", style="quiet"))
+                self._open = None
+
+    def _print_on(self, frame: Frame, owner: str) -> None:
+        if self._open != (owner, "printed"):
+            mark, style = _MARKS["printed"]
+            prefix = Text.assemble(" " * (_CLOCK + _STEP * (frame.depth + 1)), (mark, style))
+            self.page.begin(prefix, prefix.copy())
+            self._open = (owner, "printed")
 
     def _begin(self, frame: Frame) -> None:
         room = self._line(frame)

@@ -13,7 +13,7 @@ from playhead import events, wire
 from playhead.model import CallItem, Failure, Item, NoteItem, TurnItem
 from playhead.model.totals import usages
 from playhead.views.text import words
-from playhead.views.text.safe import one_line
+from playhead.views.text.safe import one_line, unstyled
 from playhead.views.text.values import LONGEST, arguments, compact
 
 _ENDS = {"cut": "stream cut", "left": "agent left early"}
@@ -73,7 +73,8 @@ def name_of(call: CallItem) -> str:
         model = (exchange.response.model if exchange.response else None) or exchange.request.model
         if model:
             return one_line(model, 60)
-    return one_line(call.name, 200)
+    command = call.facts.get("command") if call.boundary == "process" else None
+    return one_line(command if isinstance(command, str) else call.name, 200)
 
 
 def _turn(turn: TurnItem) -> Text:
@@ -160,7 +161,7 @@ def _note(note: NoteItem) -> Text:
     if note.kind in (events.GAP, events.HOLE):
         return Text(one_line(_missing(note.kind, data), LONGEST), style="interrupted")
     if note.kind == events.OUTPUT:
-        shown = data["text"] if isinstance(data.get("text"), str) else "(binary)"
+        shown = unstyled(data["text"]) if isinstance(data.get("text"), str) else "(binary)"
         stream = one_line(str(data.get("stream", "stdout")), 12)
         return Text.assemble((f"{stream} ", "quiet"), one_line(shown, LONGEST))
     line = Text(one_line(note.kind, 60), style="tool")

@@ -13,6 +13,8 @@ _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+# CSI (colours, cursor), OSC (titles, links) and the two-letter ones.
+_SEQUENCE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -29,6 +31,15 @@ def one_line(text: str, width: int | None = None) -> str:
     if width is not None and len(flat) > width:
         return flat[: max(0, width - 1)] + "…"
     return flat
+
+
+def unstyled(text: str) -> str:
+    """What a program printed without the sequences that only style it or move about: colours are
+    so common in output that their pictures would bury the words.
+    """
+    plain = _SEQUENCE.sub("", text).replace("\r\n", "\n")
+    # A progress bar goes back to the start of its line; what it wrote last is what was seen.
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
 
 
 def clean_json(text: str, *, terminal: bool) -> str:
