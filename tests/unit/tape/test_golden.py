@@ -4,6 +4,7 @@ The folders in tests/tapes/ are never written again. A new format adds a folder 
 """
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from playhead.tape.repair import repair
 from playhead.tape.seal import unseal
 from playhead.tape.verify import verify
 
-TAPES = Path(__file__).parents[2] / "tapes"
+ROOT = Path(__file__).parents[3]
+TAPES = ROOT / "tests" / "tapes"
 
 # Each golden tape: how many events it yields, and the lines at which its damage lies.
 EXPECTED = {
@@ -100,3 +102,46 @@ def test_damaged_golden_tapes_are_named_and_repaired(golden):
     done = repair(golden)
     assert done.changed
     assert verify(golden).ok
+
+
+GUEST = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from playhead.errors import TapeError
+from playhead.tape.reader import Tape
+from playhead.tape.verify import verify
+for name in sys.argv[3:]:
+    tape = Tape(Path(sys.argv[2], name))
+    try:
+        print(name, sum(1 for _ in tape.events()), len(tape.damage), verify(tape.run).ok)
+    except TapeError as error:
+        print(name, error)
+"""
+
+
+def test_every_python_that_an_agent_may_run_under_reads_them(guest_python):
+    # -I and -S: no msgspec and no zstandard, as in an agent that has neither.
+    names = ["whole", "torn", "corrupt", "unknown", "future", "sealed"]
+    argv = [
+        guest_python,
+        "-I",
+        "-S",
+        "-W",
+        "error",
+        "-c",
+        GUEST,
+        str(ROOT / "src"),
+        str(TAPES / "v1"),
+    ]
+    ended = subprocess.run([*argv, *names], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    *counts, future, sealed = ended.stdout.splitlines()
+    assert counts == [
+        "whole 26 0 True",
+        "torn 16 1 False",
+        "corrupt 24 5 False",
+        "unknown 4 0 True",
+    ]
+    assert "format 99" in future
+    assert "playhead unseal RUN" in sealed
