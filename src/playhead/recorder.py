@@ -158,7 +158,8 @@ class Recorder:
             return
         self.say_last_words()
         self._look_after()
-        data = {"events": self.events + 1, "lost": self.lost, **facts}
+        # By the writer's count: Ctrl-C may have struck between an event and our counting it.
+        data = {"events": self.next_seq - self._first_seq + 1, "lost": self.lost, **facts}
         self.add(events.SEGMENT_END, data, '""', parent=self._root)
         self._closed = True
         if self._writer is not None:

@@ -17,8 +17,8 @@ Env = Optional[dict[str, str]]
 Carrier = Callable[[list[str], Optional[Mapping[str, str]], str], tuple[list[str], Env]]
 
 _carrier: Carrier | None = None
-# Variables that children inherit and `os.environ` does not show.
-_standing: dict[str, str] = {}
+# Tells the variables that children inherit and `os.environ` does not show.
+_standing: Callable[[], Mapping[str, str]] = dict
 
 
 def set_carrier(carrier: Carrier | None) -> None:
@@ -28,10 +28,11 @@ def set_carrier(carrier: Carrier | None) -> None:
     _carrier = carrier
 
 
-def set_standing(variables: Mapping[str, str]) -> None:
-    """What stands in the C environment of this process without `os.environ` knowing of it."""
-    _standing.clear()
-    _standing.update(variables)
+def set_standing(standing: Callable[[], Mapping[str, str]]) -> None:
+    """Who tells what stands in the C environment of this process, or should, without `os.environ`
+    knowing of it. Asked each time: the program may change its PYTHONPATH, of which ours is a part."""
+    global _standing
+    _standing = standing
 
 
 def ref_of(crossing: Crossing) -> str | None:
@@ -66,10 +67,11 @@ class LentVariables:
     """
 
     def __init__(self, env: Env) -> None:
+        self._standing = _standing()
         self._lent = {
             name: value
             for name, value in (env or {}).items()
-            if (name in _standing if _standing else os.environ.get(name) != value)
+            if (name in self._standing if self._standing else os.environ.get(name) != value)
         }
 
     def __enter__(self) -> None:
@@ -78,7 +80,7 @@ class LentVariables:
 
     def __exit__(self, *raised: object) -> None:
         for name in self._lent:
-            before = _standing.get(name, os.environ.get(name))
+            before = self._standing.get(name, os.environ.get(name))
             if before is None:
                 os.unsetenv(name)
             else:

@@ -15,8 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
-from playhead import deck, lanes
+from playhead import ambient, deck, lanes
 from playhead.ambient import Source
+from playhead.boundaries.children import set_standing
 from playhead.deck import Mode
 from playhead.errors import TapeNotReplayable
 from playhead.importing import when_imported
@@ -68,9 +69,18 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
     _end_with(recorder, Tee(recorder, ticket.terminals))
     _branch_lanes()
     when_imported("playhead.runs", lambda runs: _join(runs, recorder))
-    os.putenv(variables.PARENT, f"{recorder.segment}:0")
-    os.putenv(variables.LANE, f"{ticket.lane}/~")
-    os.putenv(variables.RUN, ticket.run)
+    stay(ticket._replace(parent=f"{recorder.segment}:0", lane=f"{ticket.lane}/~", restore=None))
+
+
+def stay(ticket: variables.Ticket) -> None:
+    """Children that nobody hooked inherit what the C library has: they hang under this process."""
+
+    def standing() -> dict[str, str]:
+        return variables.standing(os.environ, ticket)
+
+    for name, value in standing().items():
+        os.putenv(name, value)
+    set_standing(standing)
 
 
 def _world(run: Path, recorder: Recorder) -> tuple[Mode | None, Source | None]:
@@ -125,6 +135,8 @@ def _end_with(recorder: Recorder, tee: Tee) -> None:
 def _leave(recorder: Recorder, tee: Tee) -> None:
     if (open_deck := deck.active()) is not None and open_deck.recorder is recorder:
         deck.deactivate(open_deck)
+    if (source := ambient.source()) is not None:
+        ambient.end(source)
     tee.undo()
     error = _uncaught()
     recorder.close(**({} if error is None else {"error": error}))

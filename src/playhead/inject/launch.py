@@ -118,6 +118,7 @@ def _looked_after(pid: int) -> Ended | None:
 
 def _stop_too(number: int) -> None:
     """Stop by the same signal, so that the shell sees its job stopped; we go on when it says so."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    # Sent while it is blocked: where Ctrl-Z has left one waiting already, the two are one.
     os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number} & _AWAITED)

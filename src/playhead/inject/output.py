@@ -2,11 +2,12 @@
 
 A terminal cannot be stood in for: a program asks it for its size, its modes and its process group.
 So it is left to the program, and Python's streams tell what they write to it. Their objects stay the
-very same; only the innermost `write` is ours.
+very same; only the `write` of their buffers is ours.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Any, Callable
@@ -32,17 +33,15 @@ class OutputBuffer(ChunkBuffer):
 
 
 class Tee:
-    """Stands in the innermost `write` of those standard streams that are one of `terminals`."""
+    """Stands in the `write` of those standard streams that are one of `terminals`."""
 
     def __init__(self, recorder: Recorder, terminals: tuple[int, ...]) -> None:
         self._recorder = recorder
         self._buffer = OutputBuffer(recorder)
         self._hooked = [
-            (stream, raw)
+            (stream, stream.buffer)
             for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr))
-            if (raw := _raw(stream)) is not None
-            and _device(raw) in terminals
-            and self._hook(name, raw)
+            if _device(stream) in terminals and self._hook(name, stream.buffer)
         ]
         global _tee
         _tee = self
@@ -57,39 +56,37 @@ class Tee:
         self._buffer.flush()
 
     def undo(self) -> None:
-        for _, raw in self._hooked:
-            vars(raw).pop("write", None)
+        for _, buffer in self._hooked:
+            vars(buffer).pop("write", None)
         self._hooked = []
 
     def start_anew(self) -> None:
         """In a forked child: what waited is the parent's to write."""
         self._buffer = OutputBuffer(self._recorder)
 
-    def _hook(self, name: str, raw: Any) -> bool:
-        write: Callable[[Any], int | None] = raw.write
+    def _hook(self, name: str, buffer: Any) -> bool:
+        write: Callable[[Any], int | None] = buffer.write
 
         def tee(piece: Any) -> int | None:
+            # First for real: Ctrl-C may strike anywhere in here, and what is printed must be neither
+            # lost nor printed twice. So not below the buffer either: it would write again what a
+            # `write` that raised had written already.
             written = write(piece)
-            if written:
-                self._buffer.add(name, bytes(piece)[:written])
+            self._buffer.add(name, bytes(piece))
             return written
 
-        # On the instance: BufferedWriter and TextIOWrapper look `write` up by name each time, and
-        # the type, which programs do ask for, stays io.FileIO.
-        raw.write = tee
+        # On the instance: TextIOWrapper looks `write` up by name each time, and the types, which
+        # programs do ask for, stay io's own.
+        buffer.write = tee
         return True
 
 
-def _raw(stream: Any) -> Any:
-    """The io.FileIO below a standard stream; None: there is none, or somebody has put in his own."""
-    buffer = getattr(stream, "buffer", None)
-    raw = getattr(buffer, "raw", buffer)
-    return raw if raw is not None and hasattr(raw, "__dict__") else None
-
-
-def _device(raw: Any) -> int:
+def _device(stream: Any) -> int:
+    """The device below a standard stream of Python's own make; 0: closed, or somebody's own."""
+    if type(stream) is not io.TextIOWrapper or not hasattr(stream.buffer, "__dict__"):
+        return 0
     try:
-        return os.fstat(raw.fileno()).st_rdev
+        return os.fstat(stream.fileno()).st_rdev
     except (OSError, ValueError):
         return 0
 

@@ -94,6 +94,12 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
         os.putenv(PATH, _with_site(own))
 
 
+def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
+    """What children find that are started without an environment of their own, and the program does
+    not see."""
+    return {name: value for name, value in write(environ, ticket).items() if environ.get(name) != value}
+
+
 def _forget(environ: MutableMapping[str, str], name: str) -> None:
     """From what Python shows, not from what children get: `del environ[name]` would do both."""
     environ._data.pop(os.fsencode(name), None)  # type: ignore[attr-defined]  # looked at in `hide`

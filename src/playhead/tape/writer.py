@@ -57,12 +57,18 @@ class SegmentWriter:
                 ).encode() + data
                 crc = crc32(body, self.crc)
                 line = b'%b,"crc":"%08x"}\n' % (body, crc)
-                size = len(line)
-                if write(self._fd, line) != size:
+                size, before = len(line), (seq, self.crc, self.size)
+                # Counted before it is written: a signal handler that raises (Ctrl-C) can strike
+                # after the write and not between these lines, which call nothing.
+                self.seq, self.crc, self.size = seq + 1, crc, before[2] + size
+                try:
+                    written = write(self._fd, line)
+                except OSError:
+                    self.seq, self.crc, self.size = before
+                    raise
+                if written != size:
+                    self.seq, self.crc, self.size = before
                     self._undo_short_write()
-                self.seq = seq + 1
-                self.crc = crc
-                self.size += size
             finally:
                 self._writing = False
             if self._deferred:
