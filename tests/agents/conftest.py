@@ -64,6 +64,14 @@ class Recorded:
     printed: str
     requests: int
     cwd: Path
+    environ: dict[str, str]
+
+    def replay(self) -> str:
+        """What it prints when the tape is all the world there is; the report must say identical."""
+        command = [str(PLAYHEAD), "replay", str(self.tape.run)]
+        ended = start(command, self.cwd, self.environ)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
 
     def calls(self, *boundaries: str) -> list[CallItem]:
         items = self.story.items.values()
@@ -142,10 +150,12 @@ def record(environment, tmp_path):
         with ScriptedLLM(script) as llm:
             taped = start(recording, tmp_path / "taped", llm.environ() | more)
             requests = sum(one.method == "POST" for one in llm.requests)
+            environ = llm.environ() | more
         assert bare.returncode == taped.returncode == 0, bare.stderr + taped.stderr
         (path,) = (store / "runs").iterdir()
         tape = Tape(path)
-        return Recorded(tell(tape), tape, bare.stdout, taped.stdout, requests, tmp_path / "taped")
+        printed = bare.stdout, taped.stdout
+        return Recorded(tell(tape), tape, *printed, requests, tmp_path / "taped", environ)
 
     return run
 

@@ -14,6 +14,7 @@ def check(run) -> None:
     assert run.commands() == WORDS
     assert run.story.status == "ok"
     assert run.story.totals.lost == 0
+    assert run.replay() == run.printed
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,7 @@ def test_mini_swe_agent_is_recorded_as_it_is(record, shell, reply):
     assert run.printed == run.bare
     assert run.story.totals.llm_calls == 3
     assert run.commands() == [*WORDS, (done, 0, 3)]
+    assert run.replay() == run.printed
 
 
 EDIT = """Here.
@@ -82,3 +84,5 @@ def test_aider_edits_tests_and_edits_again_on_the_tape(record, reply):
     assert run.story.totals.llm_calls == run.requests == 2
     tests = [one for one in run.calls("process") if test in str(one.request)]
     assert [one.outcome.get("exit_code") for one in tests] == [1, 0]
+    (run.cwd / "greeting.py").write_text('print("hello")\n')
+    assert run.replay() == run.printed

@@ -17,6 +17,7 @@ def check(run) -> None:
     assert run.story.totals.llm_calls == run.requests
     assert run.story.status == "ok"
     assert run.story.totals.lost == 0
+    assert run.replay() == run.printed
 
 
 def by_turn(tools: list[tuple]) -> list[tuple]:
