@@ -1,0 +1,178 @@
+"""An orchestrator's session, re-run against its tape: aligned, or every mismatch listed."""
+
+import json
+import subprocess
+import time
+
+import pytest
+
+import playhead
+from playhead.errors import TapeNotReplayable, UsageError
+
+
+class Board:
+    """A task store in memory."""
+
+    def __init__(self, tasks):
+        self.tasks = dict(tasks)
+
+    def claim_next(self, worker):
+        for name, state in self.tasks.items():
+            if state == "todo":
+                self.tasks[name] = f"doing:{worker}"
+                return name
+        return None
+
+    def set_state(self, name, state):
+        self.tasks[name] = state
+
+
+def watched(tasks):
+    board = Board(tasks)
+    playhead.watch(board, snapshot=lambda b: b.tasks, mutations=["claim_next", "set_state"])
+    return board
+
+
+def sh(script):
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+
+
+def happy(board, worker):
+    while name := board.claim_next(worker):
+        out = sh(f"echo built {name} $$; date +%N").stdout
+        with playhead.current().turn("review", purpose=name) as turn:
+            turn.seam("read", out)
+        time.sleep(0)
+        board.set_state(name, "done")
+
+
+def dirty_worktree(board, worker):
+    """The first try fails; the worker cleans up and tries again."""
+    name = board.claim_next(worker)
+    if sh('test -n "$$" && exit 1').returncode:
+        sh("echo stash")
+        board.set_state(name, "todo")
+        name = board.claim_next(worker)
+    board.set_state(name, "done")
+
+
+def review_loop(board, worker):
+    """needs changes → doing → reviewing → approve."""
+    name = board.claim_next(worker)
+    for verdict in ("needs-changes", "approve"):
+        board.set_state(name, "reviewing")
+        said = sh(f"echo {verdict}").stdout.strip()
+        board.set_state(name, "done" if said == "approve" else f"doing:{worker}")
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    def record(work, tasks=("a", "b"), workers=("worker-1",)):
+        with playhead.record(name="orchestra", store=tmp_path, intercept=True) as run:
+            board = watched(dict.fromkeys(tasks, "todo"))
+            for worker in workers:
+                with playhead.lane(worker):
+                    work(board, worker)
+        return run
+
+    return record
+
+
+def again(work):
+    return lambda world: work(watched(world.snapshot), world.worker)
+
+
+@pytest.mark.parametrize("work", [happy, dirty_worktree, review_loop])
+def test_a_session_round_trips(recorded, work):
+    session = playhead.load(recorded(work).path)
+    report = playhead.replay_session(session, again(work))
+    assert report.passed, str(report)
+    assert report.workers[0].served == len(session.process_calls("worker-1")) > 0
+
+
+def test_nothing_is_executed_when_a_session_is_replayed(recorded, tmp_path):
+    mark = tmp_path / "mark"
+
+    def work(board, worker):
+        sh(f"echo x >> {mark}")
+
+    session = playhead.load(recorded(work).path)
+    assert playhead.replay_session(session, again(work)).passed
+    assert mark.read_text() == "x\n"
+
+
+def test_a_session_tells_its_workers_calls_turns_mutations_and_states(recorded):
+    session = playhead.load(recorded(happy).path)
+    assert session.workers == ["worker-1"]
+    assert [call.request["argv"][2][:10] for call in session.process_calls("worker-1")] == [
+        "echo built"
+    ] * 2
+    assert [turn.name for turn in session.agent_turns("worker-1")] == ["review", "review"]
+    assert [one.name for one in session.mutations()] == [
+        *("Board.claim_next", "Board.set_state") * 2,
+        "Board.claim_next",
+    ]
+    assert session.snapshot() == {"a": "todo", "b": "todo"}
+    assert session.final_state() == {"a": "done", "b": "done"}
+    assert all(call.took_ns > 0 and call.thread for call in session.process_calls())
+
+
+def test_code_that_asks_something_else_is_listed_step_by_step(recorded):
+    session = playhead.load(recorded(happy).path)
+
+    def other(world):
+        board = watched(world.snapshot)
+        board.set_state("a", "lost")
+        sh("echo something else")
+
+    report = playhead.replay_session(session, other)
+    kinds = [one.kind for one in report.workers[0].mismatches]
+    assert not report.passed
+    assert {"missed", "unused", "mutation", "final state"} <= set(kinds)
+
+
+def test_a_mutated_recording_is_caught(recorded, tmp_path):
+    session_file = tmp_path / "s.tape.jsonl"
+    run = recorded(review_loop)
+    from playhead.tape.single import pack
+
+    pack(run.path, session_file)
+    lines = [json.loads(line) for line in session_file.read_text().splitlines()]
+    for line in lines:
+        if line.get("kind") == "chunk" and line["data"].get("text") == "approve\n":
+            line["data"]["text"] = "decline\n"
+    session_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert not playhead.replay_session(playhead.load(session_file), again(review_loop)).passed
+
+
+def test_one_worker_of_many_can_be_replayed_alone(recorded):
+    session = playhead.load(
+        recorded(lambda b, w: sh(f"echo {w}"), workers=("worker-1", "worker-2")).path
+    )
+    assert session.workers == ["worker-1", "worker-2"]
+    report = playhead.replay_worker(
+        session, "worker-2", lambda world: sh(f"echo {world.worker}").stdout
+    )
+    assert report.passed
+    assert report.value == "worker-2\n"
+
+
+def test_a_worker_that_is_not_there_is_named(recorded):
+    session = playhead.load(recorded(happy).path)
+    with pytest.raises(UsageError, match="no worker 'worker-9'.*worker-1"):
+        playhead.replay_worker(session, "worker-9", lambda world: None)
+
+
+def test_a_session_below_level_full_is_refused_with_the_reason(tmp_path):
+    with playhead.record(store=tmp_path, level="standard") as run:
+        run.emit("x")
+    with pytest.raises(TapeNotReplayable, match="level 'standard'"):
+        playhead.load(run.path)
+
+
+def test_a_variable_makes_every_recording_one_file_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLAYHEAD_RECORD_SESSION", str(tmp_path / "one.tape.jsonl"))
+    with playhead.record(name="one", store=tmp_path / "store") as run:
+        run.emit("x", {"a": 1})
+    session = playhead.load(tmp_path / "one.tape.jsonl")
+    assert session.tape.manifest.name == "one"
