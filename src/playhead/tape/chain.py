@@ -41,6 +41,10 @@ class Chain:
         # A repaired segment says itself what it has lost; what it counted at its end was before.
         self._repaired = False
 
+    @property
+    def next_seq(self) -> int:
+        return self._strand.following or 0
+
     def line(self, raw: bytes, *, is_torn: bool = False) -> Event | None:
         """The next line, without its newline; the event that it holds, if it holds one."""
         try:

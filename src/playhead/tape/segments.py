@@ -25,6 +25,7 @@ from playhead.tape.seal_index import FILE, INDEX, Index, SealedSegment, first_of
 from playhead.tape.sealed import build_index
 
 NO_FILE = "it is no regular file"
+_LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,14 @@ class Segments:
 
     def now(self) -> list[Segment]:
         """In the order in which they began."""
+        for _ in range(_LOOKS):
+            try:
+                return self._look()
+            except StoreError:
+                continue  # a segment went between listing and opening: the run is being sealed
+        return self._look()
+
+    def _look(self) -> list[Segment]:
         found = {
             name: self._known.get(name) or self._opened(name, path)
             for name, path in segment_files(self._run, self._report).items()

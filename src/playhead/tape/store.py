@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Iterator, Mapping
 
 from playhead import clock
 from playhead.errors import RunNotFound, StoreError, UsageError
@@ -27,7 +27,8 @@ _ASIDE = re.compile(r"\.old\.\d{8}T\d{6}(?:\.\d+)?$")
 
 def default_home(environ: Mapping[str, str] = os.environ) -> Path:
     """`PLAYHEAD_HOME`, else the user's data folder. Outside every workspace on purpose: an agent
-    that greps its own tree must not find its own tapes."""
+    that greps its own tree must not find its own tapes.
+    """
     if told := environ.get("PLAYHEAD_HOME"):
         return Path(told).expanduser().absolute()
     if data := environ.get("XDG_DATA_HOME"):

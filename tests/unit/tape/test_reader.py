@@ -9,6 +9,7 @@ import pytest
 from playhead.errors import StoreError, TapeDamaged, TapeTooNew, UsageError
 from playhead.recorder import Recorder
 from playhead.tape import format as tape_format
+from playhead.tape import segments
 from playhead.tape.blobs import blob_path, push
 from playhead.tape.reader import Tape
 from playhead.tape.seal import seal
@@ -343,6 +344,20 @@ def test_what_is_no_regular_file_is_not_opened(run):
 def test_files_beside_the_segments_are_left_alone(small):
     for name in ("tape-100.jsonl.damaged.20261115T071105", "tape-9.jsonl.part", "notes.jsonl"):
         (small.path / name).write_text("?\n")
+    tape = Tape(small.path)
+    assert len(list(tape.events())) == 9
+    assert tape.damage == []
+
+
+def test_a_run_that_is_sealed_while_we_look_is_read_all_the_same(small, monkeypatch):
+    first = segments.open_segment
+
+    def seal_before(path, report):
+        monkeypatch.undo()
+        seal(small.path)
+        return first(path, report)
+
+    monkeypatch.setattr(segments, "open_segment", seal_before)
     tape = Tape(small.path)
     assert len(list(tape.events())) == 9
     assert tape.damage == []

@@ -1,5 +1,6 @@
 """Every change to a tape is noticed, and named where it was made."""
 
+import dataclasses
 import json
 import os
 
@@ -289,3 +290,13 @@ def test_an_event_recorded_while_the_segment_was_closed_is_no_damage(run):
     root.add("signal", "from a handler")
     run.manifest()
     assert verify(run.path).ok
+
+
+def test_the_manifest_of_a_resumed_run_may_count_seqs(small):
+    again = small.segment("200", start=False)
+    again.seq = 6
+    again.add("segment.start", {"format": 1, "run": small.id, "generation": 1})
+    again.end()
+    last = dataclasses.replace(again.summary, events=8)
+    small.manifest(exit_code=0, generation=1, events=8, segments=[last])
+    assert verify(small.path).ok
