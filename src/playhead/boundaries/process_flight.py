@@ -11,6 +11,7 @@ from __future__ import annotations
 import _thread
 import os
 import signal
+from collections import deque
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
@@ -29,6 +30,9 @@ within: ContextVar[str] = ContextVar("playhead_process", default="")
 
 # A crossing that one hook has opened for another further down, which makes the process.
 given_crossing: ContextVar[Crossing | None] = ContextVar("playhead_process_crossing", default=None)
+
+# A program that writes much and reads much at the same time holds no conversation.
+_MOST_HELD = 1 << 20
 
 by_pid: dict[int, Flight] = {}
 _unfinished: set[Flight] = set()
@@ -57,7 +61,10 @@ class Flight:
     to its end: what it reads after `wait()` belongs to the call as well.
     """
 
-    __slots__ = ("_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_open", "_over", "_started", "divergence", "name", "pid", "player", "sent")  # fmt: skip
+    __slots__ = (
+        *("_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_held", "_held_size", "_open"),
+        *("_over", "_started", "_writing", "divergence", "name", "pid", "player", "sent"),
+    )
 
     def __init__(self, crossing: Crossing, *, sent: bool = False) -> None:
         self._crossing: Crossing | None = crossing
@@ -69,6 +76,9 @@ class Flight:
         # Taken once, by whoever ends the flight: an exit may be noticed by several threads.
         self._over = _thread.allocate_lock()
         self._started = clock.mono_ns()
+        self._writing: list[None] = []
+        self._held: deque[tuple[str, bytes]] = deque()
+        self._held_size = 0
         self.name = crossing.call.name
         self.pid = 0
         self.divergence: Divergence | None = None
@@ -108,19 +118,40 @@ class Flight:
 
     @_fails_open
     def heard(self, stream: str, data: bytes) -> None:
-        crossing = self.crossing
-        if crossing is None or (stream == "stdin" and (self.sent or self._exit is not None)):
+        """The program has read something."""
+        if not self._writing or self._held_size > _MOST_HELD:
+            self._tell_held()
+            self._tell(stream, data)
             return
-        if stream == "stdin":
-            self._tell_eof(crossing)
-        crossing.chunk(data, stream)
+        self._held.append((stream, data))
+        self._held_size += len(data)
+        if not self._writing:
+            self._tell_held()
+
+    def begin_write(self) -> bool:
+        """The program is about to write to the process. How much it will have written is known only
+        afterwards; meanwhile another thread may read the answer, which has to come second."""
+        self._writing.append(None)
+        return self._exit is None and not self.sent
+
+    @_fails_open
+    def wrote(self, data: bytes, *, counts: bool = True) -> None:
+        """The other half of `begin_write`, whose answer is `counts`."""
+        try:
+            if counts and data and (crossing := self.crossing) is not None:
+                self._tell_eof(crossing)
+                crossing.chunk(data, "stdin")
+        finally:
+            self._writing.pop()
+            self._tell_held()
+        self._end_if_over()
 
     @_fails_open
     def ended(self, stream: str, *, closed: bool = False) -> None:
         """The program has seen the end of a stream, or has closed it."""
         crossing = self.crossing
         if crossing is not None and self._exit is None:
-            if stream == "stdin" or (closed and stream in self._open):
+            if closed and (stream == "stdin" or stream in self._open):
                 self._act(crossing, "closed", stream)
             elif stream in self._open:
                 self._eof.append(stream)
@@ -183,13 +214,24 @@ class Flight:
             self._tell_eof(crossing)
             crossing.chunk(what.encode(), mark)
 
+    def _tell_held(self) -> None:
+        while self._held and not self._writing:
+            self._tell(*self._held.popleft())
+        self._held_size = 0
+
+    def _tell(self, stream: str, data: bytes) -> None:
+        if (crossing := self.crossing) is not None:
+            crossing.chunk(data, stream)
+
     def _tell_eof(self, crossing: Crossing) -> None:
         while self._eof:
             crossing.chunk(self._eof.pop(0).encode(), "eof")
 
     def _end_if_over(self) -> None:
         code = self._exit
-        if code is None or self._open or not self._over.acquire(blocking=False):
+        if code is None or self._open or self._writing:
+            return
+        if not self._over.acquire(blocking=False):
             return
         _unfinished.discard(self)
         if (crossing := self.crossing) is not None:

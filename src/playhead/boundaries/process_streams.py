@@ -69,23 +69,25 @@ class Tapped(io.RawIOBase):
 
     def write(self, data: Any) -> int | None:  # type: ignore[override]  # as FileIO: None if it would block
         self._flight.check()
-        size = self._file.write(data)
-        if size:
-            self._flight.heard(self._stream, bytes(memoryview(data).cast("B")[:size]))
-        return size
+        return _written(self._flight, self._file.write, data)
 
     def close(self) -> None:
         if self.closed:
             return
         if getattr(self, "_finalizing", False):
             self._file._dealloc_warn(self)  # type: ignore[attr-defined]  # as FileIO warns of itself
-        known = _writes if self._stream == "stdin" else _reads
-        known.pop(-1 if self._file.closed else self._file.fileno(), None)
+        # Told first: a process may end the moment it sees the end of its stdin, and some other
+        # thread may know of that before this one comes back.
+        closed = False
+        if not self._file.closed:
+            fd = self._file.fileno()
+            (_writes if self._stream == "stdin" else _reads).pop(fd, None)
+            closed = not _is_over(fd)
+        self._flight.ended(self._stream, closed=closed)
         try:
             self._file.close()
         finally:
             super().close()
-            self._flight.ended(self._stream, closed=True)
 
     def _check(self) -> None:
         flight = self._flight
@@ -195,6 +197,14 @@ def _key_of_host(fd: int) -> Key | None:
         return None
 
 
+def _is_over(fd: int) -> bool:
+    """Whether nobody is left at the other end. Who closes then has not done so of his own accord:
+    asyncio closes a child's stdin because the child has gone."""
+    end = select.poll()
+    end.register(fd, 0)
+    return bool(end.poll(0))
+
+
 def _access(fd: int) -> int:
     try:
         return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
@@ -230,12 +240,11 @@ class Writing:
         self._original = original
 
     def __call__(self, fd: int, data: Any, /) -> int:
-        size = self._original(fd, data)
         if fd in _writes or _raw_writes:
             known = _writes.get(fd) or _raw_writes.get(_key_of_host(fd))
             if known is not None:
-                known[0].heard(known[1], bytes(memoryview(data).cast("B")[:size]))
-        return size
+                return _written(known[0], lambda data: self._original(fd, data), data)
+        return self._original(fd, data)
 
 
 class Closing:
@@ -253,10 +262,21 @@ class Closing:
                 read = _raw_reads.pop(key, read)
             if access != os.O_RDONLY:
                 written = _raw_writes.pop(key, written)
-        self._original(fd)
         for known in (read, written):
             if known is not None:
-                known[0].ended(known[1], closed=True)
+                known[0].ended(known[1], closed=not _is_over(fd))
+        self._original(fd)
+
+
+def _written(flight: Flight, write: Callable[[Any], Any], data: Any) -> Any:
+    """Let the program write to its child; the answer is what `write` says."""
+    counts = flight.begin_write()
+    size = None
+    try:
+        size = write(data)
+    finally:
+        flight.wrote(bytes(memoryview(data).cast("B")[:size]) if size else b"", counts=counts)
+    return size
 
 
 def _saw(fd: int, data: bytes) -> None:

@@ -134,6 +134,8 @@ class _Listener:
     def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
         if fd:
             self._flight.ended(_NAMES.get(fd, f"fd{fd}"))
+        else:
+            self.transport.lose_stdin()
         self.protocol.pipe_connection_lost(fd, error)
 
     def process_exited(self) -> None:
@@ -155,6 +157,11 @@ class _Transport:
 
     def get_pipe_transport(self, fd: int) -> Any:
         return self._stdin if fd == 0 else self._transport.get_pipe_transport(fd)
+
+    def lose_stdin(self) -> None:
+        """The child has closed its end. The program will close its own, but not of its own accord."""
+        if self._stdin is not None:
+            self._stdin.is_closed = True
 
     def send_signal(self, number: int) -> None:
         self._flight.signalled(number)
@@ -178,11 +185,14 @@ class _Stdin:
     def __init__(self, transport: Any, flight: Flight) -> None:
         self._transport = transport
         self._flight = flight
-        self._closed = False
+        self.is_closed = False
 
     def write(self, data: Any) -> None:
-        self._flight.heard("stdin", bytes(data))
-        self._transport.write(data)
+        counts = self._flight.begin_write()
+        try:
+            self._transport.write(data)
+        finally:
+            self._flight.wrote(bytes(data), counts=counts)
 
     def writelines(self, pieces: Any) -> None:
         self.write(b"".join(pieces))
@@ -200,9 +210,9 @@ class _Stdin:
         self._close()
 
     def _close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._flight.ended("stdin")
+        if not self.is_closed:
+            self.is_closed = True
+            self._flight.ended("stdin", closed=True)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from subprocess import DEVNULL, PIPE, STDOUT
 
 import anyio
@@ -118,13 +119,19 @@ def test_a_timeout_and_a_kill(stage, on):
 @LOOPS
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_that_is_answered(stage, on, number):
-    script = f"trap 'echo bye; exit 7' {int(number)}; echo up; while :; do read -r x; done"
+    program = (
+        "import signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(print('bye') or 7))\n"
+        "print('up', flush=True)\n"
+        "while True: time.sleep(0.05)\n"
+    )
 
     async def scene(work):
-        process = await asyncio.create_subprocess_exec("sh", "-c", script, stdin=PIPE, stdout=PIPE)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, stdin=PIPE, stdout=PIPE
+        )
         first = await process.stdout.readline()
         process.send_signal(number)
-        process.stdin.write(b"wake\n")
         return first, await process.communicate(), process.returncode
 
     stage.all(on(scene))

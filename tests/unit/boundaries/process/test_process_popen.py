@@ -259,15 +259,18 @@ def test_run_with_a_timeout_keeps_what_had_come(stage):
 
 
 def test_a_process_that_takes_its_leave_on_sigterm_does_so_again(stage):
-    script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do read -r x; done"
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('bye') or 5))\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(0.05)\n"
+    )
 
     def scene(work):
-        process = subprocess.Popen(["sh", "-c", script], stdin=PIPE, stdout=PIPE, text=True)
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=PIPE, text=True)
         first = process.stdout.readline()
         alive = process.poll()
         process.terminate()
-        process.stdin.write("wake\n")
-        process.stdin.flush()
         return first, alive, process.communicate(), process.returncode
 
     stage.all(scene)
