@@ -52,7 +52,8 @@ def find_run(store: Path | None, asked: str) -> Path:
     if not re.fullmatch(r"last(~\d+)?", asked):
         return stores.find_run(home, asked)
     project = None if store is not None else str(project_of(Path.cwd()))
-    ids = [entry.id for entry in Library(home).entries(Filter(project=project))]
+    # A replay is a run of its own, but never what people mean by the last one.
+    ids = [entry.id for entry in Library(home).entries(Filter(project=project, replays=False))]
     if not ids and project is not None and (elsewhere := stores.run_ids(home)):
         raise RunNotFound(
             f"No run was recorded in this project. {len(elsewhere)} of other projects are in "
