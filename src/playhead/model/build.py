@@ -22,7 +22,7 @@ from playhead.model.shape import (
     TurnItem,
 )
 from playhead.model.streams import stream_of, whole_number
-from playhead.model.totals import Prices, total
+from playhead.model.totals import NOTHING, Prices, total
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
 
@@ -202,7 +202,7 @@ class _Draft:
             place=self.places[event.ref],
             ended=self._mark(outcome),
             llm=llm,
-            cost=prices.of(llm, event.wall),
+            cost=NOTHING if llm and _is_served(asked) else prices.of(llm, event.wall),
         )
 
     def _turn(self, event: Event) -> TurnItem:
@@ -231,6 +231,12 @@ class _Draft:
 
     def _mark(self, event: Event | None) -> Mark | None:
         return None if event is None else Mark(mono=event.mono, place=self.places[event.ref])
+
+
+def _is_served(asked: Mapping[str, Any]) -> bool:
+    """Whether this call was answered from the tape of another run."""
+    match = asked.get("match")
+    return isinstance(match, dict) and "of" in match
 
 
 def _owner(event: Event, member: str) -> str:

@@ -13,6 +13,9 @@ from playhead.llm.prices import Cost, cost_of
 from playhead.model.shape import CallItem, Item, NoteItem, Totals
 from playhead.wire import LlmExchange, Usage
 
+# What an answer from a tape costs, whatever it cost when it was recorded.
+NOTHING = Cost(usd=Decimal(0), source="answered from a tape")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:

@@ -73,6 +73,10 @@ def _facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
         )
         came, went = words.count(used.input_tokens), words.count(used.output_tokens)
         yield "tokens", f"{came} in{cached}; {went} out{thought}"
+    match = call.facts.get("match")
+    if isinstance(match, dict) and "of" in match:
+        taped = f"{match.get('number')} of {story.manifest.replay_of or 'its tape'}"
+        yield "tape", one_line(f"answered from call {taped}, match: {match.get('rung')}", 200)
     if call.cost is not None:
         yield "cost", f"{words.money(float(call.cost.usd))} ({call.cost.source})"
     elif usages(call):

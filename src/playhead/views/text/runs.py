@@ -54,7 +54,7 @@ def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
     seconds = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
     return (
         f"  {one_line(entry.id, 60)}",
-        one_line(manifest.name, 60),
+        ("↻ " if manifest.replay_of else "") + one_line(manifest.name, 60),
         words.age(manifest.started_ns, now_ns) if manifest.started_ns else "–",
         words.duration(seconds),
         words.short(summary.calls),
@@ -67,6 +67,8 @@ def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
 def _remark(entry: Entry, summary: Summary) -> str:
     """Why it failed, else what it was tagged with."""
     said = [summary.failure] if summary.failure else []
+    if entry.manifest.replay_of:
+        said.append(f"replay of {entry.manifest.replay_of}")
     if summary.last_seam and entry.status in ("failed", "interrupted"):
         said.append(f"after seam {summary.last_seam}")
     if not said:

@@ -50,10 +50,7 @@ def money(usd: float | None, *, at_least: bool = False) -> str:
         return "–"
     if usd <= 0:
         return "$0.00"
-    shown = (
-        f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}".rstrip("0") if usd >= 0.0001 else f"${usd:.6f}"
-    )
-    shown = shown if len(shown) > 4 else f"${usd:.2f}"
+    shown = f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}" if usd >= 0.0001 else f"${usd:.6f}"
     return f"≥{shown}" if at_least else shown
 
 

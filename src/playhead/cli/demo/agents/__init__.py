@@ -1,0 +1,1 @@
+"""The programs that the demo records. Copied into a folder of their own: nothing imports them."""
