@@ -174,5 +174,5 @@ def start(command: list[str], cwd: Path, environ: dict[str, str]) -> subprocess.
     }
     env = {**kept, "HOME": str(home), "PYTHONUTF8": "1", **quiet, **environ}
     return subprocess.run(
-        command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=110
+        command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=300
     )

@@ -8,7 +8,8 @@ import pytest
 
 from playhead import deck
 
-pytestmark = pytest.mark.agents
+# Each agent is started three times, and some take seconds to import.
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 UNIT = "tests/unit/boundaries"
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,8 @@
 
 import pytest
 
-pytestmark = pytest.mark.agents
+# Each agent is started three times, and some take seconds to import.
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 WORDS = [("echo hello big world", 0, 1), ("echo hello big world | wc -w", 0, 2)]
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-pytestmark = pytest.mark.agents
+# Each agent is started three times, and some take seconds to import.
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 SOLD = [
     ("price", {"item": "cup"}, 4, 1),

@@ -36,13 +36,16 @@ def _handler(tool: Any) -> Callable[[Any], Any]:
     async def handled(arguments: Any) -> Any:
         if deck.active() is None:
             return await handler(arguments)
-        described = Tool(
-            name=str(tool.name),
-            arguments=arguments,
-            library="claude-agent-sdk",
-            function=handler,
-            effect=effect_hinted(getattr(tool, "annotations", None)),
-        )
-        return await perform_async(described, lambda: handler(arguments))
+        return await perform_async(lambda: _tool(tool, arguments), lambda: handler(arguments))
 
     return handled
+
+
+def _tool(tool: Any, arguments: Any) -> Tool:
+    return Tool(
+        name=str(tool.name),
+        arguments=arguments,
+        library="claude-agent-sdk",
+        function=tool.handler,
+        effect=effect_hinted(getattr(tool, "annotations", None)),
+    )

@@ -42,8 +42,10 @@ def _wrap(run: Callable[..., Any], arguments: Arguments, count: str) -> Callable
     def ran(self: Any, *args: Any, **kwargs: Any) -> Any:
         if deck.active() is None:
             return run(self, *args, **kwargs)
-        tool = _tool(self, arguments(args, kwargs), count)
-        return perform(tool, lambda: run(self, *args, **kwargs))
+        return perform(
+            lambda: _tool(self, arguments(args, kwargs), count),
+            lambda: run(self, *args, **kwargs),
+        )
 
     return ran
 
@@ -52,8 +54,10 @@ def _wrap_async(run: Callable[..., Any], arguments: Arguments, count: str) -> Ca
     async def ran(self: Any, *args: Any, **kwargs: Any) -> Any:
         if deck.active() is None:
             return await run(self, *args, **kwargs)
-        tool = _tool(self, arguments(args, kwargs), count)
-        return await perform_async(tool, lambda: run(self, *args, **kwargs))
+        return await perform_async(
+            lambda: _tool(self, arguments(args, kwargs), count),
+            lambda: run(self, *args, **kwargs),
+        )
 
     return ran
 

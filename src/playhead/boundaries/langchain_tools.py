@@ -13,11 +13,12 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from playhead import deck
+from playhead import deck, events
 from playhead.boundaries import answers
 from playhead.boundaries.answers import Named
-from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.guest import Patches, need, report
 from playhead.boundaries.tool_calls import Tool, effect_hinted, perform, perform_async
+from playhead.values import safe_str, type_name
 
 # The tool and the input of the `run` that the code running now is part of.
 _asked: ContextVar[tuple[Any, Any] | None] = ContextVar("playhead_langchain_asked", default=None)
@@ -95,6 +96,14 @@ class _Workers:
     def hook(self, kind: type) -> None:
         if kind in self._seen:
             return
+        try:
+            self._hook(kind)
+        except Exception as error:  # noqa: BLE001  a class that does not let itself be changed
+            why = f"{type(error).__name__}: {safe_str(error)}"
+            report(events.HOLE, {"boundary": "tool", "what": type_name(kind), "why": why})
+        self._seen.add(kind)
+
+    def _hook(self, kind: type) -> None:
         with self._lock:
             for name, wrap in (("_run", _wrap_work), ("_arun", _wrap_async_work)):
                 owner = next((one for one in kind.__mro__ if name in vars(one)), None)
@@ -104,14 +113,13 @@ class _Workers:
                     continue
                 self._patches.replace(owner, name, wrap)
                 self._done.add((owner, name))
-            self._seen.add(kind)
 
 
 def _wrap_work(work: Callable[..., Any]) -> Callable[..., Any]:
     def worked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if deck.active() is None:
             return work(self, *args, **kwargs)
-        return perform(_tool(self, args, kwargs), lambda: work(self, *args, **kwargs))
+        return perform(lambda: _tool(self, args, kwargs), lambda: work(self, *args, **kwargs))
 
     return worked
 
@@ -120,7 +128,9 @@ def _wrap_async_work(work: Callable[..., Any]) -> Callable[..., Any]:
     async def worked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if deck.active() is None:
             return await work(self, *args, **kwargs)
-        return await perform_async(_tool(self, args, kwargs), lambda: work(self, *args, **kwargs))
+        return await perform_async(
+            lambda: _tool(self, args, kwargs), lambda: work(self, *args, **kwargs)
+        )
 
     return worked
 

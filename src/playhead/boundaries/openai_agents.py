@@ -39,7 +39,7 @@ def _wrap(run: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
 
         if deck.active() is None:
             return await live()
-        return await perform_async(_tool(function_tool, arguments, module), live)
+        return await perform_async(lambda: _tool(function_tool, arguments, module), live)
 
     return ran
 

@@ -37,20 +37,24 @@ def _wrap(call_tool: Callable[..., Any]) -> Callable[..., Any]:
     async def called(self: Any, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
         if deck.active() is None:
             return await call_tool(self, name, tool_args, ctx, tool)
-        # The name that the model used: a toolset may be prefixed or renamed on its way there.
-        asked = (
-            getattr(ctx, "_dispatched_tool_name", None) or getattr(ctx, "tool_name", None) or name
+        return await perform_async(
+            lambda: _tool(name, tool_args, ctx, tool),
+            lambda: call_tool(self, name, tool_args, ctx, tool),
         )
-        described = Tool(
-            name=str(asked),
-            arguments=dict(tool_args),
-            library="pydantic-ai",
-            function=_function_of(tool),
-            types=_types,
-        )
-        return await perform_async(described, lambda: call_tool(self, name, tool_args, ctx, tool))
 
     return called
+
+
+def _tool(name: str, arguments: dict[str, Any], ctx: Any, tool: Any) -> Tool:
+    # The name that the model used: a toolset may be prefixed or renamed on its way there.
+    used = getattr(ctx, "_dispatched_tool_name", None) or getattr(ctx, "tool_name", None) or name
+    return Tool(
+        name=str(used),
+        arguments=dict(arguments),
+        library="pydantic-ai",
+        function=_function_of(tool),
+        types=_types,
+    )
 
 
 def _function_of(tool: Any) -> Any:

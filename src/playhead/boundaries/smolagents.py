@@ -27,23 +27,27 @@ def _wrap(call: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
         def live() -> Any:
             return call(self, *args, sanitize_inputs_outputs=sanitize_inputs_outputs, **kwargs)
 
-        if deck.active() is None:
-            return live()
-
         def build(value: Any) -> Any:
             return _typed(module, self, value) if sanitize_inputs_outputs else value
 
-        tool = Tool(
-            name=str(getattr(self, "name", type(self).__name__)),
-            arguments=_arguments(self, args, kwargs),
-            library="smolagents",
-            function=getattr(type(self), "forward", None),
-            types=_types,
-            build=build,
-        )
-        return perform(tool, live)
+        if deck.active() is None:
+            return live()
+        return perform(lambda: _tool(self, args, kwargs, build), live)
 
     return called
+
+
+def _tool(
+    tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any], build: Callable[[Any], Any]
+) -> Tool:
+    return Tool(
+        name=str(getattr(tool, "name", type(tool).__name__)),
+        arguments=_arguments(tool, args, kwargs),
+        library="smolagents",
+        function=getattr(type(tool), "forward", None),
+        types=_types,
+        build=build,
+    )
 
 
 def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

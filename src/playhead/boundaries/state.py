@@ -34,8 +34,12 @@ def watch(
     store, or of nothing); without it, the store itself is written down. `mutations` are the names
     of the methods that change it. Undone by `unwatch()`, or as a context manager.
     """
-    watched = Watch(store, snapshot, name or type(store).__name__)
-    for method in [mutations] if isinstance(mutations, str) else mutations:
+    methods = [mutations] if isinstance(mutations, str) else list(mutations)
+    earlier = [_watch_of(getattr(store, method, None)) for method in methods]
+    watched = next((one for one in earlier if one is not None and one.store is store), None)
+    if watched is None:
+        watched = Watch(store, snapshot, name or type(store).__name__)
+    for method in methods:
         watched._hook(method)
     watched._begin()
     return watched
@@ -48,7 +52,7 @@ class Watch:
         self.store = store
         self.name = name
         self._look = _looker(store, snapshot)
-        self._hooked: list[tuple[Any, str, Any, bool]] = []
+        self._hooked: list[tuple[Any, str, Any, Any]] = []
         self._begun: weakref.WeakSet[Recorder] = weakref.WeakSet()
         self._on = True
 
@@ -65,11 +69,13 @@ class Watch:
         self.snapshot("end")
         self._on = False
         while self._hooked:
-            owner, method, original, was_own = self._hooked.pop()
-            if was_own:
-                setattr(owner, method, original)
-            else:
+            owner, method, own, made = self._hooked.pop()
+            if vars(owner).get(method) is not made:
+                continue  # wrapped once more by somebody else: theirs must keep working
+            if own is None:
                 delattr(owner, method)
+            else:
+                setattr(owner, method, own)
 
     def __enter__(self) -> Watch:  # noqa: PYI034  typing.Self came with 3.11
         return self
@@ -109,16 +115,19 @@ class Watch:
             raise UsageError(
                 f"{self.name} has no method {method!r} to watch. Name those that change it."
             )
+        if _watch_of(original) is self:
+            return
         owner = self.store
         # Python looks for `__setitem__` and its like on the class, and slots leave no other room.
         if not hasattr(owner, "__dict__") or method.startswith("__"):
             owner = type(self.store)
         own = vars(owner).get(method)
-        made = (
+        made: Any = (
             self._recorded(original, method)
             if owner is self.store
             else self._on_class(owner, method)
         )
+        made.__playhead_watch__ = self
         try:
             setattr(owner, method, made)
         except (AttributeError, TypeError):
@@ -126,7 +135,7 @@ class Watch:
                 f"{type(self.store).__name__} does not let {method!r} be watched. Give `watch` an "
                 "object of a class of your own that holds it."
             ) from None
-        self._hooked.append((owner, method, own, own is not None))
+        self._hooked.append((owner, method, own, made))
 
     def _on_class(self, owner: type, method: str) -> Any:
         """For this store alone, though the method is its whole class's."""
@@ -135,7 +144,7 @@ class Watch:
         @wraps(original)
         def changed(instance: Any, *args: Any, **kwargs: Any) -> Any:
             bound = original.__get__(instance, owner)
-            if instance is not self.store:
+            if instance is not self.store or not self._on:
                 return bound(*args, **kwargs)
             return self._recorded(bound, method)(*args, **kwargs)
 
@@ -192,6 +201,10 @@ class Watch:
             return value
 
         return changed
+
+
+def _watch_of(method: Any) -> Watch | None:
+    return getattr(method, "__playhead_watch__", None)
 
 
 def _looker(store: Any, snapshot: str | Callable[..., Any] | None) -> Callable[[], Any]:

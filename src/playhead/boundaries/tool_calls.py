@@ -13,12 +13,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from playhead import deck, lanes
+from playhead import deck, events, lanes
 from playhead.boundaries import answers
 from playhead.boundaries.answers import Named
-from playhead.deck import Call, Crossing
+from playhead.boundaries.guest import report
+from playhead.deck import Call, Crossing, Deck
 from playhead.errors import Divergence
 from playhead.events import Effect, Ref
+from playhead.values import safe_str
 
 # How much longer than on the tape a call that was given up there may wait to be given up again.
 _PATIENCE_S = 10.0
@@ -70,10 +72,11 @@ def is_claimed(name: str, declared: Any) -> bool:
     return _claims.pop(enclosing, None) is not None
 
 
-def perform(tool: Tool, live: Callable[[], Any]) -> Any:
+def perform(describe: Callable[[], Tool], live: Callable[[], Any]) -> Any:
     """Run a framework's tool, or serve it; straight through where nothing records."""
     open_deck = deck.active()
-    if open_deck is None or is_claimed(tool.name, declared_of(tool.function)):
+    tool = None if open_deck is None else _described(open_deck, describe)
+    if open_deck is None or tool is None:
         return live()
     crossing = open_deck.open(_call(tool))
     if crossing.taped is not None:
@@ -91,9 +94,10 @@ def perform(tool: Tool, live: Callable[[], Any]) -> Any:
     return value
 
 
-async def perform_async(tool: Tool, live: Callable[[], Awaitable[Any]]) -> Any:
+async def perform_async(describe: Callable[[], Tool], live: Callable[[], Awaitable[Any]]) -> Any:
     open_deck = deck.active()
-    if open_deck is None or is_claimed(tool.name, declared_of(tool.function)):
+    tool = None if open_deck is None else _described(open_deck, describe)
+    if open_deck is None or tool is None:
         return await live()
     crossing = open_deck.open(_call(tool))
     if crossing.taped is not None:
@@ -110,6 +114,21 @@ async def perform_async(tool: Tool, live: Callable[[], Awaitable[Any]]) -> Any:
             _unclaim(crossing)
     _returned(crossing, tool, value)
     return value
+
+
+def _described(open_deck: Deck, describe: Callable[[], Tool]) -> Tool | None:
+    """The tool; None if its call is on the tape already, or cannot be put there."""
+    try:
+        tool = describe()
+    except Exception as error:
+        # The framework's object is not what we think. A recording goes on without it; in a replay
+        # the tool must not run for real.
+        if open_deck.mode is not None:
+            raise
+        why = f"{type(error).__name__}: {safe_str(error)}"
+        report(events.HOLE, {"boundary": "tool", "what": "a tool call", "why": why})
+        return None
+    return None if is_claimed(tool.name, declared_of(tool.function)) else tool
 
 
 def ended_by(crossing: Crossing, error: BaseException) -> None:

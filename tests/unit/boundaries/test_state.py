@@ -156,3 +156,12 @@ def test_a_served_mutation_answers_and_leaves_the_store_alone(taping, replaying)
         watch(fresh, "waiting", MUTATIONS, name="queue")
         assert fresh.claim_next("w") == "a"
     assert fresh.waiting == []
+
+
+def test_watching_a_store_twice_is_watching_it_once(taping):
+    queue = Queue("a", "b")
+    first = watch(queue, "waiting", ["claim_next"], name="queue")
+    assert watch(queue, "waiting", MUTATIONS) is first
+    queue.claim_next("w")
+    assert taping.shown("state") == [("queue.claim_next", {"worker": "w"}, "a")]
+    assert [when for _, when, _ in snapshots(taping)] == ["start"]

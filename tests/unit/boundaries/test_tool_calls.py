@@ -21,7 +21,7 @@ def depth(left: int) -> int:
 
 def framework(name, function, *args):
     described = Tool(name=name, arguments={"given": list(args)}, library="some", function=function)
-    return perform(described, lambda: function(*args))
+    return perform(lambda: described, lambda: function(*args))
 
 
 def test_a_decorated_function_inside_a_framework_s_tool_is_recorded_once(taping):
@@ -80,7 +80,7 @@ def test_the_same_name_at_another_boundary_is_a_child_and_was_asked_for_once(tap
 
     for number in (1, 2):
         described = Tool(name="look", arguments={"n": number}, library="some")
-        perform(described, lambda number=number: remote(number))
+        perform(lambda described=described: described, lambda number=number: remote(number))
     assert [(call.data["boundary"], call.cause) for call in taping.calls()] == [
         ("tool", 1),
         ("mcp", None),
@@ -98,7 +98,9 @@ def test_async_tools_in_parallel_keep_their_claims_apart(taping):
     async def both():
         made = [
             perform_async(
-                Tool(name="slow", arguments={"key": key}, library="some", function=slow),
+                lambda key=key: Tool(
+                    name="slow", arguments={"key": key}, library="some", function=slow
+                ),
                 lambda key=key: slow(key),
             )
             for key in "ab"
@@ -107,6 +109,24 @@ def test_async_tools_in_parallel_keep_their_claims_apart(taping):
 
     assert asyncio.run(both()) == ["a", "b"]
     assert taping.shown() == [("slow", {"key": "a"}, "a"), ("slow", {"key": "b"}, "b")]
+
+
+def test_a_tool_that_cannot_be_described_runs_and_is_a_hole(taping):
+    def describe():
+        raise AttributeError("no name")
+
+    assert perform(describe, lambda: 7) == 7
+    assert taping.calls() == []
+    (hole,) = taping.events("hole")
+    assert hole.data["why"] == "AttributeError: no name"
+
+
+def test_a_tool_that_cannot_be_described_does_not_run_in_a_replay(taping, replaying):
+    def describe():
+        raise AttributeError("no name")
+
+    with replaying(taping), pytest.raises(AttributeError):
+        perform(describe, lambda: pytest.fail("it ran"))
 
 
 class Hints:
