@@ -1,124 +1,220 @@
 """Clock and entropy as the program saw them: taped where they were read, served there again.
 
-A reading is known by lane and place in the code, so that readings which a replay does not repeat (a
-library that no longer opens a socket) do not shift the ones it does. Knows readings; not which
-functions are hooked (`boundaries/ambient_*`).
+A reading is known by its lane and by the function that asked for it, so that readings which a replay
+does not repeat (a library that no longer opens a socket) do not shift the ones it does, and neither
+does an edited line above. Knows readings; not which functions are hooked (`boundaries/ambient_*`).
 """
 
 from __future__ import annotations
 
+import _thread
+import os
 import sys
-import threading
-from collections import deque
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Protocol, TypeVar
 
 from playhead import clock, events, lanes, where
-from playhead.events import Event
+from playhead.lanes import Lane
+from playhead.readings import MOST_EXACT, Run
 from playhead.recorder import Recorder
 
 T = TypeVar("T")
 
-_MOST_WAITING = 256
-_LONGEST_WAIT_NS = 500_000_000
+# Makes a value from a source of bytes.
+Derive = Callable[[Callable[[int], bytes]], Any]
+
+# Readings that share an event: what a kill may lose are those of so long, and no call came after.
+_TOGETHER_NS = 100_000_000
+# How many lie about one by one before they are sorted by place.
+_MOST_LOOSE = 4096
+
+_WALL = ("time", "time_ns", "now")
+_STEADY = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+_USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
+CLOCKS = frozenset({*_WALL, *_STEADY, *_USED})
+
+# Whose steady clocks drive the waiting itself: they stay with the time that passes.
+_SCHEDULERS = ("trio", "uvloop", "gevent", "eventlet", "curio", "twisted", "tornado")
+_TOOLS = (
+    "pytest",
+    "_pytest",
+    "pytest_timeout",
+    "xdist",
+    "execnet",
+    "coverage",
+    "pydevd",
+    "debugpy",
+)
 
 
 class Source(Protocol):
     """Where readings come from: the world (and onto the tape), or the tape."""
 
-    def read(self, kind: str, frame: FrameType, live: Callable[[], Any]) -> Any: ...
+    # Where a reading that was made for real is put down; None: readings are served.
+    log: list[tuple[Lane, str, CodeType, Any]] | None
+    # When the run began that is recorded or served, by the wall clock.
+    began_ns: int
+
+    def read(
+        self,
+        kind: str,
+        code: CodeType,
+        live: Callable[[], Any],
+        derive: Derive | None = None,
+        lane: Lane | None = None,
+    ) -> Any:
+        """`derive` makes a reading that is not on the tape from bytes that are the same each time."""
+
+    def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
+        """A steady clock that is never taped: read by what waits for others (`waits`), or by a loop
+        that does its waiting by itself.
+        """
+
+    def settle(self) -> None:
+        """Called after a reading was put down."""
 
     def flush(self) -> None: ...
 
+    def start_anew(self) -> None:
+        """In a forked child: what waited is the parent's to write."""
+
 
 class TapingSource:
-    """Record: the real value is returned at once; it reaches the tape with the next call, or soon."""
+    """Record: the real value is returned at once; it reaches the tape with the next call, or soon.
+
+    Readers share a list and no lock: appending is atomic, and so is taking away what is there.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
+        self.log: list[tuple[Lane, str, CodeType, Any]] = []
+        self.began_ns = clock.wall_ns()
         self._recorder = recorder
-        self._lock = threading.Lock()
-        self._waiting: dict[tuple[str, str, str], list[Any]] = {}
-        self._count = 0
-        self._last = clock.mono_ns()
+        self._busy = _thread.allocate_lock()
+        self._runs: dict[tuple[str, str, str], Run] = {}
+        self._spinning: set[tuple[str, str, str]] = set()
+        self._due_ns = 0
+        recorder.last_words.append(self.flush)
 
-    def read(self, kind: str, frame: FrameType, live: Callable[[], T]) -> T:
+    def read(
+        self,
+        kind: str,
+        code: CodeType,
+        live: Callable[[], T],
+        derive: Derive | None = None,
+        lane: Lane | None = None,
+    ) -> T:
         value = live()
-        key = (lanes.current.get().name, kind, where.fragment(frame))
-        with self._lock:
-            readings = self._waiting.get(key)
-            if readings is None:
-                readings = self._waiting[key] = []
-            readings.append(value)
-            self._count += 1
-            due = self._count >= _MOST_WAITING
-        if due or clock.mono_ns() - self._last > _LONGEST_WAIT_NS:
-            self.flush()
+        self.log.append((lane or lanes.current.get(), kind, code, value))
+        self.settle()
         return value
+
+    def pass_by(self, kind: str, live: Callable[[], T], *, waits: bool) -> T:
+        return live()
+
+    def settle(self) -> None:
+        # The first after a pause is written at once: it may be the last thing the process does.
+        if clock.mono_ns() >= self._due_ns:
+            self.flush()
+        elif len(self.log) >= _MOST_LOOSE:
+            self._sort()
 
     def flush(self) -> None:
         """Called before each call goes onto the tape, and at the end."""
-        if not self._count:
+        if not self.log and not self._runs:
             return
-        with self._lock:
-            waiting, self._waiting, self._count = self._waiting, {}, 0
-            self._last = clock.mono_ns()
-        if waiting:
-            readings = [[lane, kind, at[1:-1], values] for (lane, kind, at), values in waiting.items()]
-            self._recorder.add(events.AMBIENT, {"readings": readings}, '""')
+        self._sort()
+        if not self._busy.acquire(blocking=False):
+            return  # another thread is at it, or this one, and a signal came in between
+        try:
+            runs, self._runs = self._runs, {}
+            self._due_ns = clock.mono_ns() + _TOGETHER_NS
+            self._spinning = {key for key, run in runs.items() if run.count > MOST_EXACT}
+            rows = [[*key, run.packed()] for key, run in runs.items()]
+        finally:
+            self._busy.release()
+        if rows:
+            self._recorder.add(events.AMBIENT, {"readings": rows}, '""')
+
+    def start_anew(self) -> None:
+        self.log = []
+        self._runs = {}
+        self._busy = _thread.allocate_lock()
+        self._recorder.last_words.append(self.flush)
+
+    def _sort(self) -> None:
+        if not self._busy.acquire(blocking=False):
+            return
+        try:
+            count = len(self.log)
+            taken = self.log[:count]
+            del self.log[:count]
+            found: dict[tuple[Lane, str, int], tuple[CodeType, list[Any]]] = {}
+            for lane, kind, code, value in taken:
+                key = (lane, kind, id(code))
+                hit = found.get(key)
+                if hit is None:
+                    found[key] = (code, [value])
+                else:
+                    hit[1].append(value)
+            for (lane, kind, _), (code, values) in found.items():
+                self._put((lane.name, kind, place_of(code)), values)
+        finally:
+            self._busy.release()
+
+    def _put(self, key: tuple[str, str, str], values: list[Any]) -> None:
+        run = self._runs.get(key)
+        if run is None:
+            run = self._runs[key] = Run(is_clock=key[1] in CLOCKS, spins=key in self._spinning)
+        run.add(values)
 
 
-class TapedSource:
-    """Replay: each reading once, in order, by lane and place. What the tape does not have (the code
-    reads the clock where it did not then) is made from what it does have, and counted."""
-
-    def __init__(self, taped: list[Event], started_wall_ns: int) -> None:
-        self._readings: dict[tuple[str, str, str], deque[Any]] = {}
-        self._lock = threading.Lock()
-        self.missed = 0
-        self._now_ns = started_wall_ns
-        self._since = clock.mono_ns()
-        for event in taped:
-            for lane, kind, at, values in _rows(event):
-                self._readings.setdefault((lane, kind, at), deque()).extend(values)
-
-    def read(self, kind: str, frame: FrameType, live: Callable[[], T]) -> T:
-        key = (lanes.current.get().name, kind, where.fragment(frame)[1:-1])
-        with self._lock:
-            readings = self._readings.get(key)
-            if readings:
-                value: T = readings.popleft()
-                if kind == "time_ns":
-                    self.tick(int(value))  # type: ignore[call-overload]  # JSON kept it as a number
-                elif kind == "time":
-                    self.tick(int(float(value) * 1e9))  # type: ignore[arg-type]  # likewise
-                return value
-            self.missed += 1
-        if kind == "time":
-            return self.now_ns() / 1e9  # type: ignore[return-value]  # what time.time returns
-        if kind == "time_ns":
-            return self.now_ns()  # type: ignore[return-value]  # what time.time_ns returns
-        return live()
-
-    def tick(self, wall_ns: int) -> None:
-        """The tape has come this far: time never runs back."""
-        if wall_ns > self._now_ns:
-            self._now_ns, self._since = wall_ns, clock.mono_ns()
-
-    def now_ns(self) -> int:
-        return self._now_ns + clock.mono_ns() - self._since
-
-    def flush(self) -> None:
-        return None
+_places: dict[int, tuple[CodeType, str]] = {}
+_MOST_PLACES = 20_000
 
 
-def _rows(event: Event) -> list[tuple[str, str, str, list[Any]]]:
-    rows = event.data.get("readings") if isinstance(event.data, dict) else None
-    return [
-        (str(row[0]), str(row[1]), str(row[2]), row[3])
-        for row in (rows if isinstance(rows, list) else ())
-        if isinstance(row, list) and len(row) == 4 and isinstance(row[3], list)
-    ]
+def place_of(code: CodeType) -> str:
+    """`agents/planner.py respond`. Not the line: an edit above must not move the place; not the whole
+    path: an environment lies elsewhere on another machine.
+    """
+    hit = _places.get(id(code))
+    if hit is not None:
+        return hit[1]
+    if len(_places) > _MOST_PLACES:
+        _places.clear()  # a host that makes code as it goes must not make us grow
+    text = f"{'/'.join(code.co_filename.split(os.sep)[-2:])} {code.co_name}"
+    _places[id(code)] = (code, text)
+    return text
+
+
+class _Files(dict[str, int]):
+    """Whose code is in a file: 0 that of the program and its packages, 1 a scheduler's or a tool's,
+    2 the standard library's or our own, which read on behalf of somebody else.
+    """
+
+    def __missing__(self, file: str) -> int:
+        if where.is_standard(file) or where.is_own(file):
+            kind = 2
+        else:
+            package = where.package_of(file)
+            kind = 1 if package in _SCHEDULERS or package in _TOOLS else 0
+        if len(self) > _MOST_PLACES:
+            self.clear()
+        self[file] = kind
+        return kind
+
+
+_files = _Files()
+
+
+def _reader(frame: FrameType) -> CodeType:
+    """On whose behalf something is read: the nearest code that is not the standard library's."""
+    outer: FrameType | None = frame
+    while outer is not None:
+        if _files[outer.f_code.co_filename] != 2:
+            return outer.f_code
+        outer = outer.f_back
+    return frame.f_code
 
 
 _source: Source | None = None
@@ -129,23 +225,96 @@ def source() -> Source | None:
 
 
 def begin(chosen: Source) -> None:
-    global _source
+    global _source  # noqa: PLW0603  one slot a process
     _source = chosen
 
 
 def end(chosen: Source) -> None:
-    global _source
+    global _source  # noqa: PLW0603  one slot a process
     chosen.flush()
     if _source is chosen:
         _source = None
 
 
-def read(kind: str, live: Callable[[], T], *, own_code_only: bool = False) -> T:
-    """One reading by the caller's caller. `own_code_only`: readings by libraries are left alone."""
+def flush() -> None:
+    """What was read so far is on the tape."""
+    if _source is not None:
+        _source.flush()
+
+
+def read(kind: str, live: Callable[[], T], derive: Derive | None = None) -> T:
+    """One reading, on behalf of whoever called into the standard library or a hook of ours."""
     chosen = _source
     if chosen is None:
         return live()
-    frame = sys._getframe(2)
-    if own_code_only and where.is_foreign(frame.f_code.co_filename):
+    reader = _reader(sys._getframe(1))
+    return chosen.read(kind, reader, live, derive)  # type: ignore[no-any-return]  # as live
+
+
+def read_once(kind: str, code: CodeType, live: Callable[[], T]) -> T:
+    """Something that a process has one of, whoever in it happens to ask first."""
+    chosen = _source
+    if chosen is None:
         return live()
-    return chosen.read(kind, frame, live)  # type: ignore[no-any-return]  # a reading is what live gives
+    return chosen.read(kind, code, live, None, lanes.MAIN)  # type: ignore[no-any-return]  # as live
+
+
+def wall_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
+    """What stands in place of `real`, a wall clock. Spelled out: programs read it in loops.
+
+    Takes what it does not need: a builtin in a class body (`clock = time.time`) becomes no method, a
+    function does, and is given the object.
+    """
+    getframe, lane = sys._getframe, lanes.current.get
+
+    def read_clock(*_: object) -> T:
+        chosen = _source
+        if chosen is None:
+            return real()
+        code = getframe(1).f_code
+        if _files[code.co_filename] == 2:
+            code = _reader(getframe(1))
+        log = chosen.log
+        if log is None:
+            return chosen.read(kind, code, real)  # type: ignore[no-any-return]  # as real
+        value = real()
+        log.append((lane(), kind, code, value))
+        chosen.settle()
+        return value
+
+    return read_clock
+
+
+def steady_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
+    """In place of a steady clock: a duration that a program prints is taped, what event loops, locks
+    and pools read for themselves is not.
+    """
+    getframe, lane = sys._getframe, lanes.current.get
+
+    def read_clock(*_: object) -> T:
+        chosen = _source
+        if chosen is None:
+            return real()
+        code = getframe(1).f_code
+        log = chosen.log
+        whose = _files[code.co_filename]
+        if whose:
+            if log is not None:
+                return real()
+            return chosen.pass_by(kind, real, waits=whose == 2)  # type: ignore[no-any-return]  # as real
+        if log is None:
+            return chosen.read(kind, code, real)  # type: ignore[no-any-return]  # as real
+        value = real()
+        log.append((lane(), kind, code, value))
+        chosen.settle()
+        return value
+
+    return read_clock
+
+
+def _start_anew() -> None:
+    if _source is not None:
+        _source.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Protocol, TypeVar
 
-from playhead import clock, events, lanes, where
+from playhead import ambient, clock, events, lanes, pacing, where
 from playhead.causes import LARGEST_HEARD, Asked
 from playhead.chunks import ChunkBuffer
 from playhead.events import Ref
@@ -106,6 +106,7 @@ class Crossing:
         if self._ended:
             return
         self._ended = True
+        self._deck.live.discard(self)
         data: dict[str, Any] = {"call": self.seq, "how": how, "took_ns": clock.mono_ns() - self._started}
         if self._buffer is not None:
             self._buffer.flush()
@@ -127,17 +128,25 @@ class Deck:
     def __init__(self, recorder: Recorder, mode: Mode | None = None) -> None:
         self.recorder = recorder
         self.mode = mode
+        # What happens for real in the middle of a replay.
+        self.live: set[Crossing] = set()
         self._asked = Asked()
 
     def open(self, call: Call) -> Crossing:
         """Announce a call. The caller serves `crossing.taped`, or performs the call and reports."""
-        taped = None if self.mode is None else self.mode.answer(call, lanes.current.get().name)
-        return Crossing(self, call, taped)
+        ambient.flush()
+        if self.mode is None:
+            return Crossing(self, call, None)
+        crossing = Crossing(self, call, self.mode.answer(call, lanes.current.get().name))
+        if crossing.taped is None:
+            self.live.add(crossing)
+        return crossing
 
     def cross(self, call: Call, live: Callable[[], T]) -> T:
         """A call that simply returns or raises."""
         crossing = self.open(call)
         if crossing.taped is not None:
+            pacing.rest(crossing.taped.took_ns)
             return _serve(crossing)
         with crossing:
             try:
@@ -151,6 +160,7 @@ class Deck:
     async def cross_async(self, call: Call, live: Callable[[], Awaitable[T]]) -> T:
         crossing = self.open(call)
         if crossing.taped is not None:
+            await pacing.rest_async(crossing.taped.took_ns)
             return _serve(crossing)
         with crossing:
             try:

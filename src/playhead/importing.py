@@ -1,4 +1,5 @@
-"""Call back when a module has been imported, now or later. Knows the import system; not what for.
+"""Call back when a module has been imported, now or later, or is about to be. Knows the import system;
+not what for.
 
 Hooks must not import the libraries they hook: that would cost every program what only some use.
 """
@@ -6,8 +7,9 @@ Hooks must not import the libraries they hook: that would cost every program wha
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 Callback = Callable[[ModuleType], None]
 
 _waiting: dict[str, list[Callback]] = {}
+_warned: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_imported(name: str, callback: Callback) -> None:
@@ -28,13 +31,22 @@ def when_imported(name: str, callback: Callback) -> None:
         sys.meta_path.insert(0, _finder)
 
 
-def forget(callback: Callback) -> None:
-    """The inverse of `when_imported` for a callback that has not run yet."""
-    for name, callbacks in list(_waiting.items()):
-        _waiting[name] = [kept for kept in callbacks if kept is not callback]
-        if not _waiting[name]:
-            del _waiting[name]
-    if not _waiting and _finder in sys.meta_path:
+def before_import(name: str, callback: Callable[[], None]) -> None:
+    """Run `callback()` before any code of module `name` runs, if that ever comes to be imported."""
+    _warned.setdefault(name, []).append(callback)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def forget(callback: Callable[..., None]) -> None:
+    """The inverse of `when_imported` and `before_import` for a callback that has not run yet."""
+    tables: tuple[dict[str, list[Any]], ...] = (_waiting, _warned)
+    for table in tables:
+        for name, callbacks in list(table.items()):
+            table[name] = [kept for kept in callbacks if kept is not callback]
+            if not table[name]:
+                del table[name]
+    if not _waiting and not _warned and _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
 
 
@@ -51,7 +63,7 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname not in _waiting:
+        if fullname not in _waiting and fullname not in _warned:
             return None
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
@@ -65,11 +77,19 @@ class _Finder:
 
 
 def _follow(spec: ModuleSpec) -> None:
-    """Wrap the loader's exec_module on the instance: its type stays what others look for."""
+    """Wrap the loader's methods on the instance: its type stays what others look for."""
     loader: Any = spec.loader
     if loader is None or isinstance(loader, type):
         return
-    execute = loader.exec_module
+    execute, create = loader.exec_module, loader.create_module
+
+    def create_module(spec: ModuleSpec) -> ModuleType | None:
+        # An extension module may run all of its code in here.
+        loader.__dict__.pop("create_module", None)
+        for callback in _warned.pop(spec.name, ()):
+            callback()
+        made: ModuleType | None = create(spec)
+        return made
 
     def exec_module(module: ModuleType) -> None:
         loader.__dict__.pop("exec_module", None)
@@ -78,6 +98,8 @@ def _follow(spec: ModuleSpec) -> None:
             callback(module)
 
     loader.exec_module = exec_module
+    if spec.name in _warned:
+        loader.create_module = create_module
 
 
 _finder = _Finder()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playhead import ambient, config, deck, events, lanes, recording
+from playhead import config, deck, events, lanes, recording
 from playhead.deck import Call, Deck, Taped
 from playhead.errors import Divergence, UsageError
 from playhead.events import Event
@@ -30,6 +30,7 @@ from playhead.replay.divergence import Parting
 from playhead.replay.mode import ReplayMode
 from playhead.replay.nearest import differences
 from playhead.replay.taped import Recording, TapedCall
+from playhead.replay.taped_source import TapedSource
 from playhead.runs import Run
 from playhead.tape import store as stores
 from playhead.tape.reader import Tape
@@ -297,9 +298,8 @@ def _inside(
     outer = deck.active()
     if outer is not None:
         deck.deactivate(outer)
-    source = ambient.TapedSource(share.ambient, share.tape.manifest.started_ns)
-    made: Deck = hooks.start(run.recorder, mode)
-    ambient.begin(source)
+    source = TapedSource(share.ambient, share.tape.manifest.started_ns)
+    made: Deck = hooks.start(run.recorder, mode, source=source)
     try:
         with lanes.lane(worker):
             return function(
@@ -308,7 +308,6 @@ def _inside(
     except Exception as error:  # the worker's own failure is part of what is compared
         return None, error
     finally:
-        ambient.end(source)
         hooks.stop(made)
 
 

@@ -57,6 +57,27 @@ def shown(file: str) -> str:
     return file[len(here) :] if file.startswith(here) else file
 
 
+def is_own(file: str) -> bool:
+    """Whether code in that file is Playhead's."""
+    return file.startswith(_OWN)
+
+
+def is_standard(file: str) -> bool:
+    """Whether code in that file is the standard library's."""
+    if file.startswith(_STANDARD):
+        return not any(one in file for one in _PACKAGES)
+    return file.startswith("<frozen ")
+
+
+def package_of(file: str) -> str | None:
+    """The top folder or module of the installed package that a file belongs to; None: of no package."""
+    for folder in _PACKAGES:
+        _, found, inner = file.rpartition(folder)
+        if found:
+            return inner.partition(os.sep)[0].removesuffix(".py")
+    return None
+
+
 def is_foreign(file: str) -> bool:
     """Whether code in that file is ours, the standard library's or an installed package's."""
     foreign = _is_library.get(file)

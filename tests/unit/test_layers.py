@@ -23,14 +23,14 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 LAYERS = {
     "0 words": {
         *("_version", "clock", "errors", "event", "events", "fingerprint", "importing"),
-        *("jsonbytes", "later", "project", "redact", "reduce", "values", "where"),
+        *("jsonbytes", "later", "project", "readings", "redact", "reduce", "values", "where"),
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
-        *("calls", "causes", "chunks", "compare", "config", "deck", "lane_hooks", "lanes"),
-        *("recorder", "replay", "runs", "turns"),
+        *("ambient", "calls", "causes", "chunks", "compare", "config", "deck", "lane_hooks"),
+        *("lanes", "pacing", "recorder", "replay", "runs", "turns"),
     },
-    "3 in": {"boundaries", "inject", "proxy", "recording", "tapping"},
+    "3 in": {"boundaries", "inject", "proxy", "recording", "sessions", "tapping"},
     "3 out": {"export", "library", "llm", "model", "views"},
     "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing"},
 }
@@ -70,6 +70,7 @@ SHARED_LIBRARIES = {
 LAZY_ROOMS = {
     "playhead": "__getattr__ loads a name when it is first used",
     "playhead.cli": "`playhead --help` must not pay for every verb",
+    "playhead.pytest_plugin": "pytest loads it in every project that has Playhead installed",
     "playhead.recording": "a program that only emits never loads the interceptors",
 }
 

@@ -1,105 +1,140 @@
-"""The wall clock, where Python reads it. Knows `time` and `datetime`; not what readings are for.
-
-`datetime.now` is a C method of an immutable type. Its dict is reached through the garbage collector,
-and the type's method cache is told by a setter that needs no permission: the types, and isinstance,
-stay what they were, which a subclass in its place would not allow.
-"""
+"""The clocks, where Python reads them. Knows `time` and `datetime`; not what readings are for."""
 
 from __future__ import annotations
 
-import gc
+import sys
+import warnings
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
-from playhead import ambient
-from playhead.boundaries.guest import NotAsExpected, Patches, need
+from playhead import ambient, clock, events
+from playhead.boundaries.copies import replace_copies
+from playhead.boundaries.graft import graft
+from playhead.boundaries.guest import NotAsExpected, Patches, need, report
+from playhead.boundaries.process_builtin import Builtin
+from playhead.importing import before_import, forget
+
+_STEADY = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns")
+_USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
+# Clocks of the system that are a wall clock, and those that only ever go on.
+_WALL_IDS = ("CLOCK_REALTIME", "CLOCK_TAI")
+_STEADY_IDS = ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_UPTIME_RAW")
+
+_TIME_MACHINE = "_time_machine"
+_UTCNOW_IS_DEPRECATED = (
+    "datetime.datetime.utcnow() is deprecated and scheduled for removal in a future version. Use "
+    "timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
+)
 
 
 def hook_time(module: ModuleType, patches: Patches) -> None:
-    need(module, "time", "time_ns", "gmtime", "localtime", "ctime", "strftime", "perf_counter", "monotonic")
-    real = module.time
+    _give_way_to_time_machine(module, patches)
+    need(module, "time", "time_ns", "gmtime", "localtime", "ctime", "asctime", "strftime", *_STEADY)
+    real, localtime = module.time, module.localtime
+    made: dict[int, Any] = {}
 
-    def wall() -> float:
-        return ambient.read("time", real)
+    def replace(name: str, wrap: Callable[[Any], Any]) -> None:
+        original = vars(module)[name]
+        patches.replace(module, name, wrap)
+        made[id(original)] = vars(module)[name]
 
-    def moment(convert: Callable[..., Any]) -> Callable[..., Any]:
-        """gmtime(), localtime(), ctime(): without an argument they read the clock by themselves."""
-
-        def converted(seconds: float | None = None) -> Any:
-            return convert(ambient.read("time", real) if seconds is None else seconds)
-
-        return converted
-
-    def formatted(strftime: Callable[..., str]) -> Callable[..., str]:
-        localtime = module.localtime.__wrapped__
-
-        def strftimed(pattern: str, *given: Any) -> str:
-            return strftime(pattern, *(given or (localtime(ambient.read("time", real)),)))
-
-        return strftimed
-
-    patches.replace(module, "time", lambda _: wall)
-    patches.replace(module, "time_ns", lambda original: lambda: ambient.read("time_ns", original))
+    replace("time", lambda original: ambient.wall_reader("time", original))
+    replace("time_ns", lambda original: ambient.wall_reader("time_ns", original))
     for name in ("gmtime", "localtime", "ctime"):
-        patches.replace(module, name, moment)
-    patches.replace(module, "strftime", formatted)
-    # Durations that a program prints. Libraries' own (event loops, locks, pools) stay real.
-    for name in ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time"):
-        patches.replace(module, name, _own(name))
+        replace(name, lambda original: Builtin(_moment(original, real)))
+    replace("asctime", lambda original: Builtin(_formatted(original, 0, localtime, real)))
+    replace("strftime", lambda original: Builtin(_formatted(original, 1, localtime, real)))
+    for name in (*_STEADY, *_USED):
+        if hasattr(module, name):
+            replace(name, partial(ambient.steady_reader, name))
+    for name, unit in (("clock_gettime", ""), ("clock_gettime_ns", "_ns")):
+        if hasattr(module, name):
+            replace(name, partial(_by_id, module, unit))
+    replace_copies(patches, made)
 
 
-def _own(kind: str) -> Callable[[Any], Any]:
-    return lambda original: lambda: ambient.read(kind, original, own_code_only=True)
+def _moment(convert: Callable[..., Any], real: Callable[[], float]) -> Callable[..., Any]:
+    """gmtime(), localtime(), ctime(): without an argument they read the clock by themselves."""
+
+    def converted(seconds: float | None = None) -> Any:
+        return convert(ambient.read("time", real) if seconds is None else seconds)
+
+    return converted
+
+
+def _formatted(
+    write: Callable[..., str], before: int, localtime: Callable[..., Any], real: Callable[[], float]
+) -> Callable[..., str]:
+    """asctime() and strftime(pattern): so do they, without a moment to write."""
+
+    def formatted(*given: Any) -> str:
+        if len(given) > before:
+            return write(*given)
+        return write(*given, localtime(ambient.read("time", real)))
+
+    return formatted
+
+
+def _by_id(module: ModuleType, unit: str, original: Callable[[int], Any]) -> Builtin:
+    kinds = dict.fromkeys(_ids(module, _WALL_IDS), f"time{unit}")
+    kinds.update(dict.fromkeys(_ids(module, _STEADY_IDS), f"monotonic{unit}"))
+
+    def clock_gettime(clk_id: int, /) -> Any:
+        kind = kinds.get(clk_id)
+        return original(clk_id) if kind is None else ambient.read(kind, lambda: original(clk_id))
+
+    return Builtin(clock_gettime)
+
+
+def _ids(module: ModuleType, names: tuple[str, ...]) -> list[int]:
+    return [vars(module)[name] for name in names if name in vars(module)]
 
 
 def hook_datetime(module: ModuleType, patches: Patches) -> None:
-    moment, day = module.datetime, module.date
-    real_now, real_day = moment.now, day.today
-    if "now" not in _dict_of(moment) or "today" not in _dict_of(day):
-        raise NotAsExpected("datetime's methods are not where they were")
+    _give_way_to_time_machine(module, patches)
+    moment, day, utc = module.datetime, module.date, module.timezone.utc
+    from_timestamp = vars(moment).get("fromtimestamp")
+    if from_timestamp is None:
+        raise NotAsExpected("datetime.fromtimestamp is not where it was")
+
+    def microseconds() -> int:
+        return ambient.read("now", lambda: clock.wall_ns() // 1000)
 
     def now(cls: Any, tz: Any = None) -> Any:
-        # As text: exact to the microsecond, and readable on the tape.
-        taken = ambient.read("now", lambda: real_now(module.timezone.utc if tz is not None else None).isoformat())
-        value = cls.fromisoformat(taken)
-        return value if tz is None else value.astimezone(tz)
+        return from_timestamp.__get__(None, cls)(microseconds() / 1e6, tz)
 
     def utcnow(cls: Any) -> Any:
-        taken = ambient.read("now", lambda: real_now(module.timezone.utc).replace(tzinfo=None).isoformat())
-        return cls.fromisoformat(taken)
+        if sys.version_info >= (3, 12):
+            warnings.warn(_UTCNOW_IS_DEPRECATED, DeprecationWarning, stacklevel=2)
+        at = from_timestamp.__get__(None, moment)(microseconds() / 1e6, utc)
+        return cls(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, None)
 
     def today(cls: Any) -> Any:
-        if issubclass(cls, moment):
-            return cls.fromisoformat(ambient.read("now", lambda: real_now().isoformat()))
-        return cls.fromisoformat(ambient.read("today", lambda: real_day().isoformat()))
+        return cls.fromtimestamp(ambient.read("time", lambda: clock.wall_ns() / 1e9))
 
-    _graft(patches, moment, "now", classmethod(now))
-    _graft(patches, moment, "utcnow", classmethod(utcnow))
-    _graft(patches, day, "today", classmethod(today))
+    graft(patches, moment, "now", classmethod(_like(moment.now, now)))
+    graft(patches, moment, "utcnow", classmethod(_like(moment.utcnow, utcnow)))
+    graft(patches, day, "today", classmethod(_like(day.today, today)))
 
 
-def _dict_of(kind: type) -> dict[str, Any]:
-    found: dict[str, Any] = gc.get_referents(kind.__dict__)[0]
-    return found
+def _like(original: Any, made: Any) -> Any:
+    made.__doc__, made.__qualname__ = original.__doc__, original.__qualname__
+    return made
 
 
-def _graft(patches: Patches, kind: type, name: str, made: Any) -> None:
-    methods = _dict_of(kind)
-    original = methods[name]
-    methods[name] = made
-    _modified(kind)
+def _give_way_to_time_machine(module: ModuleType, patches: Patches) -> None:
+    """time-machine writes into the C functions that it finds in `time` and `datetime` when it is
+    imported. Ours are none: it would write into something else. So where it is, the clock is its own.
+    """
+    why = "time-machine replaces the clock in C; its times are not recorded"
+    if _TIME_MACHINE in sys.modules:
+        raise NotAsExpected(why)
 
-    def undo() -> None:
-        if _dict_of(kind).get(name) is made:
-            _dict_of(kind)[name] = original
-            _modified(kind)
+    def give_way() -> None:
+        patches.undo()
+        report(events.HOLE, {"boundary": "clock", "what": module.__name__, "why": why})
 
-    patches.on_undo(undo)
-
-
-def _modified(kind: type) -> None:
-    """Forget what the interpreter has cached about the type (PyType_Modified), then clean up."""
-    descriptor = type.__dict__["__abstractmethods__"]
-    descriptor.__set__(kind, frozenset())
-    descriptor.__delete__(kind)
+    before_import(_TIME_MACHINE, give_way)
+    patches.on_undo(lambda: forget(give_way))

@@ -1,7 +1,6 @@
-"""Entropy, where Python draws it: urandom, seeds of `random`, uuids. Knows those modules.
+"""Entropy, where Python draws it: urandom and uuids. Knows those modules.
 
-Bytes are drawn for real and taped; in replay they come from the tape. `random`'s own generators are
-not taped number by number: their seeds are, and they run on from there by themselves.
+Bytes are drawn for real and taped; in replay they come from the tape.
 """
 
 from __future__ import annotations
@@ -10,71 +9,88 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from playhead import ambient, clock
+from playhead import ambient
+from playhead.boundaries.copies import replace_copies
 from playhead.boundaries.guest import Patches, need
+from playhead.boundaries.process_builtin import Builtin
 
 _UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7", "uuid8")
 
 
 def hook_os(module: ModuleType, patches: Patches) -> None:
-    patches.replace(module, "urandom", _bytes)
+    need(module, "urandom")
+    made: dict[int, Any] = {}
+    for name in ("urandom", "getrandom"):
+        if hasattr(module, name):
+            original = getattr(module, name)
+            patches.replace(module, name, bytes_of)
+            made[id(original)] = getattr(module, name)
+    replace_copies(patches, made)
 
 
-def _bytes(original: Callable[[int], bytes]) -> Callable[[int], bytes]:
-    def urandom(size: int, /) -> bytes:
-        return bytes.fromhex(ambient.read("urandom", lambda: original(size).hex()))
-
-    return urandom
+def hook_ssl(module: ModuleType, patches: Patches) -> None:
+    need(module, "RAND_bytes")
+    patches.replace(module, "RAND_bytes", bytes_of)
 
 
-def _seed() -> str:
-    """256 bits from the world, or the same ones from the tape."""
-    return ambient.read("seed", lambda: clock.urandom(32).hex())
+def bytes_of(original: Callable[..., bytes]) -> Any:
+    """In place of something that draws so many bytes."""
 
+    def drawn(size: int, /, *flags: Any) -> bytes:
+        # The size is part of the kind: code that now wants another number must not get that one.
+        taken = ambient.read(
+            f"bytes {size}",
+            lambda: original(size, *flags).hex(),
+            lambda draw: draw(size).hex(),
+        )
+        return bytes.fromhex(taken)
 
-def hook_random(module: ModuleType, patches: Patches) -> None:
-    need(module, "Random", "_urandom", "seed")
-
-    def seeded(original: Callable[..., None]) -> Callable[..., None]:
-        def seed(self: Any, a: Any = None, version: int = 2) -> None:
-            if a is None and ambient.source() is not None and not isinstance(self, module.SystemRandom):
-                a = int(_seed(), 16)
-            original(self, a, version)
-
-        return seed
-
-    patches.replace(module, "_urandom", _bytes)
-    patches.replace(module.Random, "seed", seeded)
-    if ambient.source() is not None:
-        # The module's own generator was seeded when the module was made, a moment ago.
-        module.seed(int(_seed(), 16))
+    return Builtin(drawn)
 
 
 def hook_uuid(module: ModuleType, patches: Patches) -> None:
     """uuid4 draws from urandom. uuid1 and its kin ask C for the time: taped whole."""
+    need(module, "UUID", "uuid1")
     for name in _UUIDS:
         if name != "uuid4" and hasattr(module, name):
             patches.replace(module, name, _whole(module, name))
 
 
 def hook_uuid_utils(module: ModuleType, patches: Patches) -> None:
-    """Made in Rust, below every hook: taped whole."""
+    """Made in Rust, below every hook: taped whole. `uuid_utils.compat` makes the standard kind."""
+    need(module, "UUID")
+    made: dict[int, Any] = {}
     for name in _UUIDS:
         if hasattr(module, name):
-            patches.replace(module, name, _whole(module, name))
+            original = getattr(module, name)
+            patches.replace(module, name, _builtin(_whole(module, name)))
+            made[id(original)] = getattr(module, name)
+    replace_copies(patches, made)
+
+
+def _builtin(wrap: Callable[[Any], Any]) -> Callable[[Any], Builtin]:
+    return lambda original: Builtin(wrap(original))
 
 
 def _whole(module: ModuleType, kind: str) -> Callable[[Any], Any]:
+    version = int(kind[-1])
+
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def made(*args: Any, **kwargs: Any) -> Any:
-            return module.UUID(ambient.read(kind, lambda: str(original(*args, **kwargs))))
+            if args or kwargs:
+                return original(*args, **kwargs)  # of a node or a moment that the program names
+            return module.UUID(
+                ambient.read(kind, lambda: str(original()), lambda draw: _minted(draw(16), version))
+            )
 
         return made
 
     return wrap
 
 
-def hook_numpy(module: ModuleType, patches: Patches) -> None:
-    """numpy's old global generator seeds itself from the system in C."""
-    if ambient.source() is not None:
-        module.seed(int(_seed(), 16) % 2**32)
+def _minted(raw: bytes, version: int) -> str:
+    bits = bytearray(raw)
+    bits[6] = bits[6] & 0x0F | version << 4
+    bits[8] = bits[8] & 0x3F | 0x80
+    text = bits.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

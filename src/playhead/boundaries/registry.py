@@ -58,10 +58,13 @@ ROWS: tuple[Row, ...] = (
     Row("time", "ambient_clock:hook_time", "clock"),
     Row("datetime", "ambient_clock:hook_datetime", "clock"),
     Row("os", "ambient_entropy:hook_os", "entropy"),
-    Row("random", "ambient_entropy:hook_random", "entropy"),
+    Row("ssl", "ambient_entropy:hook_ssl", "entropy"),
+    Row("random", "ambient_random:hook_random", "entropy"),
+    Row("tempfile", "ambient_tempfile", "entropy"),
     Row("uuid", "ambient_entropy:hook_uuid", "entropy"),
     Row("uuid_utils", "ambient_entropy:hook_uuid_utils", "entropy"),
-    Row("numpy.random", "ambient_entropy:hook_numpy", "entropy"),
+    Row("uuid_utils.compat", "ambient_entropy:hook_uuid_utils", "entropy"),
+    Row("numpy.random", "ambient_random:hook_numpy", "entropy"),
 )
 
 _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []

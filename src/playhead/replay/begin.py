@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playhead import ambient
 from playhead.errors import TapeNotReplayable
 from playhead.recorder import Recorder
 from playhead.replay.ignore import trimmer
 from playhead.replay.mode import ReplayMode
 from playhead.replay.plan import Plan, read_plan
 from playhead.replay.taped import Recording, load
+from playhead.replay.taped_source import TapedSource
 from playhead.tape.reader import Tape
 
 
-def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, ambient.TapedSource]:
+def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     """For a process of the run in that folder."""
     plan = read_plan(run)
     if plan is None:
@@ -25,11 +25,11 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, ambient.Tap
     return mode_of(plan, recorder)
 
 
-def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, ambient.TapedSource]:
+def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
     mode = ReplayMode(recording, recorder, trim=trimmer(plan.ignore))
     started = recording.tape.manifest.started_ns
-    return mode, ambient.TapedSource(recording.ambient, started)
+    return mode, TapedSource(recording.ambient, started, pace=plan.pace)
 
 
 def replayable(tape: Tape) -> Recording:

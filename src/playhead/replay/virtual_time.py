@@ -1,0 +1,229 @@
+"""The time of a replay: it stands still while anybody works, and jumps when everybody waits.
+
+Sleeps and timeouts cost nothing then, and none fires that did not fire: while an answer is on its way
+(a thread computes, a child runs, a live call is in flight) no deadline comes nearer. Knows who waits
+for what until when; not how Python waits (`boundaries/waiting_*`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import math
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+
+from playhead import clock, deck
+from playhead.replay.strangers import Strangers
+
+# What is done for real between two looks at the others.
+_SHORTEST_NAP = 0.000_05
+_LONGEST_NAP = 0.002
+# However busy the others are: by then a deadline has come that in the real run had come too.
+_LONGEST_STAND_NS = 60 * 1_000_000_000
+# A taped answer waits no longer than this for others that compute: their order is a race anyway.
+_LONGEST_REST_NS = 100_000_000
+# Heartbeats of a program in which nothing else will ever happen must not be played at full speed for
+# ever: so far ahead of the tape, time goes on at its own pace.
+_FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
+
+
+class _Wait:
+    """Somebody who waits. `is_stuck`: what he waits for has not come."""
+
+    __slots__ = ("deadline", "is_stuck")
+
+    def __init__(self, deadline: int | None, is_stuck: Callable[[], bool]) -> None:
+        self.deadline = deadline
+        self.is_stuck = is_stuck
+
+
+class VirtualTime:
+    """`attempt(seconds)`, given by who waits, really waits up to so long and says whether it has come.
+
+    With `pace` everything takes as long as it took. `on_end` is called when time would run past
+    `end_ns`, where the tape ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        began_ns: int,
+        pace: bool = False,
+        end_ns: int | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        self.pace = pace
+        # Whether waiting is hooked: then, and only then, may what waits see this time.
+        self.drives = False
+        self.end_ns = end_ns
+        self.on_end = on_end
+        self.strangers = Strangers()
+        self._now = began_ns
+        self._furthest = max(began_ns, end_ns or 0) + _FURTHEST_NS
+        self._moved = began_ns
+        self._looked = self._jumped = clock.mono_ns()
+        self._ran = False
+        self._waits: dict[int, _Wait] = {}
+        # Counts who comes and goes: a look at all the others takes a while.
+        self._changes = 0
+        self._lock = _thread.allocate_lock()
+        _alive.add(self)
+
+    def now_ns(self) -> int:
+        real = clock.mono_ns()
+        with self._lock:
+            runs = self.pace or _is_live()
+            if runs and self._ran:
+                self._now += real - self._looked
+            self._looked, self._ran = real, runs
+            return self._now
+
+    def moving_ns(self) -> int:
+        """For loops that wait by looking at the clock: the same, and the real time since it jumped."""
+        now = self.now_ns()
+        with self._lock:
+            if not self.pace:
+                now += clock.mono_ns() - self._jumped
+            self._moved = max(self._moved, now)
+            return self._moved
+
+    def sleep(self, seconds: float) -> None:
+        """In place of `time.sleep`."""
+        if self.pace or seconds <= 0:
+            return clock.sleep(seconds)
+        self.wait(seconds, _nap, _always)
+        return None
+
+    def rest(self, ns: int) -> None:
+        """See `pacing`."""
+        if self.pace:
+            return clock.sleep(ns / 1e9)
+        self.wait(ns / 1e9, _nap, _always, patience_ns=_LONGEST_REST_NS)
+        return None
+
+    def wait(
+        self,
+        timeout: float | None,
+        attempt: Callable[[float | None], bool],
+        is_stuck: Callable[[], bool],
+        *,
+        patience_ns: int | None = None,
+    ) -> bool:
+        """Whether it came before the timeout did."""
+        if self.pace:
+            return attempt(timeout)
+        me = _thread.get_ident()
+        outer = self._waits.get(me)
+        wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck)
+        self._enter(me, wait)
+        try:
+            if timeout is None:
+                return attempt(None)
+            if patience_ns is None:
+                patience_ns = max(_LONGEST_STAND_NS, int(timeout * 1e9))
+            return self._poll(me, wait, attempt, clock.mono_ns() + patience_ns)
+        finally:
+            self._enter(me, outer)
+
+    def start_anew(self) -> None:
+        """In a forked child: the others are not here."""
+        mine = self._waits.get(_thread.get_ident())
+        self._lock = _thread.allocate_lock()
+        self._waits = {} if mine is None else {_thread.get_ident(): mine}
+        self.strangers = Strangers(self.strangers.is_stand_in)
+
+    def _deadline(self, timeout: float) -> int:
+        return self.now_ns() + math.ceil(timeout * 1e9)
+
+    def _enter(self, me: int, wait: _Wait | None) -> None:
+        self._changes += 1
+        if wait is None:
+            self._waits.pop(me, None)
+        else:
+            self._waits[me] = wait
+
+    def _poll(
+        self, me: int, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int
+    ) -> bool:
+        nap = _SHORTEST_NAP
+        while True:
+            if attempt(0):
+                return True
+            if self._has_come(wait) or clock.mono_ns() >= patience_ns:
+                return False
+            if self._jump(me):
+                continue
+            if attempt(nap):
+                return True
+            nap = min(nap * 2, _LONGEST_NAP)
+
+    def _has_come(self, wait: _Wait) -> bool:
+        return wait.deadline is not None and self.now_ns() >= wait.deadline
+
+    def _jump(self, me: int) -> bool:
+        """To the nearest deadline, if nobody can do anything before."""
+        changes = self._changes
+        if _is_live() or not self._all_wait(me):
+            return False
+        deadlines = [one.deadline for one in list(self._waits.values()) if one.deadline is not None]
+        if not deadlines or changes != self._changes:
+            return False
+        nearest = min(deadlines)
+        if self.on_end is not None and self.end_ns is not None and nearest > self.end_ns:
+            self.on_end()
+        if nearest > self._furthest:
+            return False
+        with self._lock:
+            if changes == self._changes:
+                self._now = max(self._now, nearest)
+                self._jumped = clock.mono_ns()
+        return True
+
+    def _all_wait(self, me: int) -> bool:
+        if _starting():
+            return False
+        for ident, frame in sys._current_frames().items():
+            if ident == me:
+                continue
+            wait = self._waits.get(ident)
+            if wait is None:
+                if not self.strangers.is_idle(ident, frame):
+                    return False
+            elif self._has_come(wait) or not wait.is_stuck():
+                return False
+        return self.strangers.children_are_idle()
+
+
+def _starting() -> bool:
+    """Whether a thread is just being started: it has no frame yet, and nobody would see it."""
+    return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way
+
+
+def _nap(seconds: float | None) -> bool:
+    if seconds:
+        clock.sleep(seconds)
+    return False
+
+
+def _always() -> bool:
+    return True
+
+
+def _is_live() -> bool:
+    """Whether something happens for real: then real time counts."""
+    open_deck = deck.active()
+    return open_deck is not None and bool(open_deck.live)
+
+
+_alive: weakref.WeakSet[VirtualTime] = weakref.WeakSet()
+
+
+def _start_anew() -> None:
+    for time in list(_alive):
+        time.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew)
