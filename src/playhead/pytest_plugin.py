@@ -7,7 +7,7 @@
 
 `--playhead=replay` (default) answers from `tapes/refund_agent.tape.jsonl` and fails where there is
 none; `record` records what is missing; `refresh` records anew; `off` leaves the world alone.
-Knows pytest; what a taped run is lives in `taperun`.
+Knows pytest; what a taped run is lives in `testing.taperun`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from playhead.taperun import TapeRun
+    from playhead.testing.taperun import TapeRun
 
 _SUFFIX = ".tape.jsonl"
 _MODES = ("replay", "record", "refresh", "off")
@@ -108,7 +108,7 @@ def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRu
     # Not above: pytest loads this file in every project that has Playhead installed.
     from playhead import config as settings_of
     from playhead.replay.ignore import rules_from
-    from playhead.taperun import recording_to, replaying
+    from playhead.testing.taperun import recording_to, replaying
 
     path = tape_of(item, marker)
     rules = rules_from(

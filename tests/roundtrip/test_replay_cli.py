@@ -113,12 +113,20 @@ def test_one_word_changed_in_a_prompt_is_reported_at_its_step_with_exit_3(play, 
 
 def test_a_tape_with_one_altered_byte_is_not_replayed(play, agent, tmp_path):
     recorded(play, agent)
-    path = next(path for path in segments(tmp_path) if b"shipped" in path.read_bytes())
-    path.write_bytes(path.read_bytes().replace(b"shipped", b"skipped", 1))
+    path = next(path for path in segments(tmp_path) if b"text_delta" in path.read_bytes())
+    path.write_bytes(path.read_bytes().replace(b"text_delta", b"text_delto", 1))
     now = play("replay", "last")
     assert now.returncode == 4
     assert b"damaged" in now.stderr
     assert b"line" in now.stderr
+
+
+def test_a_sealed_run_replays(play, agent):
+    then = recorded(play, agent)
+    assert play("seal", "last").returncode == 0
+    now = play("replay", "last")
+    assert now.returncode == 0, now.stderr
+    assert now.stdout == then.stdout
 
 
 def test_a_run_below_level_full_is_refused_with_the_reason(play, agent):

@@ -11,7 +11,7 @@ import click
 
 from playhead import config
 from playhead.cli.common import run_argument, store_option
-from playhead.cli.tapes import find_tape
+from playhead.cli.tapes import find_tape, plain
 from playhead.errors import TapeNotReplayable
 from playhead.inject.replaying import Replayed, check_tape, replay_command
 from playhead.replay.ignore import rules_from
@@ -47,7 +47,7 @@ def command(
     goes to stderr. Exit code 0: identical. 3: diverged. 4: this tape cannot be replayed.
     """
     settings = config.load()
-    tape = check_tape(find_tape(store, run))
+    tape = plain(check_tape(find_tape(store, run)))
     words = list(command_line) or list(tape.manifest.command)
     if not words:
         raise TapeNotReplayable(

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from playhead.cli.common import find_run
 from playhead.errors import RunNotFound
+from playhead.tape.reader import Tape
+from playhead.tape.seal import unseal
+from playhead.tape.seal_index import FILE as SEALED
 from playhead.tape.single import SUFFIX, unpack
 
 
@@ -22,3 +25,15 @@ def find_tape(store: Path | None, asked: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="playhead-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return unpack(source.resolve(), folder / source.name[: -len(SUFFIX)])
+
+
+def plain(tape: Tape) -> Tape:
+    """The tape as plain lines: the agent's Python may have nothing that reads a sealed one."""
+    if not (tape.run / SEALED).exists():
+        return tape
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = folder / tape.run.name
+    shutil.copytree(tape.run, copy)
+    unseal(copy)
+    return Tape(copy)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playhead import ambient, deck
+from playhead import deck
 from playhead.errors import Divergence, TapeNotReplayable
 from playhead.inject import session
 from playhead.model import CallItem, Story, tell
@@ -25,6 +25,7 @@ from playhead.replay.divergence import Parting
 from playhead.replay.ignore import trimmer
 from playhead.replay.mode import ReplayMode
 from playhead.replay.plan import Rule
+from playhead.replay.taped_source import TapedSource
 from playhead.runs import Run
 from playhead.tape.reader import Tape
 from playhead.tape.single import pack, unpack
@@ -137,7 +138,7 @@ def _hooked(run: Run, mode: ReplayMode, started_ns: int, taped: list[Any]) -> It
     outer = deck.active()
     if outer is not None:
         deck.deactivate(outer)
-    made = session.start(run.recorder, mode, source=ambient.TapedSource(taped, started_ns))
+    made = session.start(run.recorder, mode, source=TapedSource(taped, started_ns))
     try:
         yield
     finally:
