@@ -97,7 +97,6 @@ class Flight:
         by_pid[pid] = self
         _unfinished.add(self)
         if (crossing := self.crossing) is not None:
-            crossing.head({"pid": pid})
             last_words = crossing._deck.recorder.last_words
             if leave_all not in last_words:
                 last_words.append(leave_all)
@@ -111,6 +110,10 @@ class Flight:
 
     def expects(self, stream: str) -> None:
         self._open.add(stream)
+
+    def expected(self, stream: str) -> bool:
+        """Whether the end of this stream is still to be told."""
+        return stream in self._open or (stream == "stdin" and self._exit is None)
 
     def at_exit(self, action: Callable[[Flight], None]) -> None:
         """For what can only be done once the process is gone."""
@@ -150,10 +153,10 @@ class Flight:
     def ended(self, stream: str, *, closed: bool = False) -> None:
         """The program has seen the end of a stream, or has closed it."""
         crossing = self.crossing
-        if crossing is not None and self._exit is None:
-            if closed and (stream == "stdin" or stream in self._open):
+        if crossing is not None and self._exit is None and self.expected(stream):
+            if closed:
                 self._act(crossing, "closed", stream)
-            elif stream in self._open:
+            elif stream != "stdin":
                 self._eof.append(stream)
         self._open.discard(stream)
         self._end_if_over()
@@ -203,7 +206,7 @@ class Flight:
         """The run ends before the process, or before the program has read all of it."""
         if self._exit is None:
             if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
-                crossing.left()
+                crossing.left(pid=self.pid)
         else:
             self._open.clear()
             self._end_if_over()
@@ -235,7 +238,7 @@ class Flight:
             return
         _unfinished.discard(self)
         if (crossing := self.crossing) is not None:
-            crossing.returned(code, exited_ns=self._exited_ns, **facts_of(code))
+            crossing.returned(code, pid=self.pid, exited_ns=self._exited_ns, **facts_of(code))
 
 
 def facts_of(code: int) -> dict[str, Any]:

@@ -9,11 +9,13 @@ and waits for what the program did in between. Knows descriptors and the script;
 from __future__ import annotations
 
 import _thread
+import fcntl
 import os
 import select
 import signal
 import termios
 from collections import deque
+from contextlib import suppress
 
 from playhead import clock, fingerprint
 from playhead.boundaries.process_flight import Flight, signal_name
@@ -27,6 +29,7 @@ _PATIENCE_NS = 60 * 1_000_000_000
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 # As much as a pipe that is not full surely takes without making us wait.
 _AT_ONCE = 4096
+_PIPE, _WIDEST = 1 << 16, 1 << 20
 
 
 class Player:
@@ -36,6 +39,7 @@ class Player:
         self._script = script
         self._flight = flight
         self._ends: dict[str, int] = {}
+        self._alone: set[str] = set()
         self._queues: dict[str, deque[tuple[int, memoryview | None]]] = {}
         self._queued = 0
         self._next = 0
@@ -48,15 +52,24 @@ class Player:
         self._stand_in = -1
         self._wake: tuple[int, int] | None = None
 
-    def take(self, stream: str, fd: int) -> None:
-        """`fd`, the child's end of a stream, is ours from now on."""
+    def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
+        """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
+        that it need not block, and may hold more than a pipe does by itself."""
         self._ends[stream] = fd
-        if os.isatty(fd):
+        if alone and stream != "stdin":
+            os.set_blocking(fd, False)
+            self._alone.add(stream)
+            _widen(fd, self._size_of(stream))
+        elif os.isatty(fd):
             _make_raw(fd)
 
     def wants(self, stream: str) -> bool:
         """Whether the tape has something to put into this stream."""
-        return any(name == stream for step in self._script.steps for name, _ in step.writes)
+        return bool(self._size_of(stream))
+
+    def _size_of(self, stream: str) -> int:
+        steps = self._script.steps
+        return sum(len(data) for step in steps for name, data in step.writes if name == stream)
 
     def ready(self) -> int:
         """Give what can be given now. Returns what the stand-in must have as its stdin."""
@@ -166,16 +179,18 @@ class Player:
     def _write(self, stream: str, data: memoryview) -> memoryview | None:
         """What found no room; None: the program has closed its end."""
         fd = self._ends[stream]
-        room = select.poll()
-        room.register(fd, select.POLLOUT)
+        at_once = len(data) if stream in self._alone else _AT_ONCE
         while data:
-            state = dict(room.poll(0)).get(fd, 0)
-            if state & _GONE:
-                return None
-            if not state & select.POLLOUT:
-                return data
+            if stream not in self._alone:
+                state = _state(fd)
+                if state & _GONE:
+                    return None
+                if not state & select.POLLOUT:
+                    return data
             try:
-                data = data[os.write(fd, data[:_AT_ONCE]) :]
+                data = data[os.write(fd, data[:at_once]) :]
+            except BlockingIOError:
+                return data
             except BrokenPipeError:
                 return None
         return data
@@ -276,6 +291,20 @@ class Player:
             except BrokenPipeError:
                 ending = None  # the stand-in is gone already
             os.close(control)
+
+
+def _state(fd: int) -> int:
+    room = select.poll()
+    room.register(fd, select.POLLOUT)
+    return dict(room.poll(0)).get(fd, 0)
+
+
+def _widen(fd: int, size: int) -> None:
+    """Room for all of it, where the system has it to give: then no thread need stand by."""
+    widen = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if widen is not None and _PIPE < size <= _WIDEST:
+        with suppress(OSError):
+            fcntl.fcntl(fd, widen, size)
 
 
 def _make_raw(fd: int) -> None:

@@ -237,7 +237,7 @@ def _get_handles(original: Callable[..., tuple[int, ...]]) -> Callable[..., tupl
             if theirs == null or (stream == "stderr" and theirs == to_stdout != -1):
                 continue
             if ours != -1:
-                player.take(stream, theirs)
+                player.take(stream, theirs, alone=True)
             elif theirs != -1:
                 player.take(stream, os.dup(theirs))
             elif player.wants(stream):

@@ -78,12 +78,11 @@ class Tapped(io.RawIOBase):
             self._file._dealloc_warn(self)  # type: ignore[attr-defined]  # as FileIO warns of itself
         # Told first: a process may end the moment it sees the end of its stdin, and some other
         # thread may know of that before this one comes back.
-        closed = False
         if not self._file.closed:
             fd = self._file.fileno()
             (_writes if self._stream == "stdin" else _reads).pop(fd, None)
-            closed = not _is_over(fd)
-        self._flight.ended(self._stream, closed=closed)
+            if self._flight.expected(self._stream):
+                self._flight.ended(self._stream, closed=not _is_over(fd))
         try:
             self._file.close()
         finally:
