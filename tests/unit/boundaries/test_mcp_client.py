@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import mcp
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client import stdio
@@ -151,3 +152,31 @@ def test_without_a_deck_the_library_s_own_context_manager_is_handed_out(hooks, n
     server = StdioServerParameters(command="true")
     opened = stdio.stdio_client(server)
     assert type(opened).__name__ == "_AsyncGeneratorContextManager"
+
+
+if hasattr(mcp, "Client"):  # since 2.0
+
+    def test_a_probe_of_the_newer_protocol_is_recorded_and_served(taping, replaying):
+        from mcp.server.mcpserver import MCPServer
+
+        def once() -> str:
+            server = MCPServer("shop")
+            ran = []
+
+            @server.tool()
+            def stock(item: str) -> int:
+                """How many there are."""
+                ran.append(item)
+                return len(item)
+
+            async def session():
+                async with mcp.Client(server) as client:
+                    gave = await client.call_tool("stock", {"item": "cup"})
+                    return gave.content[0].text
+
+            return anyio.run(session), ran
+
+        assert once() == ("3", ["cup"])
+        assert "server/discover" in [call.data["name"] for call in taping.calls("mcp")]
+        with replaying(taping):
+            assert once() == ("3", [])
