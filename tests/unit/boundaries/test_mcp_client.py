@@ -159,7 +159,7 @@ if hasattr(mcp, "Client"):  # since 2.0
     def test_a_probe_of_the_newer_protocol_is_recorded_and_served(taping, replaying):
         from mcp.server.mcpserver import MCPServer
 
-        def once() -> str:
+        def once() -> tuple[str, list[str]]:
             server = MCPServer("shop")
             ran = []
 
