@@ -1,0 +1,397 @@
+"""What recording HTTP costs, beside no recording, OpenTelemetry's instrumentation and vcrpy.
+
+    python -m bench.http [--rounds 60]
+
+The server is a process of its own. Within a round every recorder does the same work once, in
+turn, so that neighbours on the machine disturb all alike; ratios are of medians over the rounds,
+CPU is this process's own. Playhead writes a full, redacted tape; the others keep what they keep.
+Goals: a POST within 1.15 of bare (httpx, httpx2, requests) and 1.35 (aiohttp, 50 at once); the
+first chunk of a stream within 0.5 ms of bare; 50 streams at once within 1.10 of bare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+import httpx2
+import requests
+import vcr
+from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
+from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
+from opentelemetry.instrumentation.requests import RequestsInstrumentor
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from playhead import deck, lane_hooks
+from playhead.boundaries import registry
+from playhead.recorder import Recorder
+from playhead.redact import Redactor
+
+QUESTION = {
+    "model": "small",
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "What is the weather like in Lyon today? " * 6}],
+}
+ANSWER = json.dumps(
+    {"content": "It is sunny, and a light wind blows from the north. " * 8}
+).encode()
+EVENT = b'event: delta\ndata: {"text": "a few words of an answer "}\n\n'
+HEADERS = {"authorization": "Bearer sk-bench-" + "a1B2" * 10}
+
+
+# -- the server ------------------------------------------------------------------------------------
+
+
+class Answering(asyncio.Protocol):
+    """Answers /post at once, and /sse/COUNT/GAP_MS in so many chunks."""
+
+    def __init__(self) -> None:
+        self.held = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.held += data
+        while (end := self.held.find(b"\r\n\r\n")) >= 0:
+            head = self.held[:end].lower()
+            at = head.find(b"content-length:")
+            length = int(head[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            if len(self.held) < end + 4 + length:
+                return
+            self.held = self.held[end + 4 + length :]
+            self.answer(head.split(b" ", 2)[1].decode())
+
+    def answer(self, path: str) -> None:
+        if path.startswith("/sse/"):
+            _, _, count, gap = path.split("/")
+            asyncio.ensure_future(self.stream(int(count), int(gap) / 1000))
+            return
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+        self.transport.write(head % len(ANSWER) + ANSWER)
+
+    async def stream(self, count: int, gap: float) -> None:
+        kind = b"content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        self.transport.write(b"HTTP/1.1 200 OK\r\n" + kind)
+        for _ in range(count):
+            self.transport.write(b"%x\r\n%b\r\n" % (len(EVENT), EVENT))
+            await asyncio.sleep(gap)
+        self.transport.write(b"0\r\n\r\n")
+
+
+async def serve() -> None:
+    server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+@contextlib.contextmanager
+def running_server() -> Iterator[str]:
+    argv = [sys.executable, "-m", "bench.http", "--serve"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        server.kill()
+
+
+# -- the recorders ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def bare() -> Iterator[None]:
+    yield
+
+
+@dataclass
+class Playhead:
+    folder: Path
+    opened: deck.Deck = field(init=False)
+
+    def __post_init__(self) -> None:
+        recorder = Recorder(
+            run=self.folder, run_id="bench", who="bench", redactor=Redactor(key=b"bench")
+        )
+        self.opened = deck.Deck(recorder)
+        wire = tuple(row for row in registry.ROWS if row.boundary == "http")
+        registry.ROWS = wire  # type: ignore[misc]  # only what is measured
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        deck.activate(self.opened)
+        lane_hooks.install()
+        registry.install()
+        try:
+            yield
+        finally:
+            registry.uninstall()
+            lane_hooks.uninstall()
+            deck.deactivate(self.opened)
+
+
+class OpenTelemetry:
+    def __init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(BatchSpanProcessor(self.exporter))
+        self.instrumentors = [
+            HTTPXClientInstrumentor(),
+            RequestsInstrumentor(),
+            AioHttpClientInstrumentor(),
+        ]
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        for one in self.instrumentors:
+            one.instrument(tracer_provider=self.provider)
+        try:
+            yield
+        finally:
+            for one in self.instrumentors:
+                one.uninstrument()
+            self.exporter.clear()
+
+
+@dataclass
+class Vcr:
+    folder: Path
+    count: int = 0
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        self.count += 1
+        recorder = vcr.VCR(record_mode="all", serializer="json")
+        with recorder.use_cassette(str(self.folder / f"{self.count}.json")) as cassette:
+            yield
+            self.played = len(cassette)
+            cassette.data.clear()  # what saving costs is not measured
+            cassette.dirty = False
+
+
+# -- the work --------------------------------------------------------------------------------------
+
+
+def post_httpx(library: Any, url: str, count: int) -> Callable[[], None]:
+    client = library.Client()
+
+    def work() -> None:
+        for _ in range(count):
+            client.post(f"{url}/post", json=QUESTION, headers=HEADERS)
+
+    return work
+
+
+def post_requests(url: str, count: int) -> Callable[[], None]:
+    session = requests.Session()
+
+    def work() -> None:
+        for _ in range(count):
+            session.post(f"{url}/post", json=QUESTION, headers=HEADERS)
+
+    return work
+
+
+def together(one: Callable[[], Awaitable[None]], count: int) -> Callable[[], Awaitable[None]]:
+    async def work() -> None:
+        await asyncio.gather(*(one() for _ in range(count)))
+
+    return work
+
+
+def first_chunk_httpx(library: Any, url: str) -> Callable[[], float]:
+    client = library.Client()
+
+    def work() -> float:
+        began = time.perf_counter()
+        with client.stream("GET", f"{url}/sse/10/2", headers=HEADERS) as got:
+            pieces = got.iter_raw()
+            next(pieces)
+            took = time.perf_counter() - began
+            for _ in pieces:
+                continue
+        return took
+
+    return work
+
+
+def first_chunk_requests(url: str) -> Callable[[], float]:
+    session = requests.Session()
+
+    def work() -> float:
+        began = time.perf_counter()
+        with session.get(f"{url}/sse/10/2", stream=True, headers=HEADERS) as got:
+            pieces = got.iter_content(None)
+            next(pieces)
+            took = time.perf_counter() - began
+            for _ in pieces:
+                continue
+        return took
+
+    return work
+
+
+# -- measuring -------------------------------------------------------------------------------------
+
+Recorders = dict[str, Callable[[], Any]]
+Figures = dict[str, list[tuple[float, float]]]
+
+
+def timed(recorders: Recorders, work: Callable[[], Any], rounds: int) -> Figures:
+    """Wall and CPU seconds of each recorder in each round; a float from `work` replaces wall."""
+    figures: Figures = {name: [] for name in recorders}
+    for number in range(rounds + 3):
+        for name, recorder in recorders.items():
+            with recorder():
+                wall, cpu = time.perf_counter(), time.process_time()
+                told = work()
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            if number >= 3:  # the first ones warm up
+                figures[name].append((told if isinstance(told, float) else wall, cpu))
+    return figures
+
+
+async def timed_async(recorders: Recorders, url: str, rounds: int, made: Any) -> Figures:
+    work, close = made(url)
+    figures: Figures = {name: [] for name in recorders}
+    for number in range(rounds + 3):
+        for name, recorder in recorders.items():
+            with recorder():
+                wall, cpu = time.perf_counter(), time.process_time()
+                told = await work()
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            if number >= 3:
+                figures[name].append((told if isinstance(told, float) else wall, cpu))
+    await close()
+    return figures
+
+
+def aiohttp_posts(url: str) -> tuple[Any, Any]:
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100))
+
+    async def one() -> None:
+        async with session.post(f"{url}/post", json=QUESTION, headers=HEADERS) as got:
+            await got.read()
+
+    return together(one, 50), session.close
+
+
+def aiohttp_streams(url: str) -> tuple[Any, Any]:
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100))
+
+    async def one() -> None:
+        async with session.get(f"{url}/sse/50/1", headers=HEADERS) as got:
+            async for _ in got.content.iter_any():
+                continue
+
+    return together(one, 50), session.close
+
+
+def aiohttp_first_chunk(url: str) -> tuple[Any, Any]:
+    session = aiohttp.ClientSession()
+
+    async def one() -> float:
+        began = time.perf_counter()
+        async with session.get(f"{url}/sse/10/2", headers=HEADERS) as got:
+            await got.content.readany()
+            took = time.perf_counter() - began
+            await got.read()
+        return took
+
+    return one, session.close
+
+
+def httpx2_streams(url: str) -> tuple[Any, Any]:
+    limits = httpx2.Limits(max_connections=100, max_keepalive_connections=100)
+    client = httpx2.AsyncClient(limits=limits)
+
+    async def one() -> None:
+        async with client.stream("GET", f"{url}/sse/50/1", headers=HEADERS) as got:
+            async for _ in got.aiter_raw():
+                continue
+
+    return together(one, 50), client.aclose
+
+
+def report(title: str, figures: Figures, calls: int, goal: str) -> None:
+    print(f"\n{title}  (goal: {goal})")
+    base = figures["bare"]
+    bare_wall = statistics.median(wall for wall, _ in base)
+    bare_cpu = statistics.median(cpu for _, cpu in base)
+    for name, taken in figures.items():
+        wall = statistics.median(wall for wall, _ in taken)
+        cpu = statistics.median(cpu for _, cpu in taken)
+        print(
+            f"  {name:14s} {wall / calls * 1e6:9.1f} us  {wall / bare_wall:5.2f}x"
+            f"  {(wall - bare_wall) / calls * 1e6:+8.1f} us"
+            f"   CPU {cpu / bare_cpu:5.2f}x {(cpu - bare_cpu) / calls * 1e6:+8.1f} us"
+        )
+
+
+def measure(url: str, rounds: int, recorders: Recorders, only: str) -> None:
+    posts = {
+        "httpx POST": lambda: post_httpx(httpx, url, 20),
+        "httpx2 POST": lambda: post_httpx(httpx2, url, 20),
+        "requests POST": lambda: post_requests(url, 20),
+    }
+    for title, made in posts.items():
+        if only in title:
+            report(title, timed(recorders, made(), rounds), 20, "1.15x")
+    if only in "aiohttp POST x50":
+        figures = asyncio.run(timed_async(recorders, url, rounds, aiohttp_posts))
+        report("aiohttp POST x50", figures, 50, "1.35x")
+    firsts = {
+        "httpx first chunk": lambda: first_chunk_httpx(httpx, url),
+        "httpx2 first chunk": lambda: first_chunk_httpx(httpx2, url),
+        "requests first chunk": lambda: first_chunk_requests(url),
+    }
+    for title, made_first in firsts.items():
+        if only in title:
+            report(title, timed(recorders, made_first(), rounds), 1, "bare + 500 us")
+    if only in "aiohttp first chunk":
+        figures = asyncio.run(timed_async(recorders, url, rounds, aiohttp_first_chunk))
+        report("aiohttp first chunk", figures, 1, "bare + 500 us")
+    streams = {"aiohttp 50 streams": aiohttp_streams, "httpx2 50 streams": httpx2_streams}
+    for title, made_streams in streams.items():
+        if only in title:
+            figures = asyncio.run(timed_async(recorders, url, rounds // 2, made_streams))
+            report(title, figures, 50, "1.10x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--serve", action="store_true", help="be the server")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--only", default="", help="what to measure, by a part of its title")
+    parser.add_argument("--without", default="", help="recorders to leave out, by commas")
+    asked = parser.parse_args()
+    if asked.serve:
+        asyncio.run(serve())
+        return
+    with tempfile.TemporaryDirectory() as folder, running_server() as url:
+        recorders: Recorders = {
+            "bare": bare,
+            "playhead": Playhead(Path(folder)),
+            "opentelemetry": OpenTelemetry(),
+            "vcrpy": Vcr(Path(folder)),
+        }
+        for name in asked.without.split(","):
+            recorders.pop(name, None)
+        measure(url, asked.rounds, recorders, asked.only)
+
+
+if __name__ == "__main__":
+    main()
