@@ -12,7 +12,7 @@ import _thread
 import base64
 import os
 from collections import deque
-from typing import Any
+from typing import Any, Protocol
 
 from playhead import clock, events
 from playhead.recorder import Recorder
@@ -91,6 +91,10 @@ def as_bytes(data: dict[str, Any]) -> bytes:
     return base64.b64decode(data.get("b64") or "")
 
 
+class Flushed(Protocol):
+    def flush(self) -> None: ...
+
+
 class _Flusher:
     """One daemon thread, started with the first piece that waits.
 
@@ -99,12 +103,12 @@ class _Flusher:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[ChunkBuffer] = deque()
+        self._waiting: deque[Flushed] = deque()
         self._wake = _thread.allocate_lock()
         self._wake.acquire()
         self._running = False
 
-    def push(self, buffer: ChunkBuffer) -> None:
+    def push(self, buffer: Flushed) -> None:
         self._waiting.append(buffer)
         if not self._running:
             self._running = True
@@ -124,6 +128,11 @@ class _Flusher:
 
 
 _flusher = _Flusher()
+
+
+def flush_soon(buffer: Flushed) -> None:
+    """Have `buffer` flushed by our thread in a few milliseconds."""
+    _flusher.push(buffer)
 
 
 def _start_anew() -> None:

@@ -236,6 +236,9 @@ class _Attending:
     def _drained(self) -> None:
         """All that the command wrote is passed on. What its children write from here on is so, too,
         but the run has ended."""
+        for pump in self._pumps:
+            self._record(pump, pump.tail)
+            pump.tail = b""
         self._close_tape()
         self._draining = False
         for pump in list(self._pumps):
@@ -246,6 +249,6 @@ class _Attending:
 
     def _close_tape(self) -> None:
         if self._tape is not None:
-            self._tape.flush()
+            self._tape.close()
             self._tape = None
             self._recorder.close()

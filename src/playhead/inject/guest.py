@@ -116,7 +116,7 @@ def _end_with(recorder: Recorder, tee: Tee) -> None:
     """Close the segment when the process ends; `kill` leaves it open, and that says so."""
 
     def end() -> None:
-        tee.flush()
+        tee.close()
         recorder.say_last_words()
         _leave(recorder, tee)
 

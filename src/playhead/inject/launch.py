@@ -94,6 +94,8 @@ def _spawned(
 
 def wait(pid: int, attendant: Attendant) -> Ended:
     """Pass on what is for the command, stop when it stops, and return when it has ended."""
+    # Signals to the whole group that the attendant has told us of and we have not taken up yet.
+    witnessed: set[int] = set()
     while True:
         # sigwait, not handlers: nothing here runs between two lines of something else.
         got = signal.sigwait(_AWAITED)
@@ -101,7 +103,13 @@ def wait(pid: int, attendant: Attendant) -> Ended:
             ended = _looked_after(pid)
             if ended is not None:
                 return ended
-        elif got not in attendant.signals():
+            continue
+        witnessed |= attendant.signals()
+        if got == signal.SIGCONT:
+            witnessed.discard(signal.SIGTSTP)  # which the kernel has dropped with it
+        if got in witnessed:
+            witnessed.discard(got)
+        else:
             os.kill(pid, got)
 
 

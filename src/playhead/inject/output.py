@@ -1,35 +1,77 @@
-"""What a program prints on a terminal, as it is printed. Knows Python's own streams; not pipes.
+"""What a program prints, as it is printed. Knows Python's own streams on a terminal; not pipes.
 
 A terminal cannot be stood in for: a program asks it for its size, its modes and its process group.
 So it is left to the program, and Python's streams tell what they write to it. Their objects stay the
-very same; only the `write` of their buffers is ours.
+very same; only the `write` of the text streams is ours. What goes to the terminal past them (bytes to
+`sys.stdout.buffer`, children that are no Python) is not seen.
 """
 
 from __future__ import annotations
 
+import _thread
 import io
 import os
 import sys
+from collections import deque
 from typing import Any, Callable
 
-from playhead import clock, events
-from playhead.chunks import ChunkBuffer, as_text
+from playhead import chunks, clock, events
 from playhead.recorder import Recorder
 
+_TOGETHER_NS = 5_000_000
+_LARGEST = 32 * 1024
 
-class OutputBuffer(ChunkBuffer):
-    """Pieces of output on their way to the tape: those within a few milliseconds share an event."""
 
-    __slots__ = ()
+class OutputBuffer:
+    """Pieces of output on their way to the tape: those within a few milliseconds share an event.
+
+    Adding takes no lock: a signal handler that prints may come in the middle of it, in the very
+    thread that holds whatever could be held.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
-        super().__init__(recorder, 0, clock.mono_ns())
+        self._recorder = recorder
+        self._pieces: deque[tuple[str, bytes]] = deque()
+        self._writing = _thread.allocate_lock()
+        self._last = 0
 
-    def _write(self, now: int) -> None:
-        raw = b"".join(self._pieces)
-        self._pieces, self._times, self._size, self._last = [], [], 0, now
-        data = {"stream": self._stream, "bytes": len(raw), **as_text(raw)}
-        self._recorder.add(events.OUTPUT, data, '""')
+    def add(self, stream: str, piece: bytes) -> None:
+        self._pieces.append((stream, piece))
+        if clock.mono_ns() - self._last >= _TOGETHER_NS:
+            self.flush()
+        else:
+            chunks.flush_soon(self)
+
+    def flush(self) -> None:
+        """Write what waits. Where somebody is at it already, he writes ours as well."""
+        while self._pieces and self._writing.acquire(blocking=False):
+            try:
+                self._write()
+            finally:
+                self._writing.release()
+
+    def close(self) -> None:
+        """Returns when everything is written: the tape is about to end."""
+        # A second at most: a program that leaves from within a signal handler may have interrupted
+        # the very one who writes.
+        if self._writing.acquire(timeout=1):
+            try:
+                self._write()
+            finally:
+                self._writing.release()
+
+    def _write(self) -> None:
+        self._last = clock.mono_ns()
+        while self._pieces:
+            stream, piece = self._pieces.popleft()
+            pieces, size = [piece], len(piece)
+            while self._pieces and self._pieces[0][0] == stream:
+                if size + len(self._pieces[0][1]) > _LARGEST:
+                    break
+                pieces.append(self._pieces.popleft()[1])
+                size += len(pieces[-1])
+            data = {"stream": stream, "bytes": size, **chunks.as_text(b"".join(pieces))}
+            self._recorder.add(events.OUTPUT, data, '""')
 
 
 class Tee:
@@ -39,51 +81,53 @@ class Tee:
         self._recorder = recorder
         self._buffer = OutputBuffer(recorder)
         self._hooked = [
-            (stream, stream.buffer)
+            stream
             for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr))
-            if _device(stream) in terminals and self._hook(name, stream.buffer)
+            if _device(stream) in terminals and self._hook(name, stream)
         ]
         global _tee
         _tee = self
 
-    def flush(self) -> None:
-        """What the program printed so far is on the terminal and on the tape."""
-        for stream, _ in self._hooked:
+    def close(self) -> None:
+        """What the program printed is on the terminal and on the tape."""
+        for stream in self._hooked:
             try:
                 stream.flush()
             except (OSError, ValueError):
                 continue  # closed by the program: then it was flushed
-        self._buffer.flush()
+        self.undo()
 
     def undo(self) -> None:
-        for _, buffer in self._hooked:
-            vars(buffer).pop("write", None)
+        """Like `close`, but what Python itself still holds back is not printed."""
+        for stream in self._hooked:
+            vars(stream).pop("write", None)
         self._hooked = []
+        self._buffer.close()
 
     def start_anew(self) -> None:
         """In a forked child: what waited is the parent's to write."""
         self._buffer = OutputBuffer(self._recorder)
 
-    def _hook(self, name: str, buffer: Any) -> bool:
-        write: Callable[[Any], int | None] = buffer.write
+    def _hook(self, name: str, stream: Any) -> bool:
+        write: Callable[[str], int] = stream.write
 
-        def tee(piece: Any) -> int | None:
+        def tee(text: str) -> int:
             # First for real: Ctrl-C may strike anywhere in here, and what is printed must be neither
-            # lost nor printed twice. So not below the buffer either: it would write again what a
-            # `write` that raised had written already.
-            written = write(piece)
-            self._buffer.add(name, bytes(piece))
+            # lost nor printed twice. At the very top, not in the buffers below: code of ours inside
+            # io's own would let signal handlers run there, and io forbids them to print then.
+            written = write(text)
+            self._buffer.add(name, text.encode(stream.encoding, stream.errors))
             return written
 
-        # On the instance: TextIOWrapper looks `write` up by name each time, and the types, which
-        # programs do ask for, stay io's own.
-        buffer.write = tee
+        # On the instance: `print` looks `write` up by name each time, and the type, which programs
+        # do ask for, stays io's own.
+        stream.write = tee
         return True
 
 
 def _device(stream: Any) -> int:
     """The device below a standard stream of Python's own make; 0: closed, or somebody's own."""
-    if type(stream) is not io.TextIOWrapper or not hasattr(stream.buffer, "__dict__"):
+    if type(stream) is not io.TextIOWrapper:
         return 0
     try:
         return os.fstat(stream.fileno()).st_rdev

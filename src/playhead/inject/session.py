@@ -4,12 +4,20 @@ began.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from playhead import ambient, deck, lane_hooks
-from playhead.boundaries import registry
+from playhead.boundaries import process_flight, registry
 from playhead.boundaries.children import set_carrier
 from playhead.deck import Deck, Mode
 from playhead.inject import children
+from playhead.later import Later
 from playhead.recorder import Recorder
+
+if TYPE_CHECKING:
+    from playhead.replay import surroundings
+else:
+    surroundings = Later("playhead.replay.surroundings")  # a recorded program never loads it
 
 
 def start(
@@ -31,6 +39,8 @@ def start(
     if source is not None:
         # Before the hooks: those of entropy reseed what was seeded before they came.
         ambient.begin(source)
+    if mode is not None:
+        surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
     lane_hooks.install()
     registry.install()
     set_carrier(children.Carriage(str(recorder.run), terminals=terminals, seed=seed).carry)
@@ -44,4 +54,15 @@ def stop(made: Deck) -> None:
     if (source := ambient.source()) is not None:
         ambient.end(source)
     registry.uninstall()
+    if made.mode is not None:
+        surroundings.leave()
     deck.deactivate(made)
+
+
+def _is_hooked() -> bool:
+    return bool(process_flight.within.get())
+
+
+def _is_stand_in(pid: int) -> bool:
+    flight = process_flight.by_pid.get(pid)
+    return flight is not None and flight.player is not None
