@@ -11,6 +11,8 @@ from playhead.views.text.safe import clean
 
 _WORDS = re.compile(r"[^ ]+ *| +")
 _TAB = "    "
+# What is left for words, however far they are moved in.
+_NARROWEST = 6
 
 
 class Page:
@@ -39,6 +41,8 @@ class Page:
         self._hang = hang if hang is not None else Text(" " * (prefix.cell_len + 2))
         if self._hang.cell_len > self.width // 2:
             self._hang = Text(" " * (self.width // 4))
+        if prefix.cell_len > self.width - _NARROWEST:
+            prefix.truncate(self.width - _NARROWEST)
         self.lines[-1].append_text(prefix)
 
     def write(self, text: str, style: str = "") -> None:

@@ -69,7 +69,10 @@ class Show:
             self._transcript.close()
             self._screen.follow(self._transcript.page)
             return False
-        return all(self._press(key) for key in self._terminal.keys(self._patience()))
+        pressed = self._terminal.keys(self._patience())
+        if pressed:  # the time until then has passed, whatever the key does
+            self._tell(player.advance(self._now()))
+        return all(self._press(key) for key in pressed)
 
     def _patience(self) -> float:
         wait = self._player.wait_ns()

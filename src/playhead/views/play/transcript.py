@@ -75,13 +75,15 @@ class Transcript:
     def _line(self, frame: Frame, *, inner: int = 0, clock: bool = True) -> int:
         """A new line at the frame's depth; how many columns are left on it."""
         stamp = words.position(frame.at_ns) if clock else ""
-        moved = " " * (_STEP * frame.depth + inner)
-        prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), moved)
+        prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), self._moved_in(frame, inner))
         if clock and frame.item.lane != "main":
             prefix.append(f"[{one_line(frame.item.lane, 24)}] ", style="quiet")
         self.page.begin(prefix)
         self._open = None
-        return max(16, self.page.width - prefix.cell_len)
+        return self.page.room
+
+    def _moved_in(self, frame: Frame, inner: int) -> str:
+        return " " * min(_STEP * frame.depth + inner, self.page.width // 4)
 
     def _say(self, frame: Frame) -> None:
         owner = (frame.item.ref, frame.part)
@@ -118,7 +120,8 @@ class Transcript:
     def _print_on(self, frame: Frame, owner: str) -> None:
         if self._open != (owner, "printed"):
             mark, style = _MARKS["printed"]
-            prefix = Text.assemble(" " * (_CLOCK + _STEP * (frame.depth + 1)), (mark, style))
+            moved = " " * _CLOCK + self._moved_in(frame, _STEP)
+            prefix = Text.assemble(moved, (mark, style))
             self.page.begin(prefix, prefix.copy())
             self._open = (owner, "printed")
 

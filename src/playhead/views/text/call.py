@@ -125,10 +125,10 @@ def _sections(call: CallItem, *, full: bool) -> Iterator[Section]:
 def _timing(call: CallItem) -> str:
     pieces = [piece for piece in call.pieces if piece.stream != "sent"] or list(call.pieces)
     total = sum(len(piece.data) for piece in pieces)
+    first, last = words.took(pieces[0].at_ns), words.took(pieces[-1].at_ns)
     return (
-        f"{len(pieces)} pieces, {words.size(total)}; "
-        f"the first after {words.took(pieces[0].at_ns)}, "
-        f"the last after {words.took(pieces[-1].at_ns)}; {_longest_pause(pieces)}"
+        f"{len(pieces)} pieces, {words.size(total)}\n"
+        f"first after {first}, last after {last}; {_longest_pause(pieces)}"
     )
 
 

@@ -131,7 +131,8 @@ def _heading(item: Item, prefix: str, lane: str) -> Line:
 def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch]:
     """The items under `item`; in a turn its seams where they were passed, and how it failed."""
     refs = story.children.get(None if item is None else item.ref, ())
-    below: list[_Branch] = [one for ref in refs if output or not is_behind(one := story.items[ref])]
+    items = [story.items[ref] for ref in refs]
+    below: list[_Branch] = [one for one in items if output or not is_behind(one)]
     if not isinstance(item, TurnItem):
         return below
     placed = [(getattr(one, "place", 0), one) for one in below]
