@@ -27,6 +27,8 @@ from playhead.tape.verify import verify
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
+    """A replay: the run that it was, and the verdict on it."""
+
     recorded: Recorded
     report: Report
 

@@ -88,10 +88,11 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
             _forget(environ, name)
         else:
             environ[name] = value
-    _forget(environ, PATH)
-    if own is not None:
+    if own is None:
+        _forget(environ, PATH)
+    else:
         shown[os.fsencode(PATH)] = os.fsencode(own)
-        os.putenv(PATH, _with_site(own))
+    os.putenv(PATH, _with_site(own))
 
 
 def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:

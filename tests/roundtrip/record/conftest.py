@@ -113,6 +113,11 @@ class Recorder:
         settings = {"env": self.env, "cwd": self.folder, "stdout": subprocess.PIPE, **how}
         return subprocess.Popen(self.argv(*command, options=options), **settings)
 
+    def finding(self, folder: Path, *command: str) -> list[str]:
+        """The command with a folder on its PYTHONPATH that is not on the launcher's."""
+        shell = 'PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$0" exec "$@"'
+        return ["sh", "-c", shell, str(folder), *command]
+
     def take(self) -> Take:
         return Take(self.home)
 

@@ -11,6 +11,10 @@ import os
 import sys
 
 
+# Python 2 empties a module that nobody holds any more, even while it runs.
+_kept = sys.modules[__name__]
+
+
 def _step_aside():
     # type: () -> str
     """Take this folder off the path again: the program finds what it would have found."""
