@@ -14,26 +14,24 @@ from playhead.jsonbytes import canonical
 
 # What clients mint anew in every run. Each hit is renamed by order of appearance (alpha-renaming):
 # blanking would accept a result that is paired with the wrong call, renaming does not.
-_VOLATILE = re.compile(
-    "|".join(
-        (
-            r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
-            r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
-            r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
-            r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? \d{1,2} [A-Z][a-z]{2,8} \d{4}(?: \d\d:\d\d:\d\d(?: GMT)?)?",
-            r"\bTOOL_\d{10,}_\d+\b",
-            r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
-            r"\b0x[0-9a-f]{6,16}\b",
-            r"\b[a-z]{1,12}[_-](?=[A-Za-z0-9]{0,40}\d)[A-Za-z0-9]{12,64}\b",
-            r"\b(?=[0-9a-f]{0,11}[a-f])(?=[0-9a-f]{0,30}\d)[0-9a-f]{12,64}\b",
-            r"(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/[A-Za-z0-9._+-]+(?:/[A-Za-z0-9._+-]+)*",
-            r"\b(?:127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b",
-            r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
-            r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
-            r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
-        )
-    )
+_KINDS = (
+    r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
+    r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
+    r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? \d{1,2} [A-Z][a-z]{2,8} \d{4}"
+    r"(?: \d\d:\d\d:\d\d(?: GMT)?)?",
+    r"\bTOOL_\d{10,}_\d+\b",
+    r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
+    r"\b0x[0-9a-f]{6,16}\b",
+    r"\b[a-z]{1,12}[_-](?=[A-Za-z0-9]{0,40}\d)[A-Za-z0-9]{12,64}\b",
+    r"\b(?=[0-9a-f]{0,11}[a-f])(?=[0-9a-f]{0,30}\d)[0-9a-f]{12,64}\b",
+    r"(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/[A-Za-z0-9._+-]+(?:/[A-Za-z0-9._+-]+)*",
+    r"\b(?:127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b",
+    r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
+    r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
+    r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
 )
+_VOLATILE = re.compile("|".join(_KINDS))
 
 
 def plain_key(request: Any) -> Hashable:

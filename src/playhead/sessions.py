@@ -200,6 +200,8 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerReport:
+    """How one worker fared against its tape."""
+
     worker: str
     passed: bool
     served: int
@@ -214,6 +216,8 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport:
+    """How all of them fared."""
+
     passed: bool
     workers: tuple[WorkerReport, ...]
     mismatches: tuple[Mismatch, ...] = field(default_factory=tuple)
@@ -256,13 +260,22 @@ def replay_worker(session: Session, worker: str, function: Worker) -> WorkerRepo
         raise UsageError(
             f"There is no worker {worker!r} in this session: it has {', '.join(session.workers)}."
         )
-    recording_of = _share(session.recording, worker)
-    with recording.record(name=f"replay of {worker}", store=_scratch(session), run_id=None) as run:
+    share = _share(session.recording, worker)
+    world = World(worker=worker, snapshot=session.snapshot(), session=session)
+    with recording.record(name=f"replay of {worker}", store=_scratch(session)) as run:
         if not isinstance(run, Run):
             raise UsageError("The replay's own tape cannot be written; see the warning above.")
-        mode = SessionMode(recording_of, run.recorder, worker)
-        value, error = _inside(run, mode, recording_of, worker, function, session)
-    return _checked(session, mode, worker, Tape(run.path), value, error)
+        mode = SessionMode(share, run.recorder, worker)
+        value, error = _inside(run, mode, world, function)
+    found = _checked(session, mode, Session(Tape(run.path)), error)
+    return WorkerReport(
+        worker=worker,
+        passed=not found,
+        served=mode.served,
+        mismatches=tuple(found),
+        value=value,
+        error=None if error is None else f"{type(error).__name__}: {safe_str(error)}",
+    )
 
 
 def replay_session(session: Session, function: Worker) -> SessionReport:
@@ -293,45 +306,33 @@ def _share(whole: Recording, worker: str) -> Recording:
 
 
 def _inside(
-    run: Run, mode: SessionMode, share: Recording, worker: str, function: Worker, session: Session
+    run: Run, mode: SessionMode, world: World, function: Worker
 ) -> tuple[Any, BaseException | None]:
     outer = deck.active()
     if outer is not None:
         deck.deactivate(outer)
-    source = TapedSource(share.ambient, share.tape.manifest.started_ns)
+    source = TapedSource(mode.recording.ambient, mode.recording.tape.manifest.started_ns)
     made: Deck = hooks.start(run.recorder, mode, source=source)
     try:
-        with lanes.lane(worker):
-            return function(
-                World(worker=worker, snapshot=session.snapshot(), session=session)
-            ), None
-    except Exception as error:  # the worker's own failure is part of what is compared
+        with lanes.lane(world.worker):
+            return function(world), None
+    except Exception as error:  # noqa: BLE001  the worker's own failure is part of what is compared
         return None, error
     finally:
         hooks.stop(made)
+        if outer is not None:
+            deck.activate(outer)
 
 
 def _checked(
-    session: Session,
-    mode: SessionMode,
-    worker: str,
-    replayed: Tape,
-    value: Any,
-    error: BaseException | None,
-) -> WorkerReport:
-    """Every mismatch: what was asked and not on the tape, what was not asked, mutations, turns, state."""
+    session: Session, mode: SessionMode, again: Session, error: BaseException | None
+) -> list[Mismatch]:
+    """Every mismatch: what was asked and not taped, taped and not asked, mutations, state."""
+    worker = mode.worker
     found = [_parted(worker, parting) for parting in mode.partings]
-    again = Session(replayed)
-    for call in mode.matcher.unserved():
-        if call.boundary != "state":
-            found.append(
-                Mismatch(
-                    kind="unused",
-                    worker=worker,
-                    step=call.number,
-                    detail=f"{call.boundary} {call.name} was never asked",
-                )
-            )
+    found += [
+        _never_asked(worker, one) for one in mode.matcher.unserved() if one.boundary != "state"
+    ]
     found += _compared("mutation", worker, session.mutations(worker), again.mutations(worker))
     then, now = session.final_state(), again.final_state()
     if len(session.workers) == 1 and then is not None and then != now:
@@ -341,19 +342,14 @@ def _checked(
         and not isinstance(error, Divergence)
         and not _failed_then(session, worker)
     ):
-        found.append(
-            Mismatch(
-                kind="raised", worker=worker, detail=f"{type(error).__name__}: {safe_str(error)}"
-            )
-        )
-    return WorkerReport(
-        worker=worker,
-        passed=not found,
-        served=mode.served,
-        mismatches=tuple(found),
-        value=value,
-        error=None if error is None else f"{type(error).__name__}: {safe_str(error)}",
-    )
+        detail = f"{type(error).__name__}: {safe_str(error)}"
+        found.append(Mismatch(kind="raised", worker=worker, detail=detail))
+    return found
+
+
+def _never_asked(worker: str, call: TapedCall) -> Mismatch:
+    detail = f"{call.boundary} {call.name} was never asked"
+    return Mismatch(kind="unused", worker=worker, step=call.number, detail=detail)
 
 
 def _failed_then(session: Session, worker: str) -> bool:

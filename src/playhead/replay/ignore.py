@@ -25,7 +25,7 @@ def rules_from(section: Any) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for boundary, entries in section.items():
         for entry in entries if isinstance(entries, list) else [entries]:
-            rules.append(rule_from(str(boundary), str(entry)))
+            rules += [rule_from(str(boundary), str(entry))]
     return tuple(rules)
 
 

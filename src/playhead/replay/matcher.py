@@ -20,6 +20,8 @@ Rung = str  # exact, normalised; other modes add theirs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
+    """A call paired with a taped one, and at which rung of the ladder."""
+
     call: TapedCall
     rung: Rung
     lane_kept: bool
@@ -37,10 +39,10 @@ class _Shelf:
     def put(self, key: Hashable, call: TapedCall) -> None:
         self._lanes[key][call.lane].append(call)
 
-    def take(self, key: Hashable, lane: str) -> TapedCall | None:
-        """The next of this lane."""
+    def next(self, key: Hashable, lane: str) -> TapedCall | None:
+        """The next of this lane. It leaves the shelf when it has been served."""
         lanes = self._lanes.get(key)
-        return None if lanes is None else _next(lanes.get(lane))
+        return None if lanes is None else _peek(lanes.get(lane))
 
     def heads(self, key: Hashable) -> list[TapedCall]:
         """The next of every lane that has one left."""
@@ -53,13 +55,6 @@ def _peek(calls: deque[TapedCall] | None) -> TapedCall | None:
     while calls and calls[0].served:
         calls.popleft()
     return calls[0] if calls else None
-
-
-def _next(calls: deque[TapedCall] | None) -> TapedCall | None:
-    call = _peek(calls)
-    if call is not None and calls:
-        calls.popleft()
-    return call
 
 
 class Matcher:
@@ -83,19 +78,24 @@ class Matcher:
             key = call.key if trim is None else plain_key(trim(call.boundary, call.request))
             self._plain.put((call.boundary, call.name, key), call)
 
-    def take(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
-        """The taped call that this one is; None: there is none. `request` is frozen and redacted."""
-        if self._trim is not None:
-            request = self._trim(boundary, request)
+    def take(
+        self, boundary: str, name: str, request: Any, lane: str, *, before: int | None = None
+    ) -> Match | None:
+        """The taped call that this one is; None: there is none. `request` is frozen and redacted.
+
+        `before`: only calls with a lower number than this.
+        """
         with self._lock:
-            match = (
-                self._exact(self._plain, (boundary, name, plain_key(request)), lane)
-                or self._exact(self._by_canonical(boundary, name), canonical_text(request), lane)
-                or self._by_rename(boundary, normalised_text([name, request]), lane)
-            )
-            if match is not None:
-                self.mark(match.call)
+            match = self._find(boundary, name, request, lane)
+            if match is None or (before is not None and match.call.number >= before):
+                return None
+            self.mark(match.call)
             return match
+
+    def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
+        """What `take` would give; it stays there."""
+        with self._lock:
+            return self._find(boundary, name, request, lane)
 
     def mark(self, call: TapedCall) -> None:
         """Served, and with it everything that it did then: a taped answer does none of it again."""
@@ -108,8 +108,17 @@ class Matcher:
         with self._lock:
             return [call for call in self.calls if not call.served]
 
+    def _find(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
+        if self._trim is not None:
+            request = self._trim(boundary, request)
+        return (
+            self._exact(self._plain, (boundary, name, plain_key(request)), lane)
+            or self._exact(self._by_canonical(boundary, name), canonical_text(request), lane)
+            or self._by_rename(boundary, normalised_text([name, request]), lane)
+        )
+
     def _exact(self, shelf: _Shelf, key: Hashable, lane: str) -> Match | None:
-        call = shelf.take(key, lane)
+        call = shelf.next(key, lane)
         if call is not None:
             return Match(call=call, rung="exact", lane_kept=True)
         heads = shelf.heads(key)
@@ -119,7 +128,7 @@ class Matcher:
 
     def _by_rename(self, boundary: str, key: str, lane: str) -> Match | None:
         shelf = self._by_normalised(boundary)
-        call = shelf.take(key, lane)
+        call = shelf.next(key, lane)
         if call is not None:
             return Match(call=call, rung="normalised", lane_kept=True)
         heads = shelf.heads(key)

@@ -28,6 +28,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
+    """The taped call that comes closest, and every field in which it does not."""
+
     number: int
     ref: str
     name: str
@@ -98,7 +100,8 @@ def around(taped: Any, asked: Any) -> tuple[str, str]:
     if max(len(left), len(right)) <= _SHORT:
         return left, right
     at = next(
-        (i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right))
+        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
+        min(len(left), len(right)),
     )
     start = max(0, at - 40)
     return _window(left, start), _window(right, start)

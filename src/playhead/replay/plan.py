@@ -29,6 +29,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """What to serve from which tape, and what else was asked for."""
+
     tape: str
     pace: bool = False
     ignore: tuple[Rule, ...] = ()

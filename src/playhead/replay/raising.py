@@ -35,7 +35,7 @@ def rebuild(frozen: Any) -> BaseException | None:
         state = thaw(frozen.get("state") or {})
         if isinstance(state, dict):
             error.__dict__.update(state)
-    except Exception:
+    except Exception:  # noqa: BLE001  whatever a stranger's class does: the error is told all the same
         return TapedError(name.rpartition(":")[2], message)
     cause = rebuild(frozen.get("cause"))
     if cause is not None:

@@ -20,6 +20,8 @@ RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
+    """What became of a replay; `as_json` is the report file."""
+
     verdict: str  # identical, diverged
     run: str
     replay: str
@@ -134,7 +136,7 @@ def _coverage(
             add(str(one.get("boundary")), "missed")
     for call in unused:
         add(call.boundary, "unused")
-    order = {name: index for index, name in enumerate(BOUNDARIES)}
+    order: dict[str, int] = {name: index for index, name in enumerate(BOUNDARIES)}
     return dict(sorted(counts.items(), key=lambda pair: order.get(pair[0], 99)))
 
 
