@@ -37,6 +37,11 @@ def rest(ns: int) -> None:
         _time.rest(ns)
 
 
+def seconds(ns: int) -> float:
+    """How long a timer of the program's own event loop has to run for that."""
+    return ns / 1e9 if _time is not None and ns > 0 else 0.0
+
+
 async def rest_async(ns: int) -> None:
     """The same, while other tasks go on."""
     if _time is not None and ns > 0:

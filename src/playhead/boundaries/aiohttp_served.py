@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from playhead import pacing
 from playhead.boundaries import http1, served
 from playhead.boundaries.exchange import Exchange
 from playhead.boundaries.revive import LOADED, revived
@@ -41,6 +42,7 @@ class Server:
             # While it waits for an answer the client treats errors otherwise: it may try again.
             if taped.facts.get("stage") == "connect" or isinstance(failure, Divergence):
                 raise failure
+        await pacing.rest_async(served.first_ns(taped))
         loop = asyncio.get_running_loop()
         handler = self._handler(loop)
         handler.play(Player(handler, loop, taped, exchange.name, req), failure)
@@ -48,7 +50,8 @@ class Server:
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
         """An error of making a connection: it keeps its key, the request's own and no tape's."""
-        frozen = taped.error if isinstance(taped.error, dict) else {}
+        told = taped.error if taped.frozen_error is None else taped.frozen_error
+        frozen = told if isinstance(told, dict) else {}
         kind = LOADED.get(str(frozen.get("$exception", "")))
         if kind is None or not issubclass(kind, self._connector_error):
             return None
@@ -97,6 +100,8 @@ class Player:
         # How much of an upload was taken before the answer came: it is taken again.
         self._untaken = sum(len(p.data) for p in taped.pieces if p.stream == "sent")
         self._begun = False
+        self._at = served.first_ns(taped)
+        self._times = deque(p.at_ns for p in taped.pieces if p.stream == "body")
         self.peer: TapedPeer | None = None
         self._blocks = deque(self._wire(req))
 
@@ -105,6 +110,8 @@ class Player:
         self._begun = True
         if self._untaken > 0 and not self.is_socket:
             return
+        if self._times:
+            self._times.popleft()
         first = self._blocks.popleft() + (self._blocks.popleft() if self._blocks else b"")
         pieces = sum(piece.stream == "body" for piece in self._taped.pieces)
         if pieces <= 1 and self._taped.how == "returned":
@@ -124,7 +131,12 @@ class Player:
 
     def ask(self) -> None:
         """The agent waits for more."""
-        self._loop.call_soon(self._next)
+        at = self._times.popleft() if self._times else self._taped.took_ns
+        wait, self._at = pacing.seconds(at - self._at), max(at, self._at)
+        if wait:
+            self._loop.call_later(wait, self._next)
+        else:
+            self._loop.call_soon(self._next)
 
     def wrote(self, data: bytes) -> None:
         """The agent sent something; before a handshake this is only the request."""
@@ -151,8 +163,8 @@ class Player:
             self._loop.call_soon(self._handler.connection_lost, None)
 
     def _end(self) -> None:
-        how, error = self._taped.how, self._taped.error
-        if how == "returned" or (how == "cut" and error is None):
+        how = self._taped.how
+        if how == "returned" or (how == "cut" and self._taped.error is None):
             self._handler.connection_lost(None)
         elif how == "left":
             self._loop.call_later(served.PATIENCE_S, self._fail)

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+from playhead import pacing
 from playhead.boundaries import http1, served
 from playhead.boundaries.guest import NotAsExpected
 from playhead.boundaries.listener import Listener
@@ -96,9 +97,18 @@ class _TapedIO(io.RawIOBase):
 
 
 def _wire(taped: Taped, name: str) -> Iterator[bytes]:
-    pieces = [piece.data for piece in taped.pieces if piece.stream == "body"]
+    pieces = [piece for piece in taped.pieces if piece.stream == "body"]
     whole = taped.how == "returned"
-    yield from http1.blocks(taped.head, pieces, whole=whole, sizes=taped.facts.get("sizes") or ())
+    sizes = taped.facts.get("sizes") or ()
+    blocks = http1.blocks(taped.head, [one.data for one in pieces], whole=whole, sizes=sizes)
+    # A block for the head, one for each piece, and maybe one that says that there are no more.
+    at = served.first_ns(taped)
+    yield next(blocks)
+    times = [*(one.at_ns for one in pieces), taped.took_ns]
+    for block, piece_ns in zip(blocks, times, strict=False):
+        pacing.rest(piece_ns - at)
+        at = piece_ns
+        yield block
     if whole or (taped.how == "cut" and taped.error is None):
         return  # the end of the connection; the client says what it thinks of it
     raise served.ending(taped, name, ConnectionResetError)

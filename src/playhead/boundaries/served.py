@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from playhead import pacing
 from playhead.boundaries.revive import revived
 from playhead.deck import Taped
 from playhead.errors import Divergence
@@ -15,6 +16,9 @@ from playhead.errors import Divergence
 # An agent that gave up then (a timeout of its own, a race it let another task win) gives up again.
 # Whatever made it leave may not come back, though, and a replay must never hang.
 PATIENCE_S = 60.0
+
+# The fact of a taped answer that says by how much it was slowed down.
+SLOW_NS = "slow_ns"
 
 
 def take(stream: Any, taped: Taped) -> None:
@@ -41,39 +45,70 @@ def body(taped: Taped, name: str, broken: Callable[[str], Exception]) -> Iterato
 
     `broken` is what the client raises when the other side breaks off, where the tape does not say.
     """
+    at = first_ns(taped)
     for piece in taped.pieces:
         if piece.stream == "body":
+            pacing.rest(piece.at_ns - at)
+            at = piece.at_ns
             yield piece.data
     if taped.how != "returned":
+        pacing.rest(taped.took_ns - at)
         raise ending(taped, name, broken)
 
 
 async def body_async(
     taped: Taped, name: str, broken: Callable[[str], Exception]
 ) -> AsyncIterator[bytes]:
+    at = first_ns(taped)
     for piece in taped.pieces:
         if piece.stream == "body":
+            await pacing.rest_async(piece.at_ns - at)
+            at = piece.at_ns
             yield piece.data
     if taped.how != "returned":
         if taped.how == "left":
             await abandon()
+        await pacing.rest_async(taped.took_ns - at)
         raise ending(taped, name, broken)
 
 
-def must_have_begun(taped: Taped, name: str) -> None:
+def first_ns(taped: Taped) -> int:
+    """When the first piece came, or the end: heads come with what follows them."""
+    return next((piece.at_ns for piece in taped.pieces if piece.stream == "body"), taped.took_ns)
+
+
+def must_have_begun(
+    taped: Taped, name: str, broken: Callable[[str], Exception] = ConnectionResetError
+) -> None:
     """Raise what the taped call raised, if its answer never began."""
+    pacing.rest(first_ns(taped))
     if taped.head is None:
-        raise ending(taped, name, ConnectionError)
+        raise ending(taped, name, broken)
 
 
-async def must_have_begun_async(taped: Taped, name: str) -> None:
+async def must_have_begun_async(
+    taped: Taped, name: str, broken: Callable[[str], Exception] = ConnectionResetError
+) -> None:
     if taped.head is None and taped.how == "left":
         await abandon()
-    must_have_begun(taped, name)
+    await pacing.rest_async(first_ns(taped))
+    if taped.head is None:
+        raise ending(taped, name, broken)
+
+
+def is_late(taped: Taped, timeout: object) -> bool:
+    """Whether an answer was made slower, on purpose, than its client waits for."""
+    slow = taped.facts.get(SLOW_NS)
+    return isinstance(slow, int) and isinstance(timeout, (int, float)) and slow > timeout * 1e9
 
 
 def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:
     """What to raise where a taped answer breaks off."""
+    if taped.frozen_error is not None:
+        error = revived(taped.frozen_error, name)
+        if isinstance(error, Divergence) and isinstance(taped.error, BaseException):
+            return taped.error  # a class that is not loaded here, as the mode has rebuilt it
+        return error
     if taped.error is not None:
         return revived(taped.error, name)
     if taped.how == "cut":

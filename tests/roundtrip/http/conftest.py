@@ -179,6 +179,7 @@ class Studio:
 def studio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Studio:
     wire = tuple(row for row in registry.ROWS if row.boundary in ("http", "llm"))
     monkeypatch.setattr(registry, "ROWS", wire)
+    monkeypatch.setattr(registry, "REPLAY_ROWS", ())  # time is real: nothing here waits for long
     return Studio(tmp_path)
 
 
