@@ -7,7 +7,7 @@ Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A 
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Protocol, TypeVar, runtime_checkable
 
 from playhead import ambient, clock, events, lanes, pacing, where
 from playhead.causes import LARGEST_HEARD, Asked
@@ -30,6 +30,24 @@ class Mode(Protocol):
     def answer(self, call: Call, lane: str) -> Taped | None: ...
 
 
+@runtime_checkable
+class Rewriting(Protocol):
+    """A mode that may change what is asked of the world: bytes in, bytes out."""
+
+    @property
+    def rewrites(self) -> bool: ...
+
+    def rewrite(self, call: Call, body: bytes) -> bytes: ...
+
+
+class Sending(Protocol):
+    """The body of a request that its client can still exchange for another."""
+
+    body: bytes
+
+    def with_body(self, body: bytes) -> Call: ...
+
+
 # The calls that the code running now is part of, innermost last.
 _inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
@@ -40,12 +58,17 @@ MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
 class Crossing:
     """One call on its way: written before it is performed, its stream as it comes, its outcome."""
 
-    __slots__ = ("_buffer", "_deck", "_ended", "_head", "_heard", "_started", "_tokens", "call", "seq", "taped")
+    __slots__ = (
+        *("_buffer", "_deck", "_ended", "_head", "_heard", "_started", "_tokens"),
+        *("call", "instead", "seq", "taped"),
+    )
 
-    def __init__(self, deck: Deck, call: Call, taped: Taped | None) -> None:
+    def __init__(self, deck: Deck, call: Call, taped: Taped | None, instead: bytes | None = None) -> None:
         self._deck = deck
         self.call = call
         self.taped = taped
+        # The body to send in place of the one that the program made.
+        self.instead = instead
         self._ended = False
         self._head: Any = None
         self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
@@ -132,12 +155,22 @@ class Deck:
         self.live: set[Crossing] = set()
         self._asked = Asked()
 
-    def open(self, call: Call) -> Crossing:
-        """Announce a call. The caller serves `crossing.taped`, or performs the call and reports."""
+    def open(self, call: Call, sending: Sending | None = None) -> Crossing:
+        """Announce a call. The caller serves `crossing.taped`, or performs the call and reports.
+
+        A caller that gives `sending` sends `crossing.instead`, if there is such a thing.
+        """
         ambient.flush()
         if self.mode is None:
             return Crossing(self, call, None)
-        crossing = Crossing(self, call, self.mode.answer(call, lanes.current.get().name))
+        taped = self.mode.answer(call, lanes.current.get().name)
+        instead: bytes | None = None
+        if taped is None and sending is not None and isinstance(self.mode, Rewriting):
+            body = self.mode.rewrite(call, sending.body)
+            if body != sending.body:
+                # On the tape is what was really asked.
+                call, instead = sending.with_body(body), body
+        crossing = Crossing(self, call, taped, instead)
         if crossing.taped is None:
             self.live.add(crossing)
         return crossing
@@ -192,6 +225,11 @@ class Deck:
         head = head if isinstance(head, dict) else {}
         headers = {str(name).lower(): str(value) for name, value in head.get("headers") or ()}
         self._asked.hear(seq, str(call.facts.get("api", "")), int(head.get("status", 200)), headers, body)
+
+
+def inside() -> tuple[Call, ...]:
+    """The calls that the code running now is part of, innermost last."""
+    return _inside.get()
 
 
 def _serve(crossing: Crossing) -> Any:

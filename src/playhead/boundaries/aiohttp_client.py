@@ -77,6 +77,8 @@ class _Around:
                 if exchange.taped is not None:
                     connection = await self._server.connect(connector, req, exchange)
                 else:
+                    if exchange.instead is not None:
+                        await _rewrite(req, exchange.instead)
                     with exchange:
                         connection = await original(connector, req, *args, **kwargs)
             except BaseException as error:
@@ -107,7 +109,18 @@ class _Around:
 def _begin(req: Any, body: Any) -> Exchange | None:
     headers = [(str(name), str(value)) for name, value in req.headers.items()]
     method, url = str(req.method), str(req.url)
-    return begin(library="aiohttp", method=method, url=url, headers=headers, body=body)
+    # Before 3.12 a request's body could not be exchanged.
+    rewrites = hasattr(req, "update_body")
+    return begin(
+        library="aiohttp", method=method, url=url, headers=headers, body=body, rewrites=rewrites
+    )
+
+
+async def _rewrite(req: Any, body: bytes) -> None:
+    kind = req.headers.get("Content-Type")
+    await req.update_body(body)
+    if kind is not None:
+        req.headers["Content-Type"] = kind
 
 
 def _around_data_received(original: Callable[..., None]) -> Callable[..., None]:

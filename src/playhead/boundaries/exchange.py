@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 from weakref import WeakKeyDictionary
 
-from playhead import deck, wire
+from playhead import deck, events, wire
+from playhead.boundaries.guest import report
 from playhead.chunks import as_text
 from playhead.deck import Call, Crossing, Deck, Taped
 from playhead.redact import Redactor
@@ -44,12 +45,14 @@ _LAST_WORD = re.compile(rb"data: ?\[DONE\]\s*\Z")
 class Exchange:
     """What a client tells of one request and its answer. Ends once; later ends are not heard."""
 
-    __slots__ = ("_crossing", "_deck", "_last", "ended", "status", "taped")
+    __slots__ = ("_crossing", "_deck", "_last", "ended", "instead", "status", "taped")
 
     def __init__(self, open_deck: Deck, crossing: Crossing) -> None:
         self._deck = open_deck
         self._crossing = crossing
         self.taped: Taped | None = crossing.taped
+        # What the client is to send in place of the body that it has.
+        self.instead: bytes | None = crossing.instead
         self.status: int | None = None
         self.ended = False
         self._last = b""
@@ -135,10 +138,12 @@ def begin(
     url: str,
     headers: Sequence[Pair],
     body: object = None,
+    rewrites: bool = False,
 ) -> Exchange | None:
     """Announce a request. None: nobody records, or a client around this one already does.
 
-    `body` is bytes, None or STREAMED. Raises a Divergence where a replay has no answer.
+    `body` is bytes, None or STREAMED. A client that `rewrites` sends `exchange.instead`, if it is
+    there. Raises a Divergence where a replay has no answer.
     """
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("http", "llm"):
@@ -152,7 +157,35 @@ def begin(
         why = f"{type(error).__name__}: {safe_str(error)}"
         open_deck.recorder.warn(f"an HTTP request could not be recorded ({why}).")
         return None
-    return Exchange(open_deck, open_deck.open(call))
+    if call.boundary != "llm" or not isinstance(open_deck.mode, deck.Rewriting):
+        return Exchange(open_deck, open_deck.open(call))
+    if rewrites and isinstance(body, bytes):
+        sending = Sending(body, request, open_deck.recorder.redactor)
+        return Exchange(open_deck, open_deck.open(call, sending))
+    exchange = Exchange(open_deck, open_deck.open(call))
+    if exchange.taped is None and open_deck.mode.rewrites:
+        what = "a streamed body" if rewrites else f"a request of {library}"
+        report(events.HOLE, {"boundary": "llm", "what": "rewrite", "why": f"{what} cannot be changed"})
+    return exchange
+
+
+class Sending(NamedTuple):
+    """A body that can be exchanged before it is sent."""
+
+    body: bytes
+    request: Request
+    redactor: Redactor | None
+
+    def with_body(self, body: bytes) -> Call:
+        return describe(self.request._replace(body=body), self.redactor)
+
+
+def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
+    """The headers of a request whose body is now this one."""
+    return [
+        (name, str(len(body)) if name.lower() == "content-length" else value)
+        for name, value in headers
+    ]
 
 
 class Request(NamedTuple):

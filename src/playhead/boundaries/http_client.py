@@ -8,12 +8,13 @@ Knows http.client's connections; urllib3 announces its requests itself (see `url
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
 from playhead import deck
 from playhead.boundaries import served
-from playhead.boundaries.exchange import STREAMED, Exchange, Pair, begin
+from playhead.boundaries.exchange import STREAMED, Exchange, Pair, begin, with_length
 from playhead.boundaries.guest import NotAsExpected, Patches, need
 from playhead.boundaries.http1 import ChunkReader
 from playhead.boundaries.http_sockets import TapedAnswer, Unconnected, listen
@@ -34,6 +35,12 @@ class Asking:
         # While the head is sent, a connection may be made: its own traffic is not the body.
         self.busy = False
         self.upload: Upload | None = Upload(exchange) if streamed else None
+
+    def inside(self) -> AbstractContextManager[object]:
+        """What a live request does (look up a host, connect) is done for its exchange."""
+        if self.pooled or self.exchange.taped is not None:
+            return nullcontext()
+        return self.exchange
 
 
 class Upload:
@@ -96,11 +103,15 @@ def _around_endheaders(original: Callable[..., None]) -> Callable[..., None]:
             self.__dict__[_KEY] = asking
         if asking.upload is not None:
             asking.upload.frame(_headers(self._buffer))
+        if asking.exchange.instead is not None and not asking.pooled:
+            message_body = asking.exchange.instead
+            self._buffer[1:] = _lines(with_length(_headers(self._buffer), message_body))
         asking.busy = True
         try:
             if not asking.pooled:
                 fail_as_taped(asking.exchange, "request")
-            original(self, message_body, **options)
+            with asking.inside():
+                original(self, message_body, **options)
         except BaseException as error:
             if not asking.pooled:
                 withdraw(self)
@@ -148,6 +159,7 @@ def _around_getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             if not asking.pooled:
                 fail_as_taped(asking.exchange, "answer")
+                fail_if_late(asking.exchange, getattr(self, "timeout", None))
             return original(self, *args, **kwargs)
         except BaseException as error:
             if not asking.pooled:
@@ -202,6 +214,7 @@ def _begin(connection: Any, body: Any) -> Asking | None:
         url=_url(connection, target),
         headers=headers,
         body=body_of(body),
+        rewrites=True,
     )
     if exchange is None:
         return None
@@ -220,6 +233,11 @@ def body_of(body: Any) -> Any:
 def _headers(buffer: Sequence[bytes]) -> list[Pair]:
     pairs = (line.decode("latin-1").partition(":") for line in buffer[1:])
     return [(name, value.strip()) for name, _, value in pairs]
+
+
+def _lines(headers: Iterable[Pair]) -> list[bytes]:
+    """The inverse of `_headers`."""
+    return [f"{name}: {value}".encode("latin-1") for name, value in headers]
 
 
 def _announces_body(headers: Sequence[Pair]) -> bool:
@@ -248,6 +266,11 @@ def fail_as_taped(exchange: Exchange, stage: str | None = None) -> None:
     taped = exchange.taped
     if taped is not None and taped.facts.get("stage") in {None, stage}:
         served.must_have_begun(taped, exchange.name)
+
+
+def fail_if_late(exchange: Exchange, timeout: object) -> None:
+    if exchange.taped is not None and served.is_late(exchange.taped, timeout):
+        raise TimeoutError("timed out")
 
 
 def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:

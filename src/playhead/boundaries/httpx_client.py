@@ -13,7 +13,7 @@ from typing import Any
 
 from playhead import deck
 from playhead.boundaries import served
-from playhead.boundaries.exchange import STREAMED, Exchange, begin, decoded, encoded
+from playhead.boundaries.exchange import STREAMED, Exchange, begin, decoded, encoded, with_length
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.httpx_websocket import (
     AsyncHeardStream,
@@ -23,14 +23,15 @@ from playhead.boundaries.httpx_websocket import (
 )
 from playhead.deck import Taped
 
-_NAMES = ("Client", "AsyncClient", "Response", "BaseTransport", "AsyncBaseTransport")
+_NAMES = ("Client", "AsyncClient", "Request", "Response", "BaseTransport", "AsyncBaseTransport")
 _STREAMS = ("SyncByteStream", "AsyncByteStream", "ByteStream")
 # Programs inside this process: nothing crosses a boundary, and what they answer is not the world's.
 _IN_PROCESS = ("ASGITransport", "WSGITransport", "MockTransport")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    need(module, *_NAMES, *_STREAMS, *_IN_PROCESS, "RemoteProtocolError")
+    need(module, *_NAMES, *_STREAMS, *_IN_PROCESS, "RemoteProtocolError", "ReadError")
+    need(module, "ReadTimeout")
     library = _Library(module)
     patches.replace(module.Client, "_transport_for_url", library.around(library.transport))
     patches.replace(
@@ -44,9 +45,12 @@ class _Library:
     def __init__(self, module: ModuleType) -> None:
         self.name = module.__name__
         self.in_process = tuple(getattr(module, name) for name in _IN_PROCESS)
+        self.request = module.Request
         self.response = module.Response
         self.whole = module.ByteStream
         self.broken = module.RemoteProtocolError
+        self.reset = module.ReadError
+        self.late = module.ReadTimeout
         self.heard = type("Heard", (_Heard, module.SyncByteStream), {})
         self.async_heard = type("AsyncHeard", (_AsyncHeard, module.AsyncByteStream), {})
         self.upload = type("Upload", (_Upload, module.SyncByteStream), {})
@@ -80,7 +84,23 @@ class _Library:
             url=str(request.url),
             headers=decoded(request.headers.raw),
             body=request.__dict__.get("_content", STREAMED),
+            rewrites=True,
         )
+
+    def rewritten(self, request: Any, exchange: Exchange) -> Any:
+        """The request as it is to be sent: the program keeps the one that it made."""
+        body = exchange.instead
+        if body is None:
+            return request
+        headers = list(encoded(with_length(decoded(request.headers.raw), body)))
+        return self.request(
+            request.method, request.url, headers=headers, content=body, extensions=request.extensions
+        )
+
+    def must_be_in_time(self, taped: Taped, request: Any) -> None:
+        """An answer slower than the client waits for never comes."""
+        if served.is_late(taped, request.extensions.get("timeout", {}).get("read")):
+            raise self.late("timed out", request=request)
 
     def hear(self, exchange: Exchange, response: Any, stream: type) -> Any:
         """Tell of an answer's head, and listen to its body as the client takes it."""
@@ -142,9 +162,10 @@ class _Transport:
     def _answer(self, request: Any, exchange: Exchange) -> Any:
         taped = exchange.taped
         if taped is None:
-            return self._inner.handle_request(request)
+            return self._inner.handle_request(self._library.rewritten(request, exchange))
         served.take(request.stream, taped)
-        served.must_have_begun(taped, exchange.name)
+        self._library.must_be_in_time(taped, request)
+        served.must_have_begun(taped, exchange.name, self._library.reset)
         pieces = served.body(taped, exchange.name, self._library.broken)
         return self._library.answer(taped, pieces, TapedStream)
 
@@ -182,9 +203,11 @@ class _AsyncTransport:
     async def _answer(self, request: Any, exchange: Exchange) -> Any:
         taped = exchange.taped
         if taped is None:
-            return await self._inner.handle_async_request(request)
+            sent = self._library.rewritten(request, exchange)
+            return await self._inner.handle_async_request(sent)
         await served.take_async(request.stream, taped)
-        await served.must_have_begun_async(taped, exchange.name)
+        self._library.must_be_in_time(taped, request)
+        await served.must_have_begun_async(taped, exchange.name, self._library.reset)
         pieces = served.body_async(taped, exchange.name, self._library.broken)
         return self._library.answer(taped, pieces, AsyncTapedStream)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from playhead.boundaries.exchange import STREAMED, Exchange, Pair, begin
+from playhead.boundaries.exchange import STREAMED, Exchange, Pair, begin, with_length
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.http_client import (
     Asking,
@@ -20,8 +20,12 @@ from playhead.boundaries.http_client import (
     around_connect,
     body_of,
     fail_as_taped,
+    fail_if_late,
     withdraw,
 )
+
+# Of `_make_request`, after the connection, the method and the address.
+_POSITIONAL = ("body", "headers", "retries", "timeout", "chunked")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -40,10 +44,16 @@ def _around_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
         if asking is None:
             return original(pool, conn, method, url, *args, **kwargs)
         exchange = asking.exchange
+        if exchange.instead is not None:
+            args, kwargs = _rewritten(exchange.instead, args, kwargs)
         announce(conn, asking)
         try:
             fail_as_taped(exchange)
-            return original(pool, conn, method, url, *args, **kwargs)
+            fail_if_late(exchange, getattr(conn, "timeout", None))
+            if exchange.taped is not None:
+                return original(pool, conn, method, url, *args, **kwargs)
+            with exchange:
+                return original(pool, conn, method, url, *args, **kwargs)
         except BaseException as error:
             exchange.failed(error)
             raise
@@ -66,10 +76,22 @@ def _begin(
         url=url if absolute else address(pool.scheme, pool.host, pool.port, url),
         headers=_pairs(headers),
         body=sent,
+        rewrites=True,
     )
     if exchange is None:
         return None
     return Asking(exchange, pooled=True, streamed=sent is STREAMED)
+
+
+def _rewritten(
+    body: bytes, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments with another body, and its length."""
+    headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
+    named = {**dict(zip(_POSITIONAL, args)), **kwargs, "body": body}
+    if headers is not None:
+        named["headers"] = dict(with_length(_pairs(headers), body))
+    return args[len(_POSITIONAL) :], named
 
 
 def _pairs(headers: Any) -> list[Pair]:

@@ -5,16 +5,26 @@ Fails closed: whatever is wrong here must keep the program from running, not let
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from playhead.errors import TapeNotReplayable
 from playhead.recorder import Recorder
+from playhead.replay.edit import parse_edit
+from playhead.replay.fault_mode import FaultMode
+from playhead.replay.faults import parse_fault
+from playhead.replay.fork import ForkMode
 from playhead.replay.ignore import trimmer
+from playhead.replay.mixed import MixedMode
 from playhead.replay.mode import ReplayMode
 from playhead.replay.plan import Plan, read_plan
 from playhead.replay.taped import Recording, load
 from playhead.replay.taped_source import TapedSource
+from playhead.replay.wishes import Wishes, wishes_of
 from playhead.tape.reader import Tape
+
+Trim = Callable[[str, Any], Any] | None
 
 
 def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
@@ -27,9 +37,23 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 
 def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
-    mode = ReplayMode(recording, recorder, trim=trimmer(plan.ignore))
+    wishes = wishes_of(plan.live, plan.options)
+    mode = _mode(recording, recorder, wishes, trimmer(plan.ignore))
+    if wishes.faults:
+        mode = FaultMode(mode, [parse_fault(spec) for spec in wishes.faults], seed=wishes.seed)
     started = recording.tape.manifest.started_ns
     return mode, TapedSource(recording.ambient, started, pace=plan.pace)
+
+
+def _mode(recording: Recording, recorder: Recorder, wishes: Wishes, trim: Trim) -> ReplayMode:
+    if wishes.fork_at is not None:
+        edits = [parse_edit(spec) for spec in wishes.edits]
+        return ForkMode(
+            recording, recorder, wishes.policy, at=wishes.fork_at, edits=edits, trim=trim
+        )
+    if wishes.mixed:
+        return MixedMode(recording, recorder, wishes.policy, trim=trim)
+    return ReplayMode(recording, recorder, trim=trim)
 
 
 def replayable(tape: Tape) -> Recording:

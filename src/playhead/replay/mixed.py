@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
+from playhead import deck
 from playhead.deck import Call, Taped
 from playhead.fingerprint import canonical_text
 from playhead.recorder import Recorder
 from playhead.replay.fuzzy import FuzzyIndex
 from playhead.replay.matcher import Match
 from playhead.replay.mode import ReplayMode
+from playhead.replay.naming import is_named
 from playhead.replay.rewrite import Rewrite
 from playhead.replay.taped import Recording, answer_of
 
@@ -41,7 +42,7 @@ class Policy:
         """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
         for one in self.live:
             boundary, colon, name = one.partition(":")
-            if boundary == call.boundary and (not colon or fnmatchcase(call.name, name)):
+            if boundary == call.boundary and (not colon or is_named(call.name, name)):
                 return True
         return False
 
@@ -49,13 +50,13 @@ class Policy:
         """The decorator's or the MCP annotation's word, then the config's; unknown is irreversible."""
         if call.effect is not None:
             return call.effect
-        found = (effect for name, effect in self.effects.items() if fnmatchcase(call.name, name))
+        found = (effect for name, effect in self.effects.items() if is_named(call.name, name))
         return next(found, "irreversible")
 
     def lets_through(self, call: Call) -> bool:
         if call.boundary not in _TOOLS:
             return False
-        named = any(fnmatchcase(call.name, name) for name in self.allow_tools)
+        named = any(is_named(call.name, name) for name in self.allow_tools)
         return named or (self.allow_all_tools and self.effect_of(call) == "read")
 
 
@@ -75,7 +76,7 @@ class MixedMode(ReplayMode):
         self._indices: dict[tuple[str, str], FuzzyIndex] = {}
 
     def answer(self, call: Call, lane: str) -> Taped | None:
-        if self.policy.is_live(call):
+        if self.policy.is_live(call) or _is_part_of_a_live_tool(call):
             return None
         step = self._step()
         request = self._recorder.frozen(call.request)
@@ -89,9 +90,13 @@ class MixedMode(ReplayMode):
             return blocked(call, self.policy.effect_of(call))
         raise self.part(self._missed(call, name, request, lane, step))
 
+    @property
+    def rewrites(self) -> bool:
+        return not self.policy.rewrite.empty
+
     def rewrite(self, call: Call, body: bytes) -> bytes:
         """What a live LLM is asked instead."""
-        if self.policy.rewrite.empty or call.boundary != "llm":
+        if not self.rewrites or call.boundary != "llm":
             return body
         return self.policy.rewrite.apply(str(call.facts.get("api", "")), body)
 
@@ -123,6 +128,15 @@ class MixedMode(ReplayMode):
             index = FuzzyIndex((one.number, canonical_text(one.request)) for one in calls)
             self._indices[boundary, name] = index
         return index
+
+
+def _is_part_of_a_live_tool(call: Call) -> bool:
+    """What a tool does that was let through is done as well. But for the tools that it calls in its
+    turn, which nobody has named, and for state, which is never the real one.
+    """
+    if call.boundary in (*_TOOLS, "state"):
+        return False
+    return any(one.boundary in (*_TOOLS, "process") for one in deck.inside())
 
 
 def blocked(call: Call, effect: str) -> Taped:

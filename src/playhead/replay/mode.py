@@ -55,6 +55,13 @@ class ReplayMode:
             self.die()
         return taped
 
+    def look(self, call: Call, lane: str) -> Taped | None:
+        """The taped answer of this call, which stays on the tape."""
+        request = self._recorder.frozen(call.request)
+        name = str(self._recorder.frozen(call.name))
+        match = self.matcher.look(call.boundary, name, request, lane)
+        return None if match is None else answer_of(self.recording.tape, match.call, match={})
+
     def die(self) -> None:
         """End as the run ended: by the same signal, without a word."""
         code = self.recording.tape.manifest.exit_code
