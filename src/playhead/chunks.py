@@ -66,10 +66,16 @@ class ChunkBuffer:
     def _write(self, now: int) -> None:
         pieces, times = self._pieces, self._times
         self._pieces, self._times, self._size, self._last = [], [], 0, now
+        raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         redactor = self._recorder.redactor
         if redactor is not None and self._recorder.level == "full":
-            pieces = [redactor.clean_bytes(piece) for piece in pieces]
-        data: dict[str, Any] = {"call": self._call, "stream": self._stream, **as_text(b"".join(pieces))}
+            # Looked through at once: a secret may lie across two pieces. Then they become one.
+            clean = redactor.clean_bytes(raw)
+            if clean is not raw:
+                apart = [redactor.clean_bytes(piece) for piece in pieces]
+                pieces, times = (apart, times) if b"".join(apart) == clean else ([clean], times[:1])
+                raw = clean
+        data: dict[str, Any] = {"call": self._call, "stream": self._stream, **as_text(raw)}
         data["sizes"] = [len(piece) for piece in pieces]
         data["at_ns"] = times
         self._recorder.add(events.CHUNK, data, '""', parent=self._call)
