@@ -24,7 +24,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("show", "A run at a glance; or everything about one call."),
     "play": ("play", "Watch a run as it happened."),
     "replay": ("replay", "Run the agent again against its tape, offline."),
+    "fork": ("fork", "Go on from a step of a run, another way."),
+    "chaos": ("chaos", "Which single failures break the agent?"),
     "diff": ("diff", "Two runs side by side."),
+    "batch": ("batch", "Replay many tapes, and say of each whether it still holds."),
+    "accept": ("accept", "Make a run the golden one that others are measured by."),
     "promote": ("promote", "Make a test out of a run."),
     "events": ("events", "The events of a run as JSON lines."),
     "verify": ("verify", "Check a tape for damage and edits."),
@@ -33,6 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "unseal": ("unseal", "Undo seal: plain lines again."),
     "keep": ("keep", "Never prune this run (or again: --undo)."),
     "prune": ("prune", "Delete old runs."),
+    "clean": ("clean", "Delete replays."),
     "demo": ("demo", "Record, watch and verify a small agent, offline."),
     "scripted-llm": ("scripted_llm", "A scripted LLM server for tests."),
     "completion": ("completion", "Tab completion for your shell."),
@@ -50,6 +55,17 @@ class Verbs(click.Group):
             return None
         command: click.Command = import_module(f"playhead.cli.{VERBS[name][0]}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """A reader that has left (`| head`) is no error of ours; click would leave with 1."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still buffered goes nowhere, so that the flush at exit does not complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(0) from None
+        return result
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview without importing every verb for its help text."""
@@ -83,7 +99,8 @@ def cli() -> None:
     playhead list --status failed           the runs that went wrong
 
     A RUN is a full id, the beginning of one, `last`, `last~2`, or a folder.
-    Exit codes: 0 fine, 1 failed, 2 usage, 3 diverged, 4 this tape cannot be used.
+    Exit codes: 0 fine, 1 failed, 2 usage, 3 diverged, 4 this tape cannot be used,
+    5 an invariant broke.
     """
 
 
@@ -104,10 +121,6 @@ def main() -> None:
         code = _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
         code = 130
-    except BrokenPipeError:
-        # The reader left (`| head`): leave quietly, and do not let the flush at exit complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         code = _complain(f"{error.strerror or error}{where}", 1)

@@ -16,7 +16,7 @@ from playhead.tape.follow import follow_rows
 from playhead.tape.reader import Tape
 from playhead.tape.rows import Row
 from playhead.tape.seek import roots
-from playhead.views.text.console import console, width_of
+from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.event_line import event_line
 from playhead.views.text.safe import clean_json
 
@@ -107,6 +107,6 @@ def _pretty() -> Printer:
 
     def write(event: Event, _: bytes) -> None:
         began[:] = began or [event.mono]
-        out.print(event_line(event, began[0], width), no_wrap=True, overflow="crop")
+        print_line(out, event_line(event, began[0], width))
 
     return write

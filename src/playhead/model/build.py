@@ -27,13 +27,18 @@ from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
+# Where this is not in a line, nothing of it lies in a blob: that much quicker than to walk it.
+_SPILLED = b'"$blob"'
 _SILENT = frozenset({events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT})
 
 
 def tell(tape: Tape, *, prices: Prices | None = None) -> Story:
     """The story of the run on this tape, as far as it is written and can be read."""
     draft = _Draft()
-    for event in tape.events():
+    for event, _, raw in tape.rows():
+        if _SPILLED not in raw:
+            draft.hear(event)
+            continue
         try:
             draft.hear(tape.whole(event))
         except TapeDamaged as error:

@@ -5,7 +5,6 @@ the pieces.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from playhead.chunks import as_bytes
@@ -23,8 +22,8 @@ def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[Piece, ...
         if stream == "head":
             head = data.get("value")
         else:
-            found = cut(stream, _bytes(data), data.get("sizes"), data.get("at_ns"))
-            pieces.extend(replace(piece, place=place) for piece in found)
+            sizes, times = data.get("sizes"), data.get("at_ns")
+            pieces.extend(cut(stream, _bytes(data), sizes, times, place=place))
     return head, tuple(pieces)
 
 
@@ -35,18 +34,18 @@ def _bytes(data: dict[str, Any]) -> bytes:
         return b""
 
 
-def cut(stream: str, raw: bytes, sizes: Any, times: Any) -> list[Piece]:
+def cut(stream: str, raw: bytes, sizes: Any, times: Any, *, place: int = 0) -> list[Piece]:
     """The pieces that share one event. Sizes that do not add up (a level below full, an edited
     tape) leave one piece: the bytes are what counts.
     """
     times = times if isinstance(times, list) and times else [0]
     if not isinstance(sizes, list) or sum(one for one in sizes if isinstance(one, int)) != len(raw):
-        return [Piece(stream=stream, data=raw, at_ns=whole_number(times[0]))]
+        return [Piece(stream=stream, data=raw, at_ns=whole_number(times[0]), place=place)]
     pieces = []
     at = 0
     for index, size in enumerate(sizes):
         when = whole_number(times[min(index, len(times) - 1)])
-        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=when))
+        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=when, place=place))
         at += size
     return pieces
 

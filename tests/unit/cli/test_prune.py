@@ -1,5 +1,4 @@
 import json
-import os
 
 import pytest
 
@@ -20,7 +19,7 @@ def five(forge):
 
 
 def left(store):
-    return sorted(os.listdir(store / "runs"))
+    return sorted(path.name for path in (store / "runs").iterdir())
 
 
 def would_go(ended):
@@ -67,17 +66,11 @@ def test_a_script_must_say_yes(five, store, playhead):
     assert len(left(store)) == 5
 
 
-@pytest.mark.parametrize(("answer", "gone"), [("y\n", 2), ("n\n", 0), ("", 0)])
-def test_a_person_is_asked(five, store, playhead, monkeypatch, answer, gone):
-    class Terminal(list):
-        def isatty(self):
-            return True
-
-        def readline(self, *_):
-            return answer
-
-    monkeypatch.setattr("sys.stdin", Terminal())
+@pytest.mark.parametrize("answer", ["y", "n", ""])
+def test_a_person_is_asked(five, store, playhead, monkeypatch, answer):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: _answer(answer))
+    gone = 2 if answer == "y" else 0
     ended = playhead("prune", "--keep", "1", "--store", store)
     assert "day5" in ended.out
     assert ended.code == (0 if gone else 130)
@@ -87,7 +80,7 @@ def test_a_person_is_asked(five, store, playhead, monkeypatch, answer, gone):
 def _answer(answer):
     if not answer:
         raise EOFError
-    return answer.strip()
+    return answer
 
 
 def test_without_a_rule_nothing_goes_unless_the_config_has_one(five, store, playhead, here):

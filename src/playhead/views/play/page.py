@@ -64,6 +64,9 @@ class Page:
         self._is_full = False
 
     def _fill(self, line: str, style: str) -> None:
+        if not self._is_full and cell_len(line) <= self.room:
+            self.lines[-1].append(line, style=style)
+            return
         for word in _WORDS.findall(line):
             self._place(word, style)
 

@@ -5,13 +5,14 @@ Knows the player; what waits is brought along, or nobody does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from rich.console import Console
-from rich.text import Text
 
+from playhead.views.play.page import Page
 from playhead.views.play.player import Player
 from playhead.views.play.transcript import Transcript
+from playhead.views.text.console import print_line
 
 
 def play_plainly(
@@ -28,15 +29,16 @@ def play_plainly(
             pause(wait / 1e9)
             now += wait
             transcript.add(player.advance(now))
-        printed = _print(out, transcript.page.lines[:-1], printed)
+        printed = _print(out, transcript.page, printed, len(transcript.page.lines) - 1)
     transcript.close()
     if not transcript.page.is_at_start:
-        _print(out, transcript.page.lines, printed)
+        _print(out, transcript.page, printed, len(transcript.page.lines))
 
 
-def _print(out: Console, lines: Sequence[Text], first: int) -> int:
-    """The lines from `first` on; how many there are by now."""
-    for line in lines[first:]:
-        line.rstrip()
-        out.print(line, soft_wrap=True)
-    return len(lines)
+def _print(out: Console, page: Page, first: int, last: int) -> int:
+    """The lines from `first` up to `last`; that is how many are out by now."""
+    for at in range(first, last):
+        print_line(out, page.lines[at])
+    if last > first:
+        out.file.flush()
+    return max(first, last)

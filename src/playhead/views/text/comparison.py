@@ -8,8 +8,8 @@ from difflib import unified_diff
 from rich.table import Table
 from rich.text import Text
 
-from playhead.model.compare import Comparison, Figure, Side, Step
-from playhead.views.text import words
+from playhead.model.compare import Comparison, Side, Step
+from playhead.views.figures import change, shown
 from playhead.views.text.console import console
 from playhead.views.text.safe import clean, one_line
 
@@ -29,8 +29,8 @@ def print_comparison(comparison: Comparison, *, every: bool = False, stderr: boo
     verdict = (
         ("= same trajectory", "ok") if comparison.same else ("~ trajectories differ", "interrupted")
     )
-    shown = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
-    out.print(Text.assemble(verdict, f" · {shown or 'no steps'}"))
+    told = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
+    out.print(Text.assemble(verdict, f" · {told or 'no steps'}"))
     out.print(_figures(comparison))
     for index, step in enumerate(comparison.steps):
         if step.kind == "same" and not every:
@@ -62,29 +62,13 @@ def _figures(comparison: Comparison) -> Table:
             continue
         table.add_row(
             figure.name.replace("_", " "),
-            _number(figure, figure.left),
-            _number(figure, figure.right),
-            _change(figure),
+            shown(figure, figure.left),
+            shown(figure, figure.right),
+            change(figure),
         )
     if comparison.result_similarity is not None:
         table.add_row("result similarity", "", "", f"{comparison.result_similarity:.0%}")
     return table
-
-
-def _number(figure: Figure, value: float | None) -> str:
-    if figure.name == "duration_s":
-        return words.duration(value)
-    if figure.name == "cost_usd":
-        return words.money(value)
-    return words.count(None if value is None else int(value))
-
-
-def _change(figure: Figure) -> str:
-    if figure.left is None or figure.right is None or figure.left == figure.right:
-        return ""
-    if not figure.left:
-        return "new"
-    return f"{(figure.right - figure.left) / figure.left:+.0%}"
 
 
 def _step(index: int, step: Step) -> Iterator[Text]:

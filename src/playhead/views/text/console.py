@@ -7,6 +7,7 @@ import sys
 from typing import Literal, TextIO
 
 from rich.console import Console
+from rich.text import Text
 from rich.theme import Theme
 
 GLYPHS = {"ok": "✓", "failed": "✗", "interrupted": "◐", "running": "●"}
@@ -68,6 +69,15 @@ def console(*, stderr: bool = False) -> Console:
 
 def colours(stream: TextIO) -> Literal["auto"] | None:
     return None if os.environ.get("NO_COLOR") or not stream.isatty() else "auto"
+
+
+def print_line(out: Console, line: Text) -> None:
+    """One line as it is. Without colours past rich, which takes ten times as long for it."""
+    line.rstrip()
+    if out.color_system is None:
+        out.file.write(f"{line.plain}\n")
+    else:
+        out.print(line, soft_wrap=True)
 
 
 def width_of(out: Console) -> int:

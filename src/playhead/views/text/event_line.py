@@ -38,8 +38,10 @@ def event_line(event: Event, began: int, width: int) -> Text:
     data = event.data if isinstance(event.data, dict) else {}
     told = _told(event.kind, data) if event.ours else compact(event.data)
     failed = data.get("how") == "raised" or data.get("status") == "failed"
-    line.append(one_line(told, max(20, width)), style="failed" if failed and event.ours else "")
-    line.truncate(width, overflow="ellipsis")
+    room = max(20, width - line.cell_len)
+    line.append(one_line(told, room), style="failed" if failed and event.ours else "")
+    if line.cell_len > width:
+        line.truncate(width, overflow="ellipsis")
     return line
 
 

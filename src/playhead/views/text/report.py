@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from playhead.replay.fork import Prefix
 from playhead.replay.nearest import around
 from playhead.replay.report import RUNGS, Report
 from playhead.views.text import words
@@ -17,21 +18,26 @@ from playhead.views.text.safe import clean, one_line
 from playhead.views.text.values import compact
 
 _MOST_SHOWN = 5
+_MOST_EXTRAS = 20
 
 
 def print_report(report: Report) -> None:
     """To stderr: stdout is the program's."""
     out = console(stderr=True)
-    same = report.verdict == "identical"
     recorded, replayed = report.duration_s.get("recorded"), report.duration_s.get("replayed")
+    what = f"replay of {report.run}"
+    if report.forked_at is not None:
+        what = f"{report.replay}, from step {report.forked_at} of {report.run}"
     out.print(
         Text.assemble(
-            ("✓ identical" if same else "✗ diverged", "ok" if same else "failed"),
-            f" · replay of {report.run} · {words.duration(replayed)} instead of {words.duration(recorded)}",
+            _verdict(report),
+            f" · {what} · {words.duration(replayed)} instead of {words.duration(recorded)}",
         )
     )
     if report.coverage:
         out.print(_coverage(report))
+    for line in _extras(report):
+        out.print(line)
     for number, one in enumerate(report.divergences[:_MOST_SHOWN], 1):
         out.print()
         for line in _divergence(number, one):
@@ -43,8 +49,59 @@ def print_report(report: Report) -> None:
         out.print(Text(one_line(note, 200), style="quiet"))
 
 
+def _verdict(report: Report) -> tuple[str, str]:
+    same = report.verdict == "identical"
+    if report.recovered is not None and report.faults:
+        return ("✓ recovered", "ok") if report.recovered else ("✗ did not recover", "failed")
+    if report.recovered is not None:
+        return "! no fault fired", "interrupted"
+    if report.forked_at is not None:
+        return ("✓ forked", "ok") if same else ("✗ diverged", "failed")
+    if report.live and same:
+        return f"✓ as taped, with {', '.join(report.live)} live", "ok"
+    return ("✓ identical", "ok") if same else ("✗ diverged", "failed")
+
+
+def _extras(report: Report) -> list[Text]:
+    """What was not plainly served from the tape, a line each."""
+    rows: list[tuple[str, str, str]] = []
+    for one in report.faults:
+        rows.append(("fault", "failed", f"{one['fault']} at {_place(one)}"))
+    for one in report.inexact:
+        score = f"{float(one['score']):.2f}" if one["rung"] == "fuzzy" else one["rung"]
+        rows.append(
+            (score, "interrupted", f"{_place(one)} got the answer of taped call {one['of']}")
+        )
+    for one in report.blocked:
+        rows.append(("blocked", "failed", f"{_place(one)} was not run: {one['effect']}"))
+    for one in report.allowed:
+        rows.append(("allowed", "interrupted", f"{_place(one)} ran for real"))
+    lines = [
+        Text.assemble((f"{mark:>10}", style), f"  {said}")
+        for mark, style, said in rows[:_MOST_EXTRAS]
+    ]
+    if len(rows) > _MOST_EXTRAS:
+        lines.append(Text(f"{'':>10}  … and {len(rows) - _MOST_EXTRAS} more", style="quiet"))
+    return lines
+
+
+def _place(one: dict[str, Any]) -> str:
+    return one_line(f"step {one['step']}: {one['boundary']} {one['name']}", 100)
+
+
+def words_on_prefix(prefix: Prefix) -> str:
+    """Whether what came before a fork was as it was then."""
+    if prefix.faithful:
+        return f"The {prefix.calls} calls before the fork only read: it is faithful."
+    named = ", ".join(one_line(one, 40) for one in prefix.writes[:3])
+    more = f" and {len(prefix.writes) - 3} more" if len(prefix.writes) > 3 else ""
+    return f"Simulated: calls before the fork wrote, and were taped, not made ({named}{more})."
+
+
 def _coverage(report: Report) -> Table:
-    shown = [rung for rung in RUNGS if any(row.get(rung) for row in report.coverage.values())]
+    shown = [
+        rung for rung in (*RUNGS, "fault") if any(row.get(rung) for row in report.coverage.values())
+    ]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="quiet")
     table.add_column("")
     for rung in shown:
@@ -63,7 +120,7 @@ def _style(rung: str, number: int) -> str:
         return "quiet"
     return (
         "failed"
-        if rung in ("missed", "unused", "blocked")
+        if rung in ("missed", "unused", "blocked", "fault")
         else "ok"
         if rung == "exact"
         else "interrupted"

@@ -10,7 +10,7 @@ from rich.text import Text
 from playhead.library.catalogue import Entry
 from playhead.library.summary import Summary
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console, width_of
+from playhead.views.text.console import GLYPHS, console, print_line, width_of
 from playhead.views.text.safe import one_line
 
 _HEADINGS = ("RUN", "NAME", "AGE", "TOOK", "CALLS", "TOKENS", "COST", "WHY, TAGS")
@@ -34,11 +34,11 @@ def print_runs(
         return
     cells = [_cells(entry, summary, now_ns) for entry, summary in rows]
     widths = _widths([_HEADINGS, *cells], width)
-    out.print(_line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS)), no_wrap=True, overflow="crop")
+    print_line(out, _line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS)))
     for (entry, _), row in zip(rows, cells, strict=True):
         line = Text.assemble((f"{GLYPHS[entry.status]} ", entry.status))
         line.append_text(_line(row, widths, _STYLES)[2:])
-        out.print(line, no_wrap=True, overflow="crop")
+        print_line(out, line)
     for entry, summary in rows:
         if entry.problem:
             out.print(Text(f"! {one_line(entry.problem, 400)}", style="interrupted"))

@@ -14,7 +14,7 @@ from rich.text import Text
 from playhead import clock
 from playhead.model import CallItem, Story, TurnItem
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console, width_of
+from playhead.views.text.console import GLYPHS, console, print_line, width_of
 from playhead.views.text.labels import heading, reason
 from playhead.views.text.safe import one_line
 from playhead.views.text.tree import Line, tree_lines
@@ -46,8 +46,7 @@ def print_story(story: Story, *, output: bool = False, limit: int = 0) -> None:
 def _print(out: Console, line: Text, width: int) -> None:
     if line.cell_len > width:
         line.truncate(width, overflow="ellipsis")
-    line.rstrip()
-    out.print(line, no_wrap=True, overflow="crop", crop=False)
+    print_line(out, line)
 
 
 class _Columns:

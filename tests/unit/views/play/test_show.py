@@ -2,6 +2,7 @@
 
 import io
 import re
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -236,9 +237,7 @@ def test_words_stream_onto_their_line(forge, play):
     ]
     stages = list(dict.fromkeys(growing))
     assert len(stages) >= 5
-    assert all(
-        later.startswith(earlier) for earlier, later in zip(stages, stages[1:], strict=False)
-    )
+    assert all(later.startswith(earlier) for earlier, later in pairwise(stages))
     assert stages[-1] == "one two three four five six"
 
 
