@@ -6,8 +6,9 @@ dataclasses.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any
 
 from playhead.events import Effect
 
@@ -15,7 +16,8 @@ from playhead.events import Effect
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """What is asked of the world. `request` is any value; `facts` are further members of the event
-    (`api`, `library`, `method`, `url`…)."""
+    (`api`, `library`, `method`, `url`…).
+    """
 
     boundary: str
     name: str

@@ -180,7 +180,9 @@ def _resumed(
 
 
 def _tag(text: str) -> tuple[str, str]:
-    key, _, value = text.partition("=")
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise click.UsageError(f"--tag {text!r} is no tag; expected K=V, such as env=ci.")
     return key, value
 
 

@@ -14,7 +14,7 @@ import select
 import signal
 import struct
 import termios
-from typing import Sequence
+from collections.abc import Sequence
 
 from playhead.inject.output import OutputBuffer
 from playhead.inject.streams import Stream
@@ -43,7 +43,8 @@ class Attendant:
 
     def dismiss(self) -> None:
         """Returns when all that the command wrote has been passed on and is on the tape. What its
-        own children write later is still passed on: then the attendant stays behind for them."""
+        own children write later is still passed on: then the attendant stays behind for them.
+        """
         done = self._asked(_DRAIN)
         os.close(self._ask)
         os.close(self._hear)
@@ -131,7 +132,8 @@ class _Pump:
 
     def push(self) -> bool:
         """Write as much as cannot block: what poll promises for a pipe is PIPE_BUF bytes. False:
-        nobody takes it any more."""
+        nobody takes it any more.
+        """
         try:
             self.pending = self.pending[
                 os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :
@@ -235,7 +237,8 @@ class _Attending:
 
     def _drained(self) -> None:
         """All that the command wrote is passed on. What its children write from here on is so, too,
-        but the run has ended."""
+        but the run has ended.
+        """
         for pump in self._pumps:
             self._record(pump, pump.tail)
             pump.tail = b""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Iterable, Mapping
+from typing import Any
 
 from playhead import events
 from playhead.errors import PlayheadError

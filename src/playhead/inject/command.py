@@ -6,9 +6,10 @@ import dataclasses
 import os
 import signal
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Mapping, NoReturn
+from typing import Any, NoReturn
 
 from playhead import clock
 from playhead.config import Settings
@@ -26,6 +27,8 @@ from playhead.values import safe_str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
+    """A command that was run, and how it ended."""
+
     run: Run
     ended: Ended
     # Why the tape was not sealed; None: it was.
@@ -90,7 +93,7 @@ def run_command(
     try:
         closing.close(run, ended, command, own)
         plain = closing.seal_if_worth(run) if seal else "not asked for"
-    except Exception as error:  # the command has ended: its exit code is what counts now
+    except Exception as error:  # noqa: BLE001  the command has ended: its exit code is what counts now
         plain = f"{type(error).__name__}: {safe_str(error)}"
         _say(f"the tape of {run.id} could not be closed ({plain}).")
     return Recorded(run=run, ended=ended, plain=plain)
@@ -114,7 +117,7 @@ def _become(command: list[str]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], command)
+        os.execvp(command[0], command)  # noqa: S606  as S603: argv is the caller's own
     except OSError as error:
         _say(f"cannot run {command[0]}: {error.strerror}.")
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)

@@ -11,9 +11,10 @@ import atexit
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from playhead import ambient, deck, lanes
 from playhead.ambient import Source
@@ -90,10 +91,11 @@ def _world(run: Path, recorder: Recorder) -> tuple[Mode | None, Source | None]:
 
 def _branch_lanes() -> None:
     """A forked process is a lane of its own. Counted apart from tasks and threads: pools fork when
-    nobody is idle, which is a race, and must not shift the numbers of those."""
+    nobody is idle, which is a race, and must not shift the numbers of those.
+    """
 
     def number() -> None:
-        global _forks
+        global _forks  # noqa: PLW0603  one count a process
         _forks += 1
 
     def branch() -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Mapping, Sequence
 
 from playhead.inject.attendant import Attendant
 from playhead.inject.streams import Stream

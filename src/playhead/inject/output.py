@@ -13,7 +13,8 @@ import io
 import os
 import sys
 from collections import deque
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from playhead import chunks, clock, events
 from playhead.recorder import Recorder
@@ -85,7 +86,7 @@ class Tee:
             for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr))
             if _device(stream) in terminals and self._hook(name, stream)
         ]
-        global _tee
+        global _tee  # noqa: PLW0603  one slot a process
         _tee = self
 
     def close(self) -> None:

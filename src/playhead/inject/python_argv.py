@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Sequence
 
 _PYTHON = re.compile(r"python(?:(\d)(?:\.(\d+))?)?[a-z]*")
 _TAKES_VALUE = "WX"
@@ -42,57 +42,58 @@ def version_in(name: str) -> tuple[int, int] | None:
 
 def is_closed(argv: Sequence[str]) -> bool:
     """Whether an option keeps us out."""
-    return any(option in "EIS" for word in argv[1 : _end(argv)] for option in _letters(word))
+    options, _ = _options(argv)
+    return any(letter in "EIS" for at in options for letter in _letters(argv[at]))
 
 
 def opened(argv: Sequence[str], version: tuple[int, int] | None) -> Opened:
-    """The same without `-E` and `-I`. `-P` came with 3.11; where the version is unknown, nothing is
-    tried: an option that the interpreter does not know would end the program."""
-    end = _end(argv)
-    letters = "".join(letter for word in argv[1:end] for letter in _letters(word))
+    """The same without `-E` and `-I`.
+
+    `-P` came with 3.11; where the version is unknown, nothing is tried: an option that the interpreter
+    does not know would end the program.
+    """
+    options, end = _options(argv)
+    letters = "".join(_letters(argv[at]) for at in options)
     isolated_for_good = "I" in letters and (version is None or version < (3, 11))
     if "S" in letters or isolated_for_good or not ("E" in letters or "I" in letters):
         return Opened(argv=list(argv), without_variables=False)
-    said = [argv[0]]
-    for word in argv[1:end]:
-        if not _letters(word):
-            said.append(word)
-            continue
-        kept = _letters(word).replace("E", "").replace("I", "Ps") + word[1 + len(_letters(word)) :]
-        if kept:
-            said.append(f"-{kept}")
-    return Opened(argv=[*said, *argv[end:]], without_variables=True)
+    said = [_without(word) if at in options else word for at, word in enumerate(argv[:end])]
+    return Opened(argv=[*filter(None, said), *argv[end:]], without_variables=True)
 
 
-def _end(argv: Sequence[str]) -> int:
-    """Where the interpreter's options end: at the program, `-c`, `-m`, `-` or the end."""
+def _without(word: str) -> str:
+    """A word of options that says the same; empty if nothing is left of it."""
+    letters = _letters(word)
+    kept = letters.replace("E", "").replace("I", "Ps") + word[1 + len(letters) :]
+    return f"-{kept}" if kept else ""
+
+
+def _options(argv: Sequence[str]) -> tuple[list[int], int]:
+    """Where the words are that hold options, and where the interpreter's own words end: at the
+    program, `-c`, `-m`, `-` or the end.
+    """
+    options: list[int] = []
     at = 1
     while at < len(argv):
         word = argv[at]
         if not word.startswith("-") or word == "-":
-            return at
+            break
         if word.startswith("--"):
             at += 2 if word == "--check-hash-based-pycs" else 1
             continue
-        for place, letter in enumerate(word[1:], 1):
-            if letter in _ENDS_OPTIONS:
-                # `-Ic code`: the letters before `c` are options still.
-                return at + 1 if place > 1 else at
-            if letter in _TAKES_VALUE:
-                at += 1 if word[place + 1 :] else 2
-                break
-        else:
-            at += 1
-    return at
+        options.append(at)
+        last = word[1 + len(_letters(word)) : 2 + len(_letters(word))]
+        at += 1
+        if last and last in _ENDS_OPTIONS:
+            break
+        if last and last in _TAKES_VALUE and len(word) == 2 + len(_letters(word)):
+            at += 1  # its value is the next word
+    return options, at
 
 
 def _letters(word: str) -> str:
     """The options bundled in one word, up to one that takes a value or ends them."""
-    if not word.startswith("-") or word.startswith("--"):
-        return ""
-    letters = ""
-    for letter in word[1:]:
+    for place, letter in enumerate(word[1:]):
         if letter in _TAKES_VALUE + _ENDS_OPTIONS:
-            break
-        letters += letter
-    return letters
+            return word[1 : 1 + place]
+    return word[1:]

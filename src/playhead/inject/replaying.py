@@ -19,8 +19,9 @@ from playhead.inject.environment import restored
 from playhead.recording import Wish
 from playhead.replay.plan import Plan, write_plan
 from playhead.replay.report import Report, judge
+from playhead.replay.wishes import wishes_of
 from playhead.runs import Run
-from playhead.tape.manifest import write_manifest
+from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.verify import verify
 
@@ -78,10 +79,11 @@ def replay_command(
         redact=manifest.redacted,
         command=tuple(command),
     )
-    env = restored(os.environ, then.get("env") or {})
+    env = restored(os.environ, then.get("env") or {}, live=bool(plan.live))
+    wishes = wishes_of(plan.live, plan.options)
 
     def prepare(run: Run) -> None:
-        run.manifest = dataclasses.replace(run.manifest, replay_of=manifest.run)
+        run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
         write_manifest(run.path, run.manifest)
         write_plan(run.path, plan)
 
@@ -95,7 +97,16 @@ def replay_command(
         cwd=cwd if cwd.is_dir() else None,
         seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
     )
-    return Replayed(recorded=recorded, report=judge(tape, Tape(recorded.run.path), notes=notes))
+    report = judge(tape, Tape(recorded.run.path), notes=notes, wishes=wishes)
+    return Replayed(recorded=recorded, report=report)
+
+
+def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
+    """Whose replay, or whose fork, a run is: a fork goes its own way, and is no replay."""
+    if forked_at is None:
+        return dataclasses.replace(manifest, replay_of=parent)
+    extra = {**manifest.extra, "forked_from": parent, "forked_at": forked_at}
+    return dataclasses.replace(manifest, extra=extra)
 
 
 def first_words(tape: Tape) -> Mapping[str, Any]:

@@ -49,7 +49,8 @@ def start(
 
 def stop(made: Deck) -> None:
     """The inverse: every library is as it was. Lanes stay hooked: without a deck they cost nothing,
-    and a run without interception may still be using them."""
+    and a run without interception may still be using them.
+    """
     set_carrier(None)
     if (source := ambient.source()) is not None:
         ambient.end(source)

@@ -30,6 +30,8 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
+    """What becomes of the command's stdout and stderr."""
+
     streams: tuple[Stream, ...] = ()
     # The devices of those descriptors that are terminals.
     terminals: tuple[int, ...] = ()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Mapping, MutableMapping, NamedTuple
+from collections.abc import Mapping, MutableMapping
+from typing import Any, NamedTuple
 
 RUN = "PLAYHEAD_RUN"
 PARENT = "PLAYHEAD_PARENT"
@@ -97,8 +98,11 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
 
 def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
     """What children find that are started without an environment of their own, and the program does
-    not see."""
-    return {name: value for name, value in write(environ, ticket).items() if environ.get(name) != value}
+    not see.
+    """
+    return {
+        name: value for name, value in write(environ, ticket).items() if environ.get(name) != value
+    }
 
 
 def _forget(environ: MutableMapping[str, str], name: str) -> None:

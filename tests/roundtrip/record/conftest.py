@@ -64,7 +64,9 @@ class Take:
         return self.of("segment.start")[0].ref
 
     def printed(self, stream: str = "stdout") -> str:
-        return "".join(one.data["text"] for one in self.of("output") if one.data["stream"] == stream)
+        return "".join(
+            one.data["text"] for one in self.of("output") if one.data["stream"] == stream
+        )
 
 
 class Recorder:
@@ -95,7 +97,8 @@ class Recorder:
         ended = subprocess.run(
             self.argv(*command, options=options),
             env=self.with_env(env),
-            **{"capture_output": True, "text": True, "cwd": self.folder, "check": False, **how},
+            check=False,
+            **{"capture_output": True, "text": True, "cwd": self.folder, **how},
         )
         return Take(self.home, ended)
 
@@ -106,10 +109,13 @@ class Recorder:
         return subprocess.run(
             command,
             env=self.with_env(env),
-            **{"capture_output": True, "text": True, "cwd": self.folder, "check": False, **how},
+            check=False,
+            **{"capture_output": True, "text": True, "cwd": self.folder, **how},
         )
 
-    def start(self, *command: str, options: Sequence[str] = (), **how: Any) -> subprocess.Popen[Any]:
+    def start(
+        self, *command: str, options: Sequence[str] = (), **how: Any
+    ) -> subprocess.Popen[Any]:
         settings = {"env": self.env, "cwd": self.folder, "stdout": subprocess.PIPE, **how}
         return subprocess.Popen(self.argv(*command, options=options), **settings)
 

@@ -46,7 +46,9 @@ def test_children_of_children_join_too(record):
     ],
 )
 def test_a_child_with_an_environment_of_its_own_joins(record, env):
-    program = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {CHILD!r}], env={env})"
+    program = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {CHILD!r}], env={env})"
+    )
     take = record(sys.executable, "-c", program)
     assert [one.lane for one in take.processes] == ["main", "main/1"]
 
@@ -71,7 +73,9 @@ import json, os, sys
 told = [sys.path, dict(os.environ), sys.flags.no_user_site, sys.flags.safe_path, sys.argv]
 print(json.dumps(told, sort_keys=True))
 """
-    program = f"import subprocess, sys\nsubprocess.run([sys.executable, *{flags!r}, '-c', {look!r}])"
+    program = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, *{flags!r}, '-c', {look!r}])"
+    )
     env = {"PYTHONPATH": "/somewhere", "PYTHONOPTIMIZE": "1"}
     bare = record.bare(sys.executable, "-c", program, env=env)
     take = record(sys.executable, "-c", program, env=env)
@@ -94,7 +98,11 @@ def test_a_python_that_runs_without_site_is_a_hole_that_is_said(record, where):
     if where == "command":
         take = record(sys.executable, "-S", "-c", "pass")
     else:
-        take = record(sys.executable, "-c", "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'pass'])")
+        take = record(
+            sys.executable,
+            "-c",
+            "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'pass'])",
+        )
     (hole,) = take.of("hole")
     assert hole.data["boundary"] == "process"
     assert "-S" in hole.data["why"]
@@ -163,18 +171,18 @@ def test_a_program_that_becomes_another_python_goes_on_being_recorded(record):
 @pytest.mark.parametrize(
     "start",
     [
-        "os.system(' '.join([sys.executable, '-c', '\"import subprocess; subprocess.run([str(True).lower()])\"']))",
+        "os.system(shlex.join(argv))",
         "os.waitpid(os.posix_spawn(sys.executable, argv, os.environ), 0)",
         "os.waitpid(os.posix_spawn(sys.executable, argv, {}), 0)",
         "os.spawnv(os.P_WAIT, sys.executable, argv)",
         "os.spawnve(os.P_WAIT, sys.executable, argv, {})",
-        "os.popen(' '.join([sys.executable, '-c', '\"import subprocess; subprocess.run([str(True).lower()])\"'])).read()",
+        "os.popen(shlex.join(argv)).read()",
         "asyncio.run(start())",
     ],
 )
 def test_however_a_child_is_started_it_joins(record, start):
     program = f"""
-import asyncio, os, sys
+import asyncio, os, shlex, sys
 argv = [sys.executable, '-c', {CHILD!r}]
 async def start():
     process = await asyncio.create_subprocess_exec(*argv, env={{}})
@@ -188,7 +196,8 @@ async def start():
 
 
 def test_an_unhooked_child_of_a_shell_inherits_and_hangs_under_its_program(record):
-    program = "import subprocess, sys\nsubprocess.run('cd / && ' + sys.executable + ' -c pass; true', shell=True)"
+    line = f"cd / && {sys.executable} -c pass; true"
+    program = f"import subprocess\nsubprocess.run({line!r}, shell=True)"
     take = record(sys.executable, "-c", program)
     _, child = take.processes
     (shell,) = take.calls()
@@ -215,7 +224,9 @@ import subprocess, sys
 late = "import sys; sys.stdin.read(); import subprocess; subprocess.run([sys.executable, '-c', 'pass'])"
 subprocess.Popen([sys.executable, "-c", late])
 """
-    running = record.start(sys.executable, "-c", program, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = record.start(
+        sys.executable, "-c", program, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     with running:
         assert running.wait() == 0
         ended = record.take().manifest

@@ -100,7 +100,9 @@ def test_a_playhead_of_the_agents_own_gives_way_to_ours(record, venv):
     folder = record.folder / "theirs" / "playhead"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("__version__ = 'theirs'\n")
-    program = "import playhead; print(playhead.__version__ != 'theirs', playhead.current().id != '')"
+    program = (
+        "import playhead; print(playhead.__version__ != 'theirs', playhead.current().id != '')"
+    )
     take = record(*record.finding(folder.parent, str(venv / "bin" / "python"), "-c", program))
     assert take.ended.stdout == "True True\n"
 

@@ -117,7 +117,9 @@ print('done')
 
 
 def test_the_command_is_in_the_process_group_that_it_would_be_in(record):
-    take = record(sys.executable, "-c", "import os; print(os.getpgrp(), os.getsid(0))", process_group=0)
+    take = record(
+        sys.executable, "-c", "import os; print(os.getpgrp(), os.getsid(0))", process_group=0
+    )
     group, session = take.ended.stdout.split()
     assert int(group) == take.manifest.pid
     assert int(session) == os.getsid(0)

@@ -59,7 +59,9 @@ def test_stdout_and_stderr_in_one_place_keep_their_order(record, shape):
         with target.open("a" if shape == "append" else "w") as file:
             record(
                 *(sys.executable, "-c", program),
-                **{"capture_output": False, "stdout": file, "stderr": subprocess.STDOUT},
+                capture_output=False,
+                stdout=file,
+                stderr=subprocess.STDOUT,
             )
         told = target.read_text()
     numbers = [line for line in told.splitlines() if line.isdigit()]

@@ -87,7 +87,11 @@ def test_the_one_line_at_the_end_comes_after_all_that_the_command_showed(termina
 
 
 def test_what_is_typed_reaches_the_command_and_what_it_prints_is_on_the_tape(record, terminal):
-    screen = terminal(sys.executable, "-c", "import sys; print('hello', input('name? ')); sys.stderr.write('e\\n')")
+    screen = terminal(
+        sys.executable,
+        "-c",
+        "import sys; print('hello', input('name? ')); sys.stderr.write('e\\n')",
+    )
     screen.wait_for("name? ")
     screen.type("bob\n")
     screen.end()
@@ -215,7 +219,9 @@ def test_a_pipe_beside_the_terminal_is_seen_by_the_attendant(record, terminal):
 
 
 def test_a_child_on_the_same_terminal_tells_what_it_prints(record, terminal):
-    program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(\"from below\")'])"
+    program = (
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(\"from below\")'])"
+    )
     terminal(sys.executable, "-c", program).end()
     assert record.take().printed() == "from below\n"
 

@@ -10,7 +10,6 @@ import gc
 import os
 import sys
 
-
 # Python 2 empties a module that nobody holds any more, even while it runs.
 _kept = sys.modules[__name__]
 
@@ -49,7 +48,7 @@ def _begin(here):
         from playhead.inject import guest
 
         guest.begin()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, the program must not notice
         if sys.stderr is not None:
             told = (
                 "playhead: this process is not recorded (%s: %s). The program goes on unharmed.\n"

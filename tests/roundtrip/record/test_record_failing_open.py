@@ -1,0 +1,121 @@
+"""Whatever happens to the tape, the command is unharmed, and one line says what was lost."""
+
+import resource
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.faults
+
+AGENT = "import subprocess\nfor _ in range(40): subprocess.run(['true'])\nprint('done')\n"
+
+
+def warnings(take):
+    return [line for line in take.ended.stderr.splitlines() if line.startswith("playhead: ")]
+
+
+def test_a_store_that_cannot_be_made_leaves_the_command_alone(record):
+    record.home.write_text("a file where the folder should be")
+    take = record(sys.executable, "-c", AGENT)
+    assert (take.ended.returncode, take.ended.stdout) == (0, "done\n")
+    (warning,) = warnings(take)
+    assert "nothing is recorded" in warning
+    assert "The program goes on unharmed." in warning
+
+
+def test_a_store_that_cannot_be_written_to_leaves_the_command_alone(record):
+    record.home.mkdir()
+    (record.home / "runs").symlink_to("/proc/self/no-such-folder")
+    take = record("sh", "-c", "echo done; exit 5")
+    assert (take.ended.returncode, take.ended.stdout) == (5, "done\n")
+    assert len(warnings(take)) == 1
+
+
+def test_an_unrecorded_command_is_the_very_process_that_was_started(record):
+    record.home.write_text("")
+    running = record.start("sh", "-c", "echo $$", text=True, stderr=subprocess.DEVNULL)
+    with running:
+        assert int(running.stdout.readline()) == running.pid
+
+
+def test_a_disk_that_is_full_costs_events_and_nothing_else(record):
+    limit = 6000
+
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    take = record(sys.executable, "-c", AGENT, preexec_fn=fill)
+    assert (take.ended.returncode, take.ended.stdout) == (0, "done\n")
+    assert all("could not be recorded" in line for line in warnings(take))
+    # One of each process that lost something, and no more.
+    assert 1 <= len(warnings(take)) <= 3
+    assert all(path.stat().st_size <= limit for path in record.take().run.iterdir())
+
+
+def test_a_run_whose_folder_is_deleted_goes_on(record):
+    program = """
+import subprocess, sys
+print('ready', flush=True)
+sys.stdin.readline()
+for _ in range(200): subprocess.run(['true'])
+print('done')
+"""
+    running = record.start(sys.executable, "-c", program, stdin=-1, stderr=-1, text=True)
+    with running:
+        assert running.stdout.readline() == "ready\n"
+        shutil.rmtree(record.take().run)
+        running.stdin.write("go\n")
+        running.stdin.close()
+        assert running.stdout.read() == "done\n"
+        told = running.stderr.read()
+        assert running.wait() == 0
+    assert "Traceback" not in told
+
+
+def test_rules_that_cannot_be_read_leave_the_process_unrecorded_and_unharmed(record):
+    program = """
+import glob, os, subprocess, sys
+(rules,) = glob.glob(os.environ['PLAYHEAD_HOME'] + '/runs/*/guests.json')
+with open(rules, 'w') as file: file.write('{')
+subprocess.run([sys.executable, '-c', 'print("child")'])
+"""
+    take = record(sys.executable, "-c", program)
+    assert take.ended.stdout == "child\n"
+    (warning,) = warnings(take)
+    assert "this process is not recorded" in warning
+
+
+def test_an_installation_that_is_gone_leaves_the_program_alone(record):
+    env = {"PYTHONPATH": "/no/such/playhead/inject/site", "PLAYHEAD_RUN": "/no/such/run"}
+    ended = record.bare(sys.executable, "-c", "print('on')", env=env)
+    assert (ended.stdout, ended.stderr) == ("on\n", "")
+
+
+def test_an_attendant_that_is_killed_does_not_take_the_run_with_it(record):
+    program = """
+import os, signal, sys
+me = os.getpid()
+for name in os.listdir('/proc'):
+    if name.isdigit():
+        try: stat = open(f'/proc/{name}/stat').read().rpartition(')')[2].split()
+        except OSError: continue
+        if int(stat[1]) == os.getppid() and int(name) != me: os.kill(int(name), signal.SIGKILL)
+sys.exit(4)
+"""
+    take = record(sys.executable, "-c", program)
+    assert take.ended.returncode == 4
+    assert take.status == "failed"
+
+
+def test_a_tape_that_cannot_be_read_back_does_not_change_the_exit_code(record):
+    program = """
+import glob, os
+(run,) = glob.glob(os.environ['PLAYHEAD_HOME'] + '/runs/*')
+with open(run + '/tape-1.jsonl', 'wb') as file: file.write(b'\\xff' * 100 + b'\\n{"seq":0}\\n')
+os._exit(6)
+"""
+    take = record(sys.executable, "-c", program)
+    assert take.ended.returncode == 6
+    assert "Traceback" not in take.ended.stderr
