@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from playhead.deck import Piece, Taped
 from playhead.errors import UsageError
@@ -32,7 +32,11 @@ class Edit:
 def parse_edit(spec: str) -> Edit:
     """UsageError says what is wrong with it."""
     hit = _SPEC.fullmatch(spec)
-    if hit is None or (hit[3] is not None) != (hit[1] == "llm") or hit[1] not in ("llm", "tool", "mcp"):
+    if (
+        hit is None
+        or (hit[3] is not None) != (hit[1] == "llm")
+        or hit[1] not in ("llm", "tool", "mcp")
+    ):
         raise UsageError(
             f"{spec!r} is no edit: expected llm:N.response.text=TEXT, or tool:N.response=JSON, "
             "where N counts the calls of that boundary."
@@ -44,14 +48,20 @@ def edited(taped: Taped, edit: Edit, api: str) -> Taped:
     """The taped answer with another text, or another value."""
     if edit.boundary != "llm":
         value = _json_or_text(edit.value)
-        return replace(taped, how="returned", value=value, frozen=value, error=None, frozen_error=None)
+        return replace(
+            taped, how="returned", value=value, frozen=value, error=None, frozen_error=None
+        )
     if taped.head is None or api not in _WHOLE:
-        raise UsageError(f"The response of llm call {edit.ordinal} ({api or 'no known API'}) cannot be edited.")
+        raise UsageError(
+            f"The response of llm call {edit.ordinal} ({api or 'no known API'}) cannot be edited."
+        )
     headers = {str(name).lower(): str(value) for name, value in taped.head.get("headers") or ()}
     raw = b"".join(piece.data for piece in taped.pieces if piece.stream == "body")
     plain = undo(headers.get("content-encoding"), raw)
     if plain.reason is not None:
-        raise UsageError(f"The response of llm call {edit.ordinal} cannot be edited: {plain.reason}.")
+        raise UsageError(
+            f"The response of llm call {edit.ordinal} cannot be edited: {plain.reason}."
+        )
     if "event-stream" in headers.get("content-type", ""):
         body = list(_streamed(plain.body, api, edit.value))
     else:
@@ -103,7 +113,8 @@ def _anthropic(body: Json, text: str) -> Json:
 
 def _chat(body: Json, text: str) -> Json:
     choices = [
-        {**one, "message": {**(one.get("message") or {}), "content": text}} for one in body.get("choices") or []
+        {**one, "message": {**(one.get("message") or {}), "content": text}}
+        for one in body.get("choices") or []
     ]
     return {**body, "choices": choices}
 
@@ -117,7 +128,9 @@ def _message(item: Json, text: str) -> Json:
     if item.get("type") != "message":
         return item
     part = {"type": "output_text", "text": text}
-    content = _first_text(item.get("content") or [], lambda one: one.get("type") == "output_text", part)
+    content = _first_text(
+        item.get("content") or [], lambda one: one.get("type") == "output_text", part
+    )
     return {**item, "content": content}
 
 
@@ -151,7 +164,7 @@ def _streamed(body: bytes, api: str, text: str) -> list[bytes]:
         except ValueError:
             made.append(event + b"\n\n")
             continue
-        changed = _STREAMED[api](told, text, said)
+        changed = _STREAMED[api](told, text, said=said)
         if changed is None:
             continue
         said = said or changed[1]
@@ -166,14 +179,18 @@ def _streamed(body: bytes, api: str, text: str) -> list[bytes]:
 Changed = tuple[Json, bool] | None
 
 
-def _anthropic_event(told: Json, text: str, said: bool) -> Changed:
+class _OfEvent(Protocol):
+    def __call__(self, told: Json, text: str, /, *, said: bool) -> Changed: ...
+
+
+def _anthropic_event(told: Json, text: str, *, said: bool) -> Changed:
     delta = told.get("delta") or {}
     if told.get("type") != "content_block_delta" or delta.get("type") != "text_delta":
         return told, False
     return None if said else ({**told, "delta": {**delta, "text": text}}, True)
 
 
-def _chat_event(told: Json, text: str, said: bool) -> Changed:
+def _chat_event(told: Json, text: str, *, said: bool) -> Changed:
     choices = told.get("choices") or []
     delta = (choices[0].get("delta") or {}) if choices else {}
     if not delta.get("content"):
@@ -183,14 +200,17 @@ def _chat_event(told: Json, text: str, said: bool) -> Changed:
     return {**told, "choices": [{**choices[0], "delta": {**delta, "content": text}}]}, True
 
 
-def _responses_event(told: Json, text: str, said: bool) -> Changed:
+def _responses_event(told: Json, text: str, *, said: bool) -> Changed:
     """Deltas first, then the same text whole, three times over."""
     kind = told.get("type")
     if kind == "response.output_text.delta":
         return None if said else ({**told, "delta": text}, True)
     if kind == "response.output_text.done":
         return {**told, "text": text}, False
-    if kind == "response.content_part.done" and (told.get("part") or {}).get("type") == "output_text":
+    if (
+        kind == "response.content_part.done"
+        and (told.get("part") or {}).get("type") == "output_text"
+    ):
         return {**told, "part": {**told["part"], "text": text}}, False
     if kind == "response.output_item.done":
         return {**told, "item": _message(told.get("item") or {}, text)}, False
@@ -199,7 +219,7 @@ def _responses_event(told: Json, text: str, said: bool) -> Changed:
     return told, False
 
 
-def _gemini_event(told: Json, text: str, said: bool) -> Changed:
+def _gemini_event(told: Json, text: str, *, said: bool) -> Changed:
     candidates = told.get("candidates") or []
     parts = [part for one in candidates for part in (one.get("content") or {}).get("parts") or []]
     if not any("text" in part for part in parts):
@@ -209,7 +229,7 @@ def _gemini_event(told: Json, text: str, said: bool) -> Changed:
     return (_gemini(told, ""), False) if candidates[0].get("finishReason") else None
 
 
-_STREAMED: dict[str, Callable[[Json, str, bool], Changed]] = {
+_STREAMED: dict[str, _OfEvent] = {
     "anthropic.messages": _anthropic_event,
     "openai.chat": _chat_event,
     "openai.responses": _responses_event,

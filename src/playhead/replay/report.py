@@ -11,8 +11,11 @@ from typing import Any
 
 from playhead import events
 from playhead.chunks import as_bytes
+from playhead.deck import Call
 from playhead.events import BOUNDARIES, Event
+from playhead.replay import extras
 from playhead.replay.taped import Recording, TapedCall, load
+from playhead.replay.wishes import Wishes
 from playhead.tape.reader import Tape
 
 RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
@@ -33,6 +36,15 @@ class Report:
     state: dict[str, Any]
     duration_s: dict[str, float | None]
     notes: list[str] = field(default_factory=list)
+    # Beyond plain replay: what was live, what was served though it was not the same, what was not
+    # run and what was, which faults fired and whether the agent came through them.
+    live: list[str] = field(default_factory=list)
+    inexact: list[dict[str, Any]] = field(default_factory=list)
+    blocked: list[dict[str, Any]] = field(default_factory=list)
+    allowed: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    recovered: bool | None = None
+    forked_at: int | None = None
 
     @property
     def first_divergence(self) -> dict[str, Any] | None:
@@ -44,27 +56,31 @@ class Report:
         return members
 
 
-def judge(original: Tape, replayed: Tape, *, notes: Sequence[str] = ()) -> Report:
-    """Both tapes read, compared, judged."""
+def judge(
+    original: Tape, replayed: Tape, *, notes: Sequence[str] = (), wishes: Wishes | None = None
+) -> Report:
+    """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
+    wishes = wishes or Wishes()
     then, now = load(original), load(replayed)
     divergences = [
         _heard(event)
         for event in replayed.events()
         if event.kind == events.DIVERGENCE and event.ours
     ]
-    unused = _unused(then, now)
+    unused = _expected(_unused(then, now), then, wishes)
     divergences += [_never_made(call) for call in unused]
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
-    if exits["recorded"] is not None and exits["recorded"] != exits["replayed"]:
+    same_exit = exits["recorded"] is None or exits["recorded"] == exits["replayed"]
+    if not same_exit and wishes.fork_at is None:
         detail = (
             f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
         )
         divergences.append({"kind": "exit", "detail": detail})
     difference = _output_difference(then.outputs, now.outputs)
-    if difference is not None:
+    if difference is not None and not wishes.mixed:
         divergences.append({"kind": "output", "detail": difference})
     state = _state(then, now)
-    if state["first_difference"] is not None:
+    if state["first_difference"] is not None and not wishes.mixed:
         divergences.append({"kind": "state", "detail": state["first_difference"]})
     return Report(
         verdict="diverged" if divergences else "identical",
@@ -80,8 +96,32 @@ def judge(original: Tape, replayed: Tape, *, notes: Sequence[str] = ()) -> Repor
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
-        notes=list(notes),
+        notes=[*notes, *extras.unchanged(now)],
+        live=list(wishes.policy.live),
+        inexact=extras.inexact(now) if wishes.mixed else [],
+        blocked=extras.blocked(now),
+        allowed=extras.allowed(now, wishes) if wishes.mixed else [],
+        faults=extras.fired(now),
+        recovered=_recovered(then, now, wishes, same_exit=same_exit) if wishes.faults else None,
+        forked_at=wishes.fork_at,
     )
+
+
+def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[TapedCall]:
+    """Those that the tape alone answers for: what is live is asked anew, and so is all that it did."""
+    if wishes.fork_at is not None:
+        return [call for call in unused if call.number < wishes.fork_at]
+    live: set[str] = set()
+    for call in then.calls:
+        if wishes.policy.is_live(Call(boundary=call.boundary, name=call.name)):
+            _with_all_below(call.ref, then, live)
+    return [call for call in unused if call.ref not in live]
+
+
+def _recovered(then: Recording, now: Recording, wishes: Wishes, *, same_exit: bool) -> bool:
+    """Whether the agent came to the same end. A live model may say it in other words."""
+    same_words = _printed(then.outputs, "stdout") == _printed(now.outputs, "stdout")
+    return same_exit and (same_words or wishes.mixed)
 
 
 def _heard(event: Event) -> dict[str, Any]:

@@ -64,18 +64,16 @@ def _verdict(report: Report) -> tuple[str, str]:
 
 def _extras(report: Report) -> list[Text]:
     """What was not plainly served from the tape, a line each."""
-    rows: list[tuple[str, str, str]] = []
-    for one in report.faults:
-        rows.append(("fault", "failed", f"{one['fault']} at {_place(one)}"))
-    for one in report.inexact:
-        score = f"{float(one['score']):.2f}" if one["rung"] == "fuzzy" else one["rung"]
-        rows.append(
-            (score, "interrupted", f"{_place(one)} got the answer of taped call {one['of']}")
-        )
-    for one in report.blocked:
-        rows.append(("blocked", "failed", f"{_place(one)} was not run: {one['effect']}"))
-    for one in report.allowed:
-        rows.append(("allowed", "interrupted", f"{_place(one)} ran for real"))
+    rows = [("fault", "failed", f"{one['fault']} at {_place(one)}") for one in report.faults]
+    rows += [
+        (_score(one), "interrupted", f"{_place(one)} got the answer of taped call {one['of']}")
+        for one in report.inexact
+    ]
+    rows += [
+        ("blocked", "failed", f"{_place(one)} was not run: {one['effect']}")
+        for one in report.blocked
+    ]
+    rows += [("allowed", "interrupted", f"{_place(one)} ran for real") for one in report.allowed]
     lines = [
         Text.assemble((f"{mark:>10}", style), f"  {said}")
         for mark, style, said in rows[:_MOST_EXTRAS]
@@ -83,6 +81,10 @@ def _extras(report: Report) -> list[Text]:
     if len(rows) > _MOST_EXTRAS:
         lines.append(Text(f"{'':>10}  … and {len(rows) - _MOST_EXTRAS} more", style="quiet"))
     return lines
+
+
+def _score(one: dict[str, Any]) -> str:
+    return f"{float(one['score']):.2f}" if one["rung"] == "fuzzy" else str(one["rung"])
 
 
 def _place(one: dict[str, Any]) -> str:
