@@ -151,7 +151,8 @@ def _around_send(original: Callable[..., None]) -> Callable[..., None]:
 
 def _around_getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
     def getresponse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        asking: Asking | None = self.__dict__.pop(_KEY, None)
+        # urllib3 1.26 first asks as Python 2 had it, and takes the TypeError for an answer.
+        asking = None if args or kwargs else self.__dict__.pop(_KEY, None)
         if asking is None:
             return original(self, *args, **kwargs)
         own = self.__dict__.get("response_class")
@@ -160,7 +161,7 @@ def _around_getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
             if not asking.pooled:
                 fail_as_taped(asking.exchange, "answer")
                 fail_if_late(asking.exchange, getattr(self, "timeout", None))
-            return original(self, *args, **kwargs)
+            return original(self)
         except BaseException as error:
             if not asking.pooled:
                 asking.exchange.failed(error, stage="answer")
