@@ -9,34 +9,52 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import weakref
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
-from playhead import clock, events, jsonbytes, lanes
+from playhead import clock, events, lanes
+from playhead.clock import thread_id
 from playhead.events import Level, Ref
-from playhead.reduce import reduce
+from playhead.interrupts import is_interrupt
+from playhead.losses import Losses, reason
+from playhead.payloads import Payloads
 from playhead.redact import Redactor
-from playhead.tape.blobs import THRESHOLD
 from playhead.tape.format import FORMAT_VERSION
-from playhead.tape.spill import spill
 from playhead.tape.writer import SegmentWriter
-from playhead.values import AnyKey, freeze, is_plain, safe_str
+from playhead.values import safe_str
 
-# How often to ask whether the file still has its name. Two system calls: not for every event.
-_CHECK_EVERY = 64
+# Every so many events (one more than this) the recorder asks whether the file still has its name:
+# two system calls, not for every event.
+_CHECK_EVERY = 63
 # When a busy recorder may import a faster encoder that the host has installed but not loaded.
 _UPGRADE_AFTER = 256
+_LONGEST_REMEMBERED = 200
+_MOST_REMEMBERED = 10_000
 
 
 class Quoted(dict[str, str]):
-    """Strings that come again and again (kinds, names), spelled as JSON once."""
+    """Strings that come again and again (kinds, names), spelled as JSON once, secrets out."""
+
+    def __init__(self, redactor: Redactor | None) -> None:
+        super().__init__()
+        self._redactor = redactor
 
     def __missing__(self, text: str) -> str:
-        if len(self) > 10_000:
-            self.clear()
-        quoted = self[text] = json.dumps(text)
-        return quoted
+        spelled = self.spell(text)
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(self) > _MOST_REMEMBERED:
+                self.clear()
+            self[text] = spelled
+        return spelled
+
+    def spell(self, text: str) -> str:
+        clean = text if self._redactor is None else self._redactor.clean_text(text)
+        # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
+        return json.dumps(clean.encode("utf-8", "backslashreplace").decode())
 
 
 class Recorder:
@@ -60,22 +78,22 @@ class Recorder:
         self.level = level
         self.redactor = redactor
         self.generation = generation
-        self.lost = 0
-        self.events = 0
-        self.warned = False
-        self._closed = False
         # What others still have to say when the run ends: final snapshots of state stores.
         self.last_words: list[Callable[[], None]] = []
-        self._gap: tuple[int, str] | None = None
-        self._quoted = Quoted()
+        # Called when the folder of the run had to be made anew: what else was in there is gone.
+        self.made_anew: Callable[[], None] | None = None
         self.who = who
+        self._losses = Losses()
+        self._closed = False
+        self._quoted = Quoted(redactor)
         self._who = self._quoted[who]
         self._parent = parent
-        self._safe_keys = AnyKey() if redactor is None else redactor.safe_keys
-        self._encode = jsonbytes.fastest(may_import=may_import)
-        self._may_import = may_import
+        self._payloads = Payloads(run, level=level, redactor=redactor, may_import=may_import)
+        self.frozen = self._payloads.frozen
+        self._data = self._payloads.encode
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
+        self._opening = threading.RLock()
         self._open()
         _live.add(self)
 
@@ -91,6 +109,20 @@ class Recorder:
     @property
     def next_seq(self) -> int:
         return self._writer.seq if self._writer else self._first_seq
+
+    @property
+    def events(self) -> int:
+        """How many are in this process's segment by now."""
+        return self._writer.seq - self._writer.first_seq if self._writer else 0
+
+    @property
+    def lost(self) -> int:
+        return self._losses.total
+
+    @property
+    def warned(self) -> bool:
+        """Whether the host has been told that something is missing."""
+        return self._losses.warned
 
     @property
     def bytes_written(self) -> int:
@@ -114,114 +146,100 @@ class Recorder:
     ) -> int | None:
         """Put one event on the tape; its seq, or None if it could not be written."""
         try:
-            encoded = self._data(kind, data, user)
-            # First: a forked child has no segment yet, and the event must carry the child's own names.
+            # First: a forked child has no segment yet, and the event must carry the child's names.
             writer = self._writer or self._open()
+            if type(kind) is not str:
+                kind = word(kind)
+            encoded = self._data(kind, data, user)
             if parent is None:
                 parent = lanes.enclosing.get()
                 if parent is None:
                     parent = self._root
+            quoted = self._quoted
             rest = (
-                f'{self._ids}"thread":{clock.thread_id()},"lane":{lanes.current.get().quoted},"at":{at},'
-                f'"who":{self._who if who is None else self._quoted[who]},'
-                f'"parent":{parent if type(parent) is int else self._quoted[str(parent)]},'
+                f'{self._ids}"thread":{thread_id()},"lane":{quoted[lanes.current.get().name]},"at":{at},'
+                f'"who":{self._who if who is None else quoted[word(who)]},'
+                f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
             )
             if cause is not None:
-                rest += f'"cause":{cause if type(cause) is int else self._quoted[str(cause)]},'
+                rest += f'"cause":{cause if is_seq(cause) else quoted[word(cause)]},'
             if why is not None:
-                rest += f'"why":{json.dumps(self._clean(why))},'
+                rest += f'"why":{quoted.spell(word(why))},'
             if user and kind in events.KINDS:
                 rest += '"user":true,'
-            if self._gap is not None:
-                self._say_gap()
-            seq = writer.append(self._quoted[kind], rest, encoded)
-            self.events += 1
-            if not self.events % _CHECK_EVERY:
-                self._look_after()
+            if self._losses.untold is not None:
+                self._tell_losses(writer)
+            try:
+                seq = writer.append(quoted[kind], rest, encoded)
+            except OSError:
+                if self._closed or writer.is_on_disk() or not self._come_back(writer):
+                    raise
+                seq = writer.append(quoted[kind], rest, encoded)
+            if not seq & _CHECK_EVERY or writer.unwritten:
+                self._look_after(writer)
         except Exception as error:
+            if is_interrupt(error):
+                raise
             self._lose(error)
             return None
         return seq
 
     def say_last_words(self) -> None:
         while self.last_words:
-            word = self.last_words.pop(0)
+            say = self.last_words.pop(0)
             try:
-                word()
+                say()
             except Exception as error:  # the host's own code, at the worst of times
+                if is_interrupt(error):
+                    raise
                 self._lose(error)
 
     def close(self, **facts: Any) -> None:
-        """Say goodbye on the tape and let go of the file. Idempotent. `facts` are further members of
-        the last event: the error that ended the process."""
-        if self._writer is None or self._closed:
+        """Say goodbye on the tape and let go of the file. Idempotent. `facts` are further members
+        of the last event: the error that ended the process.
+        """
+        writer = self._writer
+        if writer is None or self._closed:
             return
         self.say_last_words()
-        self._look_after()
-        # By the writer's count: Ctrl-C may have struck between an event and our counting it.
-        data = {"events": self.next_seq - self._first_seq + 1, "lost": self.lost, **facts}
-        self.add(events.SEGMENT_END, data, '""', parent=self._root)
-        self._closed = True
-        if self._writer is not None:
-            self._writer.close()
+        if not writer.is_on_disk():
+            self._come_back(writer)
+        # Written together, or an event of another thread between the two would not be counted.
+        with writer.lock:
+            if self._losses.untold is not None:
+                self._tell_losses(writer)
+            data = {"events": self.events + 1, "lost": self.lost, **facts}
+            self.add(events.SEGMENT_END, data, '""', parent=self._root)
+            self._closed = True
+            writer.close()
         _live.discard(self)
 
     def warn(self, message: str) -> None:
-        """Once a run, on stderr, one line. Not `warnings`: a host may turn those into errors."""
-        if self.warned:
-            return
-        self.warned = True
-        try:
-            sys.stderr.write(f"playhead: {message} The program goes on unharmed.\n")
-        except Exception:
-            self.lost += 0  # stderr is closed or broken: there is nobody left to tell
+        """Once a run, on stderr, one line."""
+        self._losses.warn(message)
 
-    def _data(self, kind: str, data: Any, user: bool) -> bytes:
-        if self.level != "full":
-            data = reduce(self.level, kind, data, ours=kind in events.KINDS and not user)
-        encoded = b""
-        if is_plain(data, self._safe_keys):
-            try:
-                encoded = self._encode(data)
-            except (ValueError, TypeError, RecursionError):
-                encoded = b""  # lone surrogates, a dict changed by another thread: the slow way
-            if encoded and len(encoded) <= THRESHOLD:
-                if self.redactor is None or not self.redactor.suspects(encoded):
-                    return encoded
-        # What JSON holds as it stands needs no freezing, only a closer look.
-        frozen = data if encoded else freeze(data)
-        if self.redactor is not None:
-            frozen = self.redactor.clean(frozen)
-        encoded = self._encode(frozen)
-        if len(encoded) > THRESHOLD:
-            return spill(self.run, frozen, self._encode)
-        return encoded
-
-    def frozen(self, value: Any) -> Any:
-        """`value` as it would stand on the tape: frozen, secrets out. For matching against one."""
-        if is_plain(value, self._safe_keys):
-            if self.redactor is None:
-                return value
-            try:
-                if not self.redactor.suspects(self._encode(value)):
-                    return value
-            except (ValueError, TypeError, RecursionError):
-                return self.redactor.clean(freeze(value))
-        frozen = freeze(value)
-        return frozen if self.redactor is None else self.redactor.clean(frozen)
-
-    def _clean(self, text: str) -> str:
-        return text if self.redactor is None else self.redactor.clean_text(text)
+    def renew_secrets(self) -> None:
+        """The program may have loaded its keys since: what they are is hidden from here on."""
+        if self._payloads.renew_secrets():
+            self._quoted.clear()
 
     def _open(self) -> SegmentWriter:
         """Start this process's segment with the event that says which process it is."""
-        writer = self._writer = SegmentWriter(self.run, first_seq=self._first_seq)
-        self._root: Ref = self._parent if self._parent is not None else self._first_seq
+        with self._opening:
+            if self._writer is not None:  # another thread was first
+                return self._writer
+            writer = SegmentWriter(self.run, first_seq=self._first_seq)
+            self._root: Ref = self._parent if self._parent is not None else self._first_seq
+            self._call_ourselves(writer)
+            with writer.lock:  # so that nobody's event comes before it
+                self._writer = writer
+                self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
+            return writer
+
+    def _call_ourselves(self, writer: SegmentWriter) -> None:
         self._ids = f'"pid":{clock.pid()},'
         if writer.name != str(clock.pid()):
             self._ids += f'"seg":{json.dumps(writer.name)},'
-        self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
-        return writer
 
     def _process(self) -> dict[str, Any]:
         return {
@@ -238,56 +256,80 @@ class Recorder:
             "argv": [str(word) for word in getattr(sys, "argv", [])][:64],
         }
 
-    def _look_after(self) -> None:
-        writer = self._writer
-        if writer is None:
-            return
+    def _look_after(self, writer: SegmentWriter) -> None:
+        """Now and then: the file, the secrets, the encoder, and what a signal handler left."""
+        while writer.unwritten:
+            self._lose(writer.unwritten.pop())
         if not writer.is_on_disk():
+            self._come_back(writer)
+        self.renew_secrets()
+        if self.events >= _UPGRADE_AFTER:
+            self._payloads.hurry()
+
+    def _come_back(self, writer: SegmentWriter) -> bool:
+        """Find or make the file again; whether that worked. The next event tries once more."""
+        try:
             with writer.lock:
-                writer.reopen()
-            self._gap = (0, "the tape's folder was deleted or closed during the run; written again")
-            self.warn(f"the tape in {self.run} was deleted or closed during the run; it was written again.")
-        if self.events >= _UPGRADE_AFTER and self._encode is jsonbytes.encode_std:
-            self._encode = jsonbytes.fastest(may_import=True)
+                gone = writer.reopen()
+                self._call_ourselves(writer)
+                if not writer.size:
+                    self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
+            if self.made_anew is not None:
+                self.made_anew()
+        except OSError as error:
+            self._warn_of(error)
+            return False
+        happened = "was deleted or closed during the run, and taken up again"
+        self._losses.count(gone, f"the tape {happened}")
+        self.warn(f"the tape in {self.run} {happened}.")
+        return True
 
     def _lose(self, error: Exception) -> None:
-        self.lost += 1
-        if self._closed:
-            return  # a thread or a __del__ that outlives the recording: nobody is to be told
-        lost, _ = self._gap or (0, "")
-        self._gap = (lost + 1, f"{type(error).__name__}: {safe_str(error)}")
-        self.warn(f"an event could not be recorded in {self.run} ({safe_str(error)}); what is lost is counted.")
-        if isinstance(error, OSError):
-            try:
-                self._come_back()
-            except Exception as again:  # still no: the next event tries once more
-                self._gap = (lost + 1, f"{type(error).__name__}: {safe_str(again)}")
+        self._losses.count(1, reason(error))
+        if not self._closed:  # else a thread or a __del__ that outlives it: nobody is to be told
+            self._warn_of(error)
 
-    def _come_back(self) -> None:
-        writer = self._writer
-        if writer is not None and not writer.is_on_disk():
-            with writer.lock:
-                writer.reopen()
+    def _warn_of(self, error: Exception) -> None:
+        self.warn(
+            f"an event could not be recorded in {self.run} ({safe_str(error)}); "
+            "what is lost is counted."
+        )
 
-    def _say_gap(self) -> None:
+    def _tell_losses(self, writer: SegmentWriter) -> None:
         """First thing after a loss: how much is missing here, and why."""
-        gap, self._gap = self._gap, None
-        if gap is not None:
-            self.add(events.GAP, {"lost": gap[0], "why": gap[1]}, '""')
+        untold = self._losses.take()
+        if untold is None:
+            return
+        lost, why = untold
+        rest = (
+            f'{self._ids}"thread":{thread_id()},"lane":{self._quoted[lanes.current.get().name]},'
+            f'"at":"","who":{self._who},"parent":{json.dumps(self._root)},'
+        )
+        try:
+            writer.append('"gap"', rest, self._data(events.GAP, {"lost": lost, "why": why}, False))
+        except OSError:
+            self._losses.give_back(lost, why)
+            raise
 
     def before_fork(self) -> None:
+        self._opening.acquire()
         if self._writer is not None:
             self._writer.lock.acquire()
 
     def after_fork_in_parent(self) -> None:
         if self._writer is not None:
             self._writer.lock.release()
+        self._opening.release()
 
     def after_fork_in_child(self) -> None:
         """The child's events go to its own segment, opened with its first event: a child that only
-        execs leaves none. Its place in the story is the event that enclosed the fork."""
+        execs leaves none. Its place in the story is the event that enclosed the fork.
+        """
         writer, self._writer = self._writer, None
-        self.last_words.clear()  # of the parent's stores: the parent says them
+        # The parent's to say and to tell; and its locks may be held by threads that are not here.
+        self.last_words = []
+        self._losses = Losses(warned=self._losses.warned)
+        self._opening = threading.RLock()
         if writer is None:
             return
         here = lanes.enclosing.get()
@@ -295,7 +337,22 @@ class Recorder:
         self._parent = f"{writer.name}:{place}" if isinstance(place, int) else place
         lanes.enclosing.set(self._parent)
         writer.close()
-        self.events = self.lost = self._first_seq = 0
+        self._first_seq = 0
+
+
+def is_seq(ref: object) -> bool:
+    return type(ref) is int and 0 <= ref < 2**63
+
+
+def word(value: object) -> str:
+    """A kind or a name that a host gives as an enum, or as anything else that has a text."""
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Enum) and isinstance(value.value, str):
+        return value.value
+    return safe_str(value)
 
 
 _live: weakref.WeakSet[Recorder] = weakref.WeakSet()

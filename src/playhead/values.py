@@ -12,10 +12,12 @@ from __future__ import annotations
 import base64
 import enum
 import pathlib
-from types import NoneType
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from playhead.interrupts import is_interrupt
 from playhead.later import Later
+from playhead.plain import DEEPEST, INT_MAX, INT_MIN, is_plain
 
 if TYPE_CHECKING:
     import dataclasses
@@ -28,62 +30,9 @@ else:
     decimal = Later("decimal")
     uuid = Later("uuid")
 
-_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-_DEEPEST = 100  # deeper than that nobody reads, and CPython 3.10 recurses in C at some 1,000
 _LONGEST_REPR = 2000
-_MOST_KEYS = 10_000
-
-
-class AnyKey(dict[str, bool]):
-    """Keys that may be written as they stand: all but those that could be taken for a codec."""
-
-    def __missing__(self, key: str) -> bool:
-        if len(self) > _MOST_KEYS:
-            self.clear()  # keys made of ids: do not grow with the run
-        safe = self[key] = "$" not in key
-        return safe
-
-
-_ANY_KEY: Mapping[str, bool] = AnyKey()
-
-
-def is_plain(value: Any, safe_keys: Mapping[str, bool] = _ANY_KEY, depth: int = 0) -> bool:
-    """Whether JSON holds `value` exactly, so that it can be encoded as it stands.
-
-    On the recorder's hot path: exact types only (a `str` subclass may be an enum), leaves are
-    looked at in line, `safe_keys` answers by a dict look-up (see `redact.SafeKeys`), and no list
-    of what was seen is kept (a cycle ends at `_DEEPEST`).
-    """
-    kind = type(value)
-    if kind is dict:
-        if depth > _DEEPEST:
-            return False
-        for key, item in value.items():
-            if type(key) is not str or not safe_keys[key]:
-                return False
-            kind = type(item)
-            if kind is str or kind is NoneType or kind is bool:
-                continue
-            if kind is int:
-                if _INT_MIN <= item <= _INT_MAX:
-                    continue
-                return False
-            if not is_plain(item, safe_keys, depth + 1):
-                return False
-        return True
-    if kind is list:
-        if depth > _DEEPEST:
-            return False
-        for item in value:
-            if type(item) is not str and not is_plain(item, safe_keys, depth + 1):
-                return False
-        return True
-    if kind is int:
-        return bool(_INT_MIN <= value <= _INT_MAX)
-    if kind is float:
-        # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
-        return bool(1e-4 <= value < 1e16 or -1e16 < value <= -1e-4 or value == 0)
-    return kind is str or kind is bool or kind is NoneType
+# A few lists that hold each other several times over unfold to more than any tape can hold.
+_MOST_PARTS = 5_000_000
 
 
 class Frozen:
@@ -105,6 +54,7 @@ class _Freezer:
 
     def __init__(self) -> None:
         self.path: list[int] = []
+        self.left = _MOST_PARTS
 
     def freeze(self, value: Any) -> Any:
         kind = type(value)
@@ -113,29 +63,34 @@ class _Freezer:
         if kind is bool or value is None:
             return value
         if kind is int:
-            return value if _INT_MIN <= value <= _INT_MAX else {"$int": str(value)}
+            return value if INT_MIN <= value <= INT_MAX else {"$int": _digits(value)}
         if kind is float:
             return value if is_plain(value) else {"$float": float.__repr__(value)}
         if id(value) in self.path:
             return {"$cycle": len(self.path) - self.path.index(id(value))}
-        if len(self.path) >= _DEEPEST:
-            return opaque(value, why="too deep")
+        self.left -= 1
+        if len(self.path) >= DEEPEST or self.left < 0:
+            return opaque(value, why="too deep" if self.left >= 0 else "too large")
         self.path.append(id(value))
         try:
             return self._compound(value, kind)
         except Exception as error:  # a host's property or metaclass may raise anything at all
+            if is_interrupt(error):
+                raise
             return opaque(value, why=type(error).__name__)
         finally:
             self.path.pop()
 
     def _compound(self, value: Any, kind: type) -> Any:
-        codec = _EXACT.get(kind) or _BY_NAME.get((kind.__module__, kind.__qualname__))
+        codec = _EXACT.get(kind)
+        if codec is not None:
+            return codec(self, value)
+        codec = _BY_NAME.get((kind.__module__, kind.__qualname__))
         if codec is not None:
             return codec(self, value)
         for base, codec in _SUBCLASS:
             if issubclass(kind, base):
                 return codec(self, value)
-        module = kind.__module__
         if any((base.__module__, base.__qualname__) == _DATETIME for base in kind.__mro__):
             return {"$datetime": value.isoformat()}
         if hasattr(kind, "__dataclass_fields__"):
@@ -144,8 +99,11 @@ class _Freezer:
         if hasattr(kind, "__attrs_attrs__"):
             return self._fields("$attrs", value, [a.name for a in kind.__attrs_attrs__])
         if hasattr(kind, "__pydantic_fields__"):
-            return self._fields("$pydantic", value, list(kind.__pydantic_fields__))
-        if module == "numpy" and hasattr(value, "dtype"):
+            extra = getattr(value, "__pydantic_extra__", None) or {}
+            return self._fields("$pydantic", value, [*kind.__pydantic_fields__, *extra])
+        if hasattr(kind, "__struct_fields__"):
+            return self._fields("$struct", value, list(kind.__struct_fields__))
+        if kind.__module__ == "numpy" and hasattr(value, "dtype"):
             return self._numpy(value)
         return opaque(value)
 
@@ -160,10 +118,22 @@ class _Freezer:
         return {codec: type_name(type(value)), "fields": fields}
 
     def _numpy(self, value: Any) -> Any:
-        if getattr(value, "shape", None) == ():
-            return {"$numpy": str(value.dtype), "value": self.freeze(value.item())}
+        kind = str(value.dtype)
+        if value.shape == ():
+            item = value.item()
+            return (
+                opaque(value)
+                if type(item) is type(value)
+                else {"$numpy": kind, "value": self.freeze(item)}
+            )
+        if value.dtype.hasobject or value.dtype.kind in "SU":
+            return {
+                "$ndarray": kind,
+                "shape": list(value.shape),
+                "items": self.freeze(value.tolist()),
+            }
         raw = base64.b64encode(value.tobytes()).decode()
-        return {"$ndarray": str(value.dtype), "shape": list(value.shape), "data": raw}
+        return {"$ndarray": kind, "shape": list(value.shape), "data": raw}
 
     def mapping(self, value: dict[Any, Any]) -> Any:
         # dict.items, not value.items: a subclass may have overridden it with something endless.
@@ -180,13 +150,17 @@ class _Freezer:
         items = [self.freeze(item) for item in tuple.__iter__(value)]
         names = getattr(type(value), "_fields", None)
         if isinstance(names, tuple) and len(names) == len(items):
-            return {"$namedtuple": type_name(type(value)), "fields": dict(zip(names, items))}
+            return {
+                "$namedtuple": type_name(type(value)),
+                "fields": dict(zip(names, items, strict=True)),
+            }
         return {"$tuple": items}
 
     def set(self, value: Any) -> Any:
         # Sorted by their frozen spelling: a set has no order, and equal sets must look equal.
-        items = sorted((self.freeze(item) for item in value), key=repr)
-        return {"$frozenset" if isinstance(value, frozenset) else "$set": items}
+        kind = set if issubclass(type(value), set) else frozenset
+        items = sorted((self.freeze(item) for item in kind.__iter__(value)), key=repr)
+        return {"$set" if kind is set else "$frozenset": items}
 
     def enum(self, value: enum.Enum) -> Any:
         frozen = self.freeze(value._value_)
@@ -196,15 +170,14 @@ class _Freezer:
         frozen: dict[str, Any] = {
             "$exception": type_name(type(value)),
             "message": safe_str(value),
-            "args": [self.freeze(item) for item in value.args],
+            "args": [self.freeze(item) for item in _ARGS.__get__(value)],
         }
         if isinstance(value, OSError) and value.errno is not None:
             frozen["errno"] = value.errno
             if value.filename is not None:  # not among the args that Python keeps
                 frozen["filename"] = self.freeze(value.filename)
-        state = {k: self.freeze(v) for k, v in vars(value).items() if isinstance(k, str)}
-        if state:
-            frozen["state"] = state
+        if vars(value):
+            frozen["state"] = self.mapping(vars(value))
         if value.__traceback__ is not None:
             frozen["traceback"] = traceback_lines(value)
         cause = value.__cause__ or (None if value.__suppress_context__ else value.__context__)
@@ -219,13 +192,23 @@ def traceback_lines(error: BaseException) -> list[str]:
     step = error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        lines.append(f"{code.co_filename}:{step.tb_lineno} {code.co_name}")
+        lines.append(_writable(f"{code.co_filename}:{step.tb_lineno} {code.co_name}"))
         step = step.tb_next
     return lines[-50:]
 
 
+_ARGS: Any = BaseException.args  # not value.args: a subclass may have overridden it
+_NAME: Any = type.__dict__["__qualname__"]
+_MODULE: Any = type.__dict__["__module__"]
+
+
 def type_name(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
+    """`module:qualname`, asked of `type` itself: a metaclass may answer with anything."""
+    try:
+        module = _MODULE.__get__(kind)
+    except AttributeError:  # a class that has lost it
+        module = None
+    return _writable(f"{module if type(module) is str else '?'}:{_NAME.__get__(kind)}")
 
 
 def safe_str(value: object) -> str:
@@ -233,15 +216,20 @@ def safe_str(value: object) -> str:
     try:
         text = str(value)
     except Exception as error:
-        return f"<{type(value).__name__}: __str__ raised {type(error).__name__}>"
+        if is_interrupt(error):
+            raise
+        return f"<{type_name(type(value))}: __str__ raised {type(error).__name__}>"
     return _writable(text)
 
 
 def opaque(value: object, *, why: str | None = None) -> dict[str, Any]:
     """What a value with no codec looks like from outside."""
     try:
-        looks = repr(value)
+        # Not the looks of a list that is too deep or too large: they are as large.
+        looks = str.__str__(repr(value)) if why not in ("too deep", "too large") else "<not shown>"
     except Exception as error:
+        if is_interrupt(error):
+            raise
         looks = f"<__repr__ raised {type(error).__name__}>"
     shown = _writable(looks[:_LONGEST_REPR])
     frozen: dict[str, Any] = {"$opaque": type_name(type(value)), "repr": shown}
@@ -253,11 +241,20 @@ def opaque(value: object, *, why: str | None = None) -> dict[str, Any]:
 
 
 def _writable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+    return str.encode(text, "utf-8", "backslashreplace").decode()
+
+
+def _digits(value: int) -> str:
+    try:
+        return int.__repr__(value)
+    except ValueError:  # more digits than Python is willing to spell
+        return hex(value)
 
 
 def _text(value: str) -> Any:
     """Text that UTF-8 can hold stays; lone surrogates (file names, cut emoji) keep their bytes."""
+    if value.isascii():
+        return value
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -273,7 +270,7 @@ _EXACT: dict[type, _Codec] = {
     tuple: _Freezer.tuple,
     bytes: lambda _, v: {"$bytes": base64.b64encode(v).decode()},
     bytearray: lambda _, v: {"$bytearray": base64.b64encode(v).decode()},
-    memoryview: lambda _, v: {"$bytes": base64.b64encode(v).decode()},
+    memoryview: lambda _, v: {"$bytes": base64.b64encode(v.tobytes()).decode()},
     complex: lambda _, v: {"$complex": [repr(v.real), repr(v.imag)]},
     set: _Freezer.set,
     frozenset: _Freezer.set,
@@ -292,12 +289,12 @@ _BY_NAME: dict[tuple[str, str], _Codec] = {
 _SUBCLASS: tuple[tuple[type, _Codec], ...] = (
     (enum.Enum, _Freezer.enum),
     (BaseException, _Freezer.exception),
-    (pathlib.PurePath, lambda _, v: {"$path": _writable(str(v))}),
+    (pathlib.PurePath, lambda _, v: {"$path": _text(str(v))}),
     (bool, lambda _, v: bool(v)),
     (str, lambda _, v: _text(str.__str__(v))),
     (int, lambda f, v: f.freeze(int.__int__(v))),
     (float, lambda f, v: f.freeze(float.__float__(v))),
-    (bytes, lambda _, v: {"$bytes": base64.b64encode(bytes(v)).decode()}),
+    (bytes, lambda _, v: {"$bytes": base64.b64encode(v).decode()}),
     (dict, _Freezer.mapping),
     (list, _Freezer.sequence),
     (tuple, _Freezer.tuple),
@@ -322,7 +319,10 @@ def thaw(frozen: Any, types: Types | None = None) -> Any:
         return {key: thaw(item, types) for key, item in frozen.items()}
     build = _THAW.get(codec)
     if build is not None:
-        return build(frozen[codec], types)
+        try:
+            return build(frozen[codec], types)
+        except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
+            return frozen  # a stranger's tape, or a secret was taken out of the middle
     fields = frozen.get("fields")
     if isinstance(fields, dict):
         kept = {key: thaw(item, types) for key, item in fields.items()}
@@ -339,7 +339,7 @@ _THAW: dict[str, Callable[[Any, Types], Any]] = {
     "$bytes": lambda v, _: base64.b64decode(v),
     "$bytearray": lambda v, _: bytearray(base64.b64decode(v)),
     "$text": lambda v, _: base64.b64decode(v).decode("utf-8", "surrogatepass"),
-    "$int": lambda v, _: int(v),
+    "$int": lambda v, _: int(v, 0),
     "$float": lambda v, _: float(v),
     "$datetime": lambda v, _: datetime.datetime.fromisoformat(v),
     "$date": lambda v, _: datetime.date.fromisoformat(v),
@@ -347,7 +347,7 @@ _THAW: dict[str, Callable[[Any, Types], Any]] = {
     "$timedelta": lambda v, _: datetime.timedelta(*v),
     "$decimal": lambda v, _: decimal.Decimal(v),
     "$uuid": lambda v, _: uuid.UUID(v),
-    "$path": lambda v, _: pathlib.Path(v),
+    "$path": lambda v, _: pathlib.Path(thaw(v)),
     "$complex": lambda v, _: complex(float(v[0]), float(v[1])),
     "$tuple": lambda v, t: tuple(thaw(item, t) for item in v),
     "$set": lambda v, t: {thaw(item, t) for item in v},

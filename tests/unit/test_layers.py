@@ -23,12 +23,13 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 LAYERS = {
     "0 words": {
         *("_version", "clock", "errors", "event", "events", "fingerprint", "importing"),
-        *("jsonbytes", "later", "project", "readings", "redact", "reduce", "values", "where"),
+        *("interrupts", "jsonbytes", "later", "plain", "project", "readings", "redact", "reduce"),
+        *("values", "where"),
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
         *("ambient", "calls", "causes", "chunks", "compare", "config", "deck", "lane_hooks"),
-        *("lanes", "pacing", "recorder", "replay", "runs", "turns"),
+        *("lanes", "losses", "pacing", "payloads", "recorder", "replay", "runs", "turns"),
     },
     "3 in": {"boundaries", "inject", "proxy", "recording", "sessions", "tapping"},
     "3 out": {"export", "library", "llm", "model", "views"},

@@ -4,13 +4,15 @@ the events, nor what to do when the disk says no (the recorder decides that).
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
 import threading
 from collections import deque
-from os import write
+from os import SEEK_CUR, lseek, write
 from pathlib import Path
+from typing import NoReturn
 from zlib import crc32
 
 from playhead import clock
@@ -30,97 +32,150 @@ class SegmentWriter:
 
     def __init__(self, run: Path, *, first_seq: int = 0) -> None:
         self.run = run
+        self.first_seq = first_seq
         self.seq = first_seq
         self.crc = 0
         self.size = 0
         # Re-entrant: a signal handler or a __del__ of the host may record while we write.
         self.lock = threading.RLock()
+        # Why events that were put off could not be written; emptied by the recorder.
+        self.unwritten: list[OSError] = []
         self._writing = False
+        self._at = first_seq
         self._deferred: deque[tuple[str, str, bytes]] = deque()
         self.name, self.path, self._fd = _create(run)
+        self._file = _identity(os.fstat(self._fd))
 
-    def append(self, kind: str, rest: str, data: bytes) -> int | None:
+    def append(self, kind: str, rest: str, data: bytes) -> int:
         """Write one event and return its seq. OSError: it is not on the tape.
 
-        `kind` is JSON, `rest` the members between the clock's and the data, `data` JSON. Returns
-        None for an event recorded from inside our own write: it follows directly after.
+        `kind` is JSON, `rest` the members between the clock's and the data, `data` JSON. An event
+        recorded from inside our own write is put off: it follows directly after.
         """
         with self.lock:
             if self._writing:
                 self._deferred.append((kind, rest, data))
-                return None
+                return self._at + len(self._deferred)
             self._writing = True
+            self._at = seq = self.seq
+            crc = size = 0
             try:
-                seq = self.seq
                 body = (
                     f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns()},"mono":{mono_ns()},{rest}"data":'
                 ).encode() + data
                 crc = crc32(body, self.crc)
                 line = b'%b,"crc":"%08x"}\n' % (body, crc)
-                size, before = len(line), (seq, self.crc, self.size)
-                # Counted before it is written: a signal handler that raises (Ctrl-C) can strike
-                # after the write and not between these lines, which call nothing.
-                self.seq, self.crc, self.size = seq + 1, crc, before[2] + size
-                try:
-                    written = write(self._fd, line)
-                except OSError:
-                    self.seq, self.crc, self.size = before
-                    raise
-                if written != size:
-                    self.seq, self.crc, self.size = before
-                    self._undo_short_write()
+                size = len(line)
+                # Where we left it, or it is not our file: the host has closed our descriptor and
+                # opened something of its own under that number.
+                if lseek(self._fd, 0, SEEK_CUR) != self.size:
+                    _refuse(errno.EBADF, "the tape's descriptor is another file's by now")
+                if write(self._fd, line) != size:
+                    _refuse(errno.ENOSPC, "the disk took only part of an event")
+                self.seq = seq + 1
+                self.crc = crc
+                self.size += size
+            except BaseException:
+                self._settle(seq, crc, size)
+                raise
             finally:
                 self._writing = False
-            if self._deferred:
-                self.append(*self._deferred.popleft())
+                if self._deferred:
+                    self._catch_up()
             return seq
 
-    def _undo_short_write(self) -> None:
-        """Cut the torn line off again, so that the next one starts on a clean edge."""
-        os.ftruncate(self._fd, self.size)
-        raise OSError(28, "the disk took only part of an event")
+    def _settle(self, seq: int, crc: int, size: int) -> None:
+        """After a write that broke off: what is on the disk is true, wherever it did.
+
+        A signal handler that raises (Ctrl-C) can strike between the write and the counting of it; a
+        full disk takes a part of a line, which is cut off again so that the next starts clean.
+        """
+        if self.seq != seq or not self.holds():
+            return
+        there = os.fstat(self._fd).st_size - self.size
+        if size and there == size:
+            self.seq, self.crc, self.size = seq + 1, crc, self.size + size
+        elif there > 0:
+            os.ftruncate(self._fd, self.size)
+            lseek(self._fd, self.size, os.SEEK_SET)
+
+    def _catch_up(self) -> None:
+        while self._deferred:
+            try:
+                self.append(*self._deferred.popleft())
+            except OSError as error:
+                self.unwritten.append(error)
+
+    def holds(self) -> bool:
+        """Whether our descriptor is still our file's, with or without a name."""
+        try:
+            return _identity(os.fstat(self._fd)) == self._file
+        except OSError:
+            return False
 
     def is_on_disk(self) -> bool:
         """Whether the file that we write into still has a name, and it is ours."""
         try:
-            ours, named = os.fstat(self._fd), os.stat(self.path)
+            return self.holds() and _identity(os.stat(self.path)) == self._file
         except OSError:
             return False
-        return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
 
-    def rescue(self) -> bytes:
-        """What the segment holds by now, even if its file has lost its name; b"" if that is gone."""
-        try:
-            return b"".join(_pieces(self._fd))
-        except OSError:
-            return b""
+    def reopen(self) -> int:
+        """Come back after the folder was deleted or the descriptor closed under us. How many events
+        are gone for good: none where the file has its name, or we still hold it.
 
-    def reopen(self) -> None:
-        """Come back after the folder was deleted or the descriptor closed under us.
-
-        The bytes written so far are put back if we still hold them; the chain goes on.
+        OSError: not yet; what we hold stays held, for the next try.
         """
-        held = self.rescue()
-        self.close()
-        self.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-        missing = not self.path.exists()
-        self._fd = _high(os.open(self.path, _FLAGS, 0o600))
-        if missing and held:
-            os.write(self._fd, held)
-        self.size = os.fstat(self._fd).st_size
-        if not self.size:
-            self.crc = 0
+        with self.lock:
+            if not self.holds() and self._find():
+                return 0
+            name, path, fd = _create(self.run)
+            gone = 0
+            if self.holds():
+                try:
+                    _copy(self._fd, fd)
+                except OSError:
+                    os.close(fd)
+                    os.unlink(path)
+                    raise
+            else:
+                gone, self.crc = self.seq - self.first_seq, 0
+            self.close()
+            self.name, self.path, self._fd = name, path, fd
+            self._file = _identity(os.fstat(fd))
+            self.size = os.fstat(fd).st_size
+            return gone
+
+    def _find(self) -> bool:
+        """Take up our file again under its name, if it is still there."""
+        try:
+            fd = _high(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+        except OSError:
+            return False
+        if _identity(os.fstat(fd)) != self._file:
+            os.close(fd)
+            return False
+        self._fd = fd
+        self.size = lseek(fd, 0, os.SEEK_END)
+        return True
 
     def close(self) -> None:
-        try:
+        """Let go of the file. The number may be another file's by now: then that stays open."""
+        if self.holds():
             os.close(self._fd)
-        except OSError:
-            self._fd = -1  # closed under us already: closed is what was asked for
         self._fd = -1
 
 
+def _refuse(number: int, why: str) -> NoReturn:
+    raise OSError(number, why)
+
+
+def _identity(state: os.stat_result) -> tuple[int, int]:
+    return state.st_dev, state.st_ino
+
+
 def _create(run: Path) -> tuple[str, Path, int]:
-    """A segment of our own: `tape-PID.jsonl`, or `tape-PID-2.jsonl` where a pid came round again."""
+    """A segment of our own: `tape-PID.jsonl`, or `tape-PID-2.jsonl` where a pid came again."""
     # In a container the same program has the same pid each time: a resumed run must not take a name
     # that is in the sealed file.
     sealed = sealed_segments(run)
@@ -133,6 +188,9 @@ def _create(run: Path) -> tuple[str, Path, int]:
             return name, path, _high(os.open(path, _FLAGS | os.O_EXCL, 0o600))
         except FileExistsError:
             continue
+        except FileNotFoundError:  # the folder was deleted under the program
+            run.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return name, path, _high(os.open(path, _FLAGS | os.O_EXCL, 0o600))
     raise FileExistsError(f"{run} holds 10,000 segments of pid {clock.pid()}")
 
 
@@ -151,10 +209,10 @@ def _high(fd: int) -> int:
     return moved
 
 
-def _pieces(fd: int) -> list[bytes]:
-    pieces = []
+def _copy(source: int, target: int) -> None:
     at = 0
-    while piece := os.pread(fd, 1 << 20, at):
-        pieces.append(piece)
+    while piece := os.pread(source, 1 << 20, at):
         at += len(piece)
-    return pieces
+        view = memoryview(piece)
+        while view:
+            view = view[write(target, view) :]

@@ -82,7 +82,7 @@ def test_an_event_recorded_inside_our_own_write_follows_it(writer, monkeypatch):
 
     monkeypatch.setattr("playhead.tape.writer.write", interrupted)
     assert add(writer, "first") == 0
-    assert calls == [None]
+    assert calls == [1]
     found, damage = events(writer.run)
     assert [event.kind for event in found] == ["first", "from a signal handler"]
     assert damage == []
@@ -116,8 +116,7 @@ def test_a_descriptor_closed_under_us_is_noticed(writer):
     add(writer)
     os.close(writer._fd)
     assert not writer.is_on_disk()
-    assert writer.rescue() == b""
-    writer.reopen()
+    assert writer.reopen() == 0
     assert add(writer) == 1
     found, damage = events(writer.run)
     assert (len(found), damage) == (2, [])

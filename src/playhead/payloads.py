@@ -1,0 +1,86 @@
+"""An event's data to JSON: reduced to its level, frozen, secrets out, large parts in blobs. Knows
+values, redaction and encoders; not what an event is, nor where it goes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from playhead import events, jsonbytes
+from playhead.events import Level
+from playhead.plain import AnyKey, is_plain
+from playhead.redact import Redactor
+from playhead.reduce import reduce
+from playhead.tape.blobs import THRESHOLD
+from playhead.tape.spill import spill
+from playhead.values import freeze
+
+
+class Payloads:
+    """One per recorder; a forked child shares its parent's."""
+
+    def __init__(
+        self, run: Path, *, level: Level, redactor: Redactor | None, may_import: bool
+    ) -> None:
+        self._run = run
+        self._level = level
+        self._redactor = redactor
+        self._safe_keys = AnyKey() if redactor is None else redactor.safe_keys
+        self._suspects = None if redactor is None else redactor.suspects
+        self._encode = jsonbytes.fastest(may_import=may_import)
+        self._variables = len(os.environ)
+
+    def encode(self, kind: str, data: Any, user: bool) -> bytes:  # noqa: FBT001  (hot path)
+        if self._level != "full":
+            ours = kind in events.KINDS and not user
+            data = reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
+        plain = False
+        try:
+            if is_plain(data, self._safe_keys):
+                encoded = self._encode(data)
+                if len(encoded) <= THRESHOLD and not (self._suspects and self._suspects(encoded)):
+                    return encoded
+                plain = True
+        except (ValueError, TypeError, RecursionError, RuntimeError):
+            plain = False  # lone surrogates; a dict that another thread changes just now
+        frozen = self._clean(data) if plain else self._settled(data)
+        encoded = self._encode(frozen)
+        return encoded if len(encoded) <= THRESHOLD else spill(self._run, frozen, self._encode)
+
+    def frozen(self, value: Any) -> Any:
+        """`value` as it would stand on the tape: frozen, secrets out. For matching against one."""
+        try:
+            if is_plain(value, self._safe_keys):
+                suspicious = self._suspects is not None and self._suspects(self._encode(value))
+                return self._clean(value) if suspicious else value
+        except (ValueError, TypeError, RecursionError, RuntimeError):
+            return self._settled(value)
+        return self._settled(value)
+
+    def _clean(self, plain: Any) -> Any:
+        """What JSON holds as it stands needs no freezing, only a closer look."""
+        return plain if self._redactor is None else self._redactor.clean(plain)
+
+    def _settled(self, value: Any) -> Any:
+        frozen = freeze(value)
+        if self._redactor is None:
+            return frozen
+        if self._redactor.suspects(self._encode(frozen)):
+            return self._redactor.clean(frozen)
+        return self._redactor.clean_names(frozen)
+
+    def hurry(self) -> None:
+        """A busy program: take the faster encoder that the host has installed, but not loaded."""
+        if self._encode is jsonbytes.encode_std:
+            self._encode = jsonbytes.fastest(may_import=True)
+
+    def renew_secrets(self) -> bool:
+        """Learn secrets that the program has put into its environment since (a `.env` file)."""
+        variables = len(os.environ)
+        if self._redactor is None or variables == self._variables:
+            return False
+        self._variables = variables
+        self._redactor.renew(os.environ)
+        return True
