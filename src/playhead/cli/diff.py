@@ -13,6 +13,7 @@ from playhead.cli.tapes import find_tape
 from playhead.model import Prices, tell
 from playhead.model.compare import compare
 from playhead.tape.reader import Tape
+from playhead.views.html.comparison import comparison_page
 from playhead.views.text.comparison import print_comparison, print_first
 
 
@@ -24,6 +25,12 @@ from playhead.views.text.comparison import print_comparison, print_first
 @click.option(
     "--exit-code", "with_code", is_flag=True, help="Leave with 3 if the trajectories differ."
 )
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page of one file.",
+)
 @json_option
 @store_option
 def command(
@@ -32,6 +39,7 @@ def command(
     bisect: bool,
     every: bool,
     with_code: bool,
+    html: Path | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -40,11 +48,15 @@ def command(
     \b
     playhead diff last~1 last
     playhead diff last~1 last --bisect     the first step that matters
+    playhead diff A B --html diff.html     as a page to send
     playhead diff A B --json | jq '.steps[] | select(.kind != "same")'
     """
     prices = Prices(overrides=config.load().sections.get("prices", {}))
     stories = [tell(Tape(find_tape(store, one)), prices=prices) for one in (left, right)]
     comparison = compare(*stories)
+    if html is not None:
+        page = comparison_page(comparison)
+        html.write_text(page, encoding="utf-8", errors="backslashreplace")
     if as_json:
         members = dataclasses.asdict(comparison)
         print_json(

@@ -20,6 +20,7 @@ from playhead.cli.common import (
 )
 from playhead.cli.progress import counted
 from playhead.library.catalogue import Entry, Filter, Library
+from playhead.library.golden import is_golden
 from playhead.library.summary import Summary, stamp_of, stamp_of_prices
 from playhead.project import project_of
 
@@ -41,6 +42,8 @@ STATUSES = ["running", "ok", "failed", "interrupted"]
     help="At most so many; 0: all.",
 )
 @click.option("--all", "everything", is_flag=True, help="Runs of all projects.")
+@click.option("--replays", is_flag=True, help="Replays, too.")
+@click.option("--tree", is_flag=True, help="Replays and forks below the runs that they are of.")
 @json_option
 @store_option
 def command(
@@ -51,6 +54,8 @@ def command(
     since: float | None,
     limit: int,
     everything: bool,
+    replays: bool,
+    tree: bool,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -61,6 +66,7 @@ def command(
     \b
     playhead list --status failed --since 7d
     playhead list --tag env=ci --name 'refund-*' --all
+    playhead list --tree                    with replays and forks
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
     """
     library = Library(home_of(store))
@@ -71,7 +77,14 @@ def command(
         name=name,
         since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
     )
-    found = list(islice(library.entries(wanted), limit or None))
+    if tree and not as_json:
+        from playhead.views.text.families import print_families
+
+        everyone = list(library.entries(wanted))
+        print_families(everyone, limit=limit or None, now_ns=clock.wall_ns())
+        return
+    meant = (one for one in library.entries(wanted) if replays or tree or _is_own(one))
+    found = list(islice(meant, limit or None))
     rows = list(zip(found, summaries(library, found), strict=True))
     if as_json:
         print_json([row_json(entry, summary) for entry, summary in rows])
@@ -132,9 +145,16 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
         "lost": summary.lost,
         "keep": manifest.keep,
         "replay_of": manifest.replay_of,
+        "forked_from": manifest.extra.get("forked_from"),
+        "golden": is_golden(manifest),
         "path": str(entry.path),
         "problem": entry.problem,
     }
+
+
+def _is_own(entry: Entry) -> bool:
+    """Not the mere replay of another; one that was accepted is a run like any other."""
+    return entry.manifest.replay_of is None or is_golden(entry.manifest)
 
 
 def _tag(text: str) -> tuple[str, str | None]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from playhead import clock
 from playhead.errors import StoreError
 from playhead.library.catalogue import Entry, entry_at
+from playhead.library.golden import is_golden
 
 _TRASH = ".trash-"
 
@@ -62,8 +63,8 @@ def plan(runs: Sequence[Sized], rules: Rules, now_ns: int) -> list[Doomed]:
 
 
 def is_safe(entry: Entry) -> bool:
-    """A run that goes on, or was asked to be kept, is never touched."""
-    return entry.status == "running" or entry.manifest.keep
+    """A run that goes on, was asked to be kept, or is what others are measured by, is never touched."""
+    return entry.status == "running" or entry.manifest.keep or is_golden(entry.manifest)
 
 
 def _why(entry: Entry, rules: Rules, total: int, now_ns: int) -> str | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Literal
 
+from playhead.model.align import align, alike
 from playhead.model.shape import CallItem, Story
-from playhead.replay.fuzzy import likeness
 
 Kind = Literal["same", "changed", "added", "removed"]
 
@@ -67,17 +66,17 @@ class Comparison:
 
 
 def compare(left: Story, right: Story) -> Comparison:
-    ours, theirs = _sides(left), _sides(right)
+    ours, theirs = sides_of(left), sides_of(right)
     return Comparison(
         left=left.manifest.run,
         right=right.manifest.run,
         figures=_figures(left, right),
         steps=tuple(_aligned(ours, theirs)),
-        result_similarity=_results(ours, theirs),
+        result_similarity=results_alike(ours, theirs),
     )
 
 
-def _sides(story: Story) -> list[Side]:
+def sides_of(story: Story) -> list[Side]:
     """The calls that the agent itself made: what a tool did inside is the tool's business."""
     calls = story.calls()
     inner = {call.ref for call in calls if _enclosed(story, call)}
@@ -111,7 +110,9 @@ def _side(call: CallItem) -> Side:
 
 
 def _model(call: CallItem) -> str:
-    names = [one.request.model or (one.response.model if one.response else None) for one in call.llm]
+    names = [
+        one.request.model or (one.response.model if one.response else None) for one in call.llm
+    ]
     return next((name for name in names if name), call.name)
 
 
@@ -142,36 +143,53 @@ def _answered(call: CallItem) -> str:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    )
 
 
 def _aligned(left: list[Side], right: list[Side]) -> list[Step]:
     """By boundary and name; a step that has a partner is the same or changed, the others come and go."""
-    keys = [(side.boundary, "" if side.boundary == "llm" else side.name) for side in left]
-    others = [(side.boundary, "" if side.boundary == "llm" else side.name) for side in right]
-    steps: list[Step] = []
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, keys, others, autojunk=False).get_opcodes():
-        if tag == "equal":
-            steps += [_pair(left[i1 + at], right[j1 + at]) for at in range(i2 - i1)]
-        else:
-            steps += [Step(kind="removed", left=side, right=None) for side in left[i1:i2]]
-            steps += [Step(kind="added", left=None, right=side) for side in right[j1:j2]]
-    return steps
+    pairs = align(
+        [_whole(side) for side in left],
+        [_whole(side) for side in right],
+        [_kind(side) for side in left],
+        [_kind(side) for side in right],
+    )
+    return [
+        _step(None if i is None else left[i], None if j is None else right[j]) for i, j in pairs
+    ]
 
 
-def _pair(left: Side, right: Side) -> Step:
-    same = (left.name, left.asked, left.answered) == (right.name, right.asked, right.answered)
-    score = 1.0 if left.answered == right.answered else likeness(left.answered, right.answered)
-    return Step(kind="same" if same else "changed", left=left, right=right, similarity=round(score, 4))
+def _whole(side: Side) -> tuple[str, str, str, str]:
+    return side.boundary, side.name, side.asked, side.answered
 
 
-def _results(left: list[Side], right: list[Side]) -> float | None:
-    """The last thing that the model said, in both runs."""
-    ours = next((side.answered for side in reversed(left) if side.boundary == "llm"), None)
-    theirs = next((side.answered for side in reversed(right) if side.boundary == "llm"), None)
-    if ours is None or theirs is None:
-        return None
-    return round(likeness(ours, theirs), 4)
+def _kind(side: Side) -> tuple[str, str]:
+    """Another model is a change of the step; another tool is another step."""
+    return side.boundary, "" if side.boundary == "llm" else side.name
+
+
+def _step(left: Side | None, right: Side | None) -> Step:
+    if left is None or right is None:
+        return Step(kind="added" if left is None else "removed", left=left, right=right)
+    same = _whole(left) == _whole(right)
+    score = alike(left.answered, right.answered)
+    return Step(
+        kind="same" if same else "changed", left=left, right=right, similarity=round(score, 4)
+    )
+
+
+def results_alike(left: list[Side], right: list[Side]) -> float | None:
+    """How alike the last thing is that the model said in both runs; None: one has no such thing."""
+    ours, theirs = result_of(left), result_of(right)
+    return None if ours is None or theirs is None else round(alike(ours, theirs), 4)
+
+
+def result_of(sides: list[Side]) -> str | None:
+    return next((side.answered for side in reversed(sides) if side.boundary == "llm"), None)
 
 
 def _figures(left: Story, right: Story) -> tuple[Figure, ...]:
@@ -185,7 +203,10 @@ def _figures(left: Story, right: Story) -> tuple[Figure, ...]:
         pair("tokens", left.totals.tokens, right.totals.tokens),
         pair("llm_calls", left.totals.llm_calls, right.totals.llm_calls),
         pair("tool_calls", left.totals.tool_calls, right.totals.tool_calls),
-        *(pair(f"tools_{name}", rungs[0][name], rungs[1][name]) for name in ("taped", "live", "blocked")),
+        *(
+            pair(f"tools_{name}", rungs[0][name], rungs[1][name])
+            for name in ("taped", "live", "blocked")
+        ),
         pair("failures", left.totals.failures, right.totals.failures),
     )
 

@@ -172,9 +172,33 @@ def test_the_table_fits_eighty_columns(forge, store, playhead):
     assert "\x1b" not in "".join(lines)
 
 
-def test_a_replay_is_marked(forge, store, playhead):
+def test_a_replay_is_shown_when_it_is_asked_for_and_marked(forge, store, playhead):
     forge("again", replay_of="first").end()
-    assert "↻ refund-agent" in playhead("list", "--store", store).out
+    assert "again" not in playhead("list", "--store", store).out
+    assert "↻ refund-agent" in playhead("list", "--replays", "--store", store).out
+
+
+def test_replays_and_forks_stand_below_their_parents(forge, store, playhead):
+    forge("first").end()
+    forge("replay", replay_of="first").end()
+    forge("sprout", extra={"forked_from": "replay", "forked_at": 3}).end()
+    forge("orphan", replay_of="gone").end()
+    lines = playhead("list", "--tree", "--store", store).out.splitlines()
+    drawn = {line.split("✓ ")[1].split()[0]: line for line in lines}
+    assert drawn["first"].startswith("✓ first")
+    assert drawn["replay"].startswith("└ ✓ replay")
+    assert drawn["sprout"].startswith("  └ ✓ sprout")
+    assert "fork at 3" in drawn["sprout"]
+    assert drawn["orphan"].startswith("✓ orphan")
+    assert max(map(len, lines)) <= 80
+
+
+def test_runs_that_call_each_other_their_parents_are_no_endless_tree(forge, store, playhead):
+    forge("egg", replay_of="hen").end()
+    forge("hen", replay_of="egg").end()
+    shown = playhead("list", "--tree", "--store", store).out
+    assert "egg" in shown
+    assert "hen" in shown
 
 
 @pytest.mark.parametrize("asked", [["--since", "soon"], ["--status", "fine"], ["--limit", "-1"]])

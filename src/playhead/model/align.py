@@ -1,0 +1,141 @@
+"""Two trajectories laid side by side, and how alike two texts are. Pure; knows sequences and words.
+
+`difflib` alone is quadratic where the same few steps come again and again, as they do in every agent's
+loop. So equal beginnings and ends are taken first, then equal steps, and only what is left between
+them is aligned by kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from difflib import SequenceMatcher
+
+# (index on the left, index on the right); None: no partner there.
+Pairing = tuple[int | None, int | None]
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+# Up to so many comparisons the exact answer is worth its time: about ten milliseconds.
+_AFFORDABLE = 40_000
+
+
+def align(
+    left: Sequence[Hashable],
+    right: Sequence[Hashable],
+    kinds_left: Sequence[Hashable],
+    kinds_right: Sequence[Hashable],
+) -> list[Pairing]:
+    """Every index of both sides once, in order. Only steps of one kind become partners."""
+    pairs: list[Pairing] = []
+    for i1, i2, j1, j2, equal in _blocks(left, right):
+        if equal:
+            pairs += zip(range(i1, i2), range(j1, j2), strict=True)
+        else:
+            gap = _by_kind(kinds_left[i1:i2], kinds_right[j1:j2])
+            pairs += [
+                (None if i is None else i1 + i, None if j is None else j1 + j) for i, j in gap
+            ]
+    return pairs
+
+
+Block = tuple[int, int, int, int, bool]
+
+
+def _blocks(left: Sequence[Hashable], right: Sequence[Hashable]) -> Iterator[Block]:
+    """Stretches that are equal, and the gaps between them."""
+    head, tail = _ends(left, right)
+    if head:
+        yield 0, head, 0, head, True
+    last_left, last_right = len(left) - tail, len(right) - tail
+    inner, other = left[head:last_left], right[head:last_right]
+    # The heuristic drops steps that come very often: they anchor nothing, and cost the most.
+    matcher = SequenceMatcher(None, inner, other, autojunk=True)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        yield head + i1, head + i2, head + j1, head + j2, tag == "equal"
+    if tail:
+        yield last_left, len(left), last_right, len(right), True
+
+
+def _ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int]:
+    """How many are equal at the beginning, and at the end of what is left."""
+    most = min(len(left), len(right))
+    head = 0
+    while head < most and left[head] == right[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and left[-1 - tail] == right[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def _by_kind(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pairing]:
+    if len(left) * len(right) > _AFFORDABLE:
+        return _in_step(left, right)
+    pairs: list[Pairing] = []
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += zip(range(i1, i2), range(j1, j2), strict=True)
+        else:
+            pairs += [(i, None) for i in range(i1, i2)]
+            pairs += [(None, j) for j in range(j1, j2)]
+    return pairs
+
+
+def _in_step(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pairing]:
+    """For long stretches: side by side, and after a difference on where the next partner is."""
+    pairs: list[Pairing] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] == right[j]:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+            continue
+        gone, come = _distance(left, i, right[j]), _distance(right, j, left[i])
+        if come < gone:
+            pairs += [(None, j + at) for at in range(come)]
+            j += come
+        elif gone < _FAR:
+            pairs += [(i + at, None) for at in range(gone)]
+            i += gone
+        else:
+            pairs += [(i, None), (None, j)]
+            i, j = i + 1, j + 1
+    pairs += [(at, None) for at in range(i, len(left))]
+    pairs += [(None, at) for at in range(j, len(right))]
+    return pairs
+
+
+_FAR = 50
+
+
+def _distance(steps: Sequence[Hashable], start: int, wanted: Hashable) -> int:
+    """How far ahead it comes next; `_FAR`: not soon."""
+    for at in range(start, min(start + _FAR, len(steps))):
+        if steps[at] == wanted:
+            return at - start
+    return _FAR
+
+
+def alike(left: str, right: str) -> float:
+    """0 to 1: twice the words in common, in order, over all words."""
+    if left == right:
+        return 1.0
+    ours, theirs = _WORD.findall(left), _WORD.findall(right)
+    total = len(ours) + len(theirs)
+    if not total:
+        return 1.0
+    head, tail = _ends(ours, theirs)
+    middle, other = ours[head : len(ours) - tail], theirs[head : len(theirs) - tail]
+    return 2.0 * (head + tail + _common(middle, other)) / total
+
+
+def _common(left: list[str], right: list[str]) -> int:
+    """Words in common, in order; in long texts the order is left out: an upper bound, in no time."""
+    if not left or not right:
+        return 0
+    if len(left) * len(right) > _AFFORDABLE:
+        return (Counter(left) & Counter(right)).total()
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    return sum(block.size for block in matcher.get_matching_blocks())
