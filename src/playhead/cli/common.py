@@ -49,11 +49,13 @@ def home_of(store: Path | None) -> Path:
 def find_run(store: Path | None, asked: str) -> Path:
     """The run that is meant. `last` is this project's, unless a store was named."""
     home = home_of(store)
-    if not re.fullmatch(r"last(~\d+)?", asked):
+    last = re.fullmatch(r"last(?:~(\d+))?", asked)
+    if last is None:
         return stores.find_run(home, asked)
     project = None if store is not None else str(project_of(Path.cwd()))
     # A replay is a run of its own, but never what people mean by the last one.
-    ids = [entry.id for entry in Library(home).entries(Filter(project=project, replays=False))]
+    found = Library(home).entries(Filter(project=project, replays=False))
+    ids = [entry.id for entry in islice(found, int(last.group(1) or 0) + 1)]
     if not ids and project is not None and (elsewhere := stores.run_ids(home)):
         raise RunNotFound(
             f"No run was recorded in this project. {len(elsewhere)} of other projects are in "

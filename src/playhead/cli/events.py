@@ -72,7 +72,7 @@ def command(
         seqs=None if seq is None else parse_range(seq),
     )
     rows = follow_rows(tape) if follow else tape.rows()
-    show = _pretty() if pretty else _raw(flush=follow)
+    show = _pretty(tape) if pretty else _raw(flush=follow)
     for event, _, raw in islice(_selected(tape, rows, wanted), limit or None):
         show(event, raw)
     sys.stdout.flush()
@@ -100,13 +100,12 @@ def _raw(*, flush: bool) -> Printer:
     return write
 
 
-def _pretty() -> Printer:
+def _pretty(tape: Tape) -> Printer:
     out = console()
     width = width_of(out)
-    began: list[int] = []
+    began = min((segment.mono for segment in tape.segments()), default=0)
 
     def write(event: Event, _: bytes) -> None:
-        began[:] = began or [event.mono]
-        print_line(out, event_line(event, began[0], width))
+        print_line(out, event_line(event, began, width))
 
     return write

@@ -254,3 +254,12 @@ def test_json_on_a_terminal_means_the_same_and_drives_nothing(nasty, store):
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert json.loads(shown) == json.loads(piped)
+
+
+def test_the_place_of_a_failure_is_in_the_users_own_code(forge, store, playhead):
+    tape = forge()
+    error = {"$exception": "builtins:OSError", "message": "no", "traceback": [
+        "agent.py:1 main", "agent.py:57 pay", "/usr/lib/python3.11/socket.py:9 connect",
+    ]}  # fmt: skip
+    tape.event("run.end", {"status": "failed", "error": error, "took_ns": 5})
+    assert "\n  at agent.py:57 pay\n" in playhead("show", "last", "--store", store).out

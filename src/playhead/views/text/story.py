@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from playhead import clock
-from playhead.model import CallItem, Story, TurnItem
+from playhead.model import CallItem, Failure, Story, TurnItem
 from playhead.views.text import words
 from playhead.views.text.console import GLYPHS, console, print_line, width_of
 from playhead.views.text.labels import heading, reason
@@ -20,6 +20,8 @@ from playhead.views.text.safe import one_line
 from playhead.views.text.tree import Line, tree_lines
 
 _GAP = 2
+# Folders of Python itself and of what is installed.
+_NOT_OWN = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen ")
 # Call numbers, seams and damages that are named before the rest is only counted.
 _FEW = 6
 
@@ -115,7 +117,7 @@ def _why(story: Story, width: int) -> Iterator[Text]:
     if story.failure is not None:
         yield Text(f"  {reason(story.failure, width - 2)}", style="failed")
         if story.failure.traceback:
-            yield Text(f"  at {one_line(story.failure.traceback[-1], width - 5)}", style="failed")
+            yield Text(f"  at {one_line(place_of(story.failure), width - 5)}", style="failed")
     turn = story.items.get(story.failed_turn) if story.failed_turn else None
     if isinstance(turn, TurnItem):
         seam = (
@@ -134,6 +136,12 @@ def _why(story: Story, width: int) -> Iterator[Text]:
     if len(story.damage) > _FEW:
         more = f"  ! {len(story.damage) - _FEW} more; `playhead verify` lists them"
         yield Text(more, style="interrupted")
+
+
+def place_of(failure: Failure) -> str:
+    """Where in the user's own code it happened; in a library only if it never passed through any."""
+    own = [line for line in failure.traceback if not any(part in line for part in _NOT_OWN)]
+    return own[-1] if own else failure.traceback[-1]
 
 
 def _origin(story: Story, room: int) -> Iterator[str]:
