@@ -14,21 +14,26 @@ import sys
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Callable, Mapping, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar, overload
 
 from playhead import clock, config, deck, events, lane_hooks, runs, where
 from playhead._version import __version__
 from playhead.errors import PlayheadError
 from playhead.events import Level
+from playhead.later import Later
 from playhead.project import commit_of, project_of
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
 from playhead.runs import NO_RUN, NoRun, Run
 from playhead.tape import store as stores
 from playhead.tape.manifest import Manifest, read_manifest, write_manifest
-from playhead.tape.single import pack
 from playhead.tape.resume import find_resumable, next_seq_of
 from playhead.values import safe_str
+
+if TYPE_CHECKING:
+    from playhead.tape import single
+else:
+    single = Later("playhead.tape.single")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -166,7 +171,7 @@ def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
     if not target:
         return
     try:
-        pack(started.path, Path(target))
+        single.pack(started.path, Path(target))
     except (PlayheadError, OSError) as error:
         _say(f"{target} could not be written ({safe_str(error)}); the tape is in {started.path}.")
 

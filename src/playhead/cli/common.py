@@ -15,7 +15,6 @@ from click.shell_completion import CompletionItem
 
 from playhead import clock, config
 from playhead.errors import PlayheadError, RunNotFound
-from playhead.library.catalogue import Filter, Library
 from playhead.project import project_of
 from playhead.tape import store as stores
 from playhead.views.text import words
@@ -48,6 +47,8 @@ def home_of(store: Path | None) -> Path:
 
 def find_run(store: Path | None, asked: str) -> Path:
     """The run that is meant. `last` is this project's, unless a store was named."""
+    from playhead.library.catalogue import Filter, Library  # `record` names a run only to resume it
+
     home = home_of(store)
     last = re.fullmatch(r"last(?:~(\d+))?", asked)
     if last is None:
@@ -125,6 +126,8 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 
 
 def _candidates(store: Any, begun: str) -> Iterator[CompletionItem]:
+    from playhead.library.catalogue import Filter, Library
+
     if "last".startswith(begun):
         yield CompletionItem("last", help="the newest run of this project")
     now = clock.wall_ns()

@@ -6,7 +6,8 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +17,11 @@ from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
 from playhead.inject.command import Recorded, record_command
 from playhead.inject.python_argv import is_python
-from playhead.model import Prices, Totals, tell
 from playhead.recording import Wish, write_session
-from playhead.tape.reader import Tape
 from playhead.views.text import words
+
+if TYPE_CHECKING:
+    from playhead.model import Totals
 
 # A longer tape is not read once more just to say what is on it.
 _LONGEST_TOLD = 64 * 1024 * 1024
@@ -81,7 +83,8 @@ def command(
     )
     if force and not (name or run_id):
         raise click.UsageError("--force needs to know which run to move aside: --run-id or --name.")
-    done = record_command(list(command_line), wish, settings, seal=not no_seal)
+    told = None if quiet else load_model
+    done = record_command(list(command_line), wish, settings, seal=not no_seal, meanwhile=told)
     write_session(done.run, session)
     if not quiet:
         totals = counted(done, settings)
@@ -89,8 +92,18 @@ def command(
     sys.exit(done.ended.exit_code)
 
 
+def load_model() -> ModuleType:
+    """What tells a run's story takes a while to load: done while the command runs."""
+    import playhead.model
+
+    return playhead.model
+
+
 def counted(done: Recorded, settings: config.Settings) -> Totals | None:
     """What is on the tape; None: it cannot be read, or that would take too long."""
+    from playhead.model import Prices, tell
+    from playhead.tape.reader import Tape
+
     if _size(done) > _LONGEST_TOLD:
         return None
     prices = Prices(overrides=settings.sections.get("prices", {}))

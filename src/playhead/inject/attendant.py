@@ -15,6 +15,7 @@ import signal
 import struct
 import termios
 from collections.abc import Sequence
+from contextlib import suppress
 
 from playhead.inject.output import OutputBuffer
 from playhead.inject.streams import Stream
@@ -49,7 +50,8 @@ class Attendant:
         os.close(self._ask)
         os.close(self._hear)
         if done != _GOING_ON:
-            os.waitpid(self.pid, 0)
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
 
     def _asked(self, question: bytes) -> bytes:
         try:

@@ -9,20 +9,26 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from playhead import clock
 from playhead.config import Settings
 from playhead.errors import PlayheadError, UsageError
-from playhead.inject import attendant, closing, launch, rules, streams
+from playhead.inject import attendant, launch, rules, streams
 from playhead.inject.children import equip
 from playhead.inject.environment import kept
 from playhead.inject.launch import Ended
 from playhead.inject.streams import Plan
 from playhead.inject.variables import SEED, Ticket
+from playhead.later import Later
 from playhead.recording import Wish, open_run
 from playhead.runs import Run
 from playhead.values import safe_str
+
+if TYPE_CHECKING:
+    from playhead.inject import closing
+else:
+    closing = Later("playhead.inject.closing")  # loaded while the command runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +42,19 @@ class Recorded:
 
 
 def record_command(
-    command: list[str], wish: Wish, settings: Settings, *, seal: bool = True
+    command: list[str],
+    wish: Wish,
+    settings: Settings,
+    *,
+    seal: bool = True,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Recorded:
     """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
 
     UsageError: what was asked for cannot be; nothing was run.
     """
     try:
-        return run_command(command, wish, settings, seal=seal)
+        return run_command(command, wish, settings, seal=seal, meanwhile=meanwhile)
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
@@ -58,14 +69,15 @@ def run_command(
     *,
     seal: bool = True,
     prepare: Callable[[Run], None] | None = None,
+    meanwhile: Callable[[], object] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     seed: str | None = None,
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
-    `prepare` is given the run before the command starts; `env`, `cwd` and `seed` are the command's,
-    by default ours.
+    `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
+    what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours.
     """
     plan = streams.plan()
     env = os.environ if env is None else env
@@ -86,10 +98,20 @@ def run_command(
     ticket = Ticket(
         run=str(run.path), parent=run.recorder.root, terminals=plan.terminals, seed=seed
     )
-    ended, witness = _run(command, run, plan, ticket, env)
+    argv, env = equip(command, env, ticket)
+    mask = launch.block_signals()
+    witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
+    started = launch.spawn(argv, env, plan.streams, mask)
+    # From here on nothing is raised: the command has been run, and must not be run again.
+    if isinstance(started, Ended):
+        ended = started
+    else:
+        _load(meanwhile)
+        ended = launch.wait(started, witness)
+    witness.dismiss()
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
-    own = frozenset({run.recorder.segment, str(witness)})
+    own = frozenset({run.recorder.segment, str(witness.pid)})
     try:
         closing.close(run, ended, command, own)
         plain = closing.seal_if_worth(run) if seal else "not asked for"
@@ -99,17 +121,14 @@ def run_command(
     return Recorded(run=run, ended=ended, plain=plain)
 
 
-def _run(
-    command: list[str], run: Run, plan: Plan, ticket: Ticket, given: Mapping[str, str]
-) -> tuple[Ended, int]:
-    """How the command ended, and the pid of the attendant."""
-    argv, env = equip(command, given, ticket)
-    mask = launch.block_signals()
-    witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
-    started = launch.spawn(argv, env, plan.streams, mask)
-    ended = started if isinstance(started, Ended) else launch.wait(started, witness)
-    witness.dismiss()
-    return ended, witness.pid
+def _load(meanwhile: Callable[[], object] | None) -> None:
+    """What is needed when the command has ended is loaded while nobody waits for us."""
+    try:
+        _ = closing.close
+        if meanwhile is not None:
+            meanwhile()
+    except Exception as error:  # noqa: BLE001  it is tried again, and told, when it is needed
+        _say(f"something is wrong with this installation ({safe_str(error)}).")
 
 
 def _become(command: list[str]) -> NoReturn:

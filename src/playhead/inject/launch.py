@@ -49,6 +49,8 @@ class Ended:
 
 def block_signals() -> set[int]:
     """From here on signals wait until they are asked for. Returns the mask that was: the command's."""
+    # Where it is ignored, a child that ends is gone before anybody could ask how.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return set(signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED))
 
 
