@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+from playhead import deck, events
 from playhead.boundaries import served
 from playhead.boundaries.exchange import Exchange, Pair, begin
-from playhead.boundaries.guest import NotAsExpected, Patches, need
+from playhead.boundaries.guest import Patches, need, report
 from playhead.boundaries.websocket_pair import taped_socket
 from playhead.boundaries.websockets_messages import follow, hook_messages
+from playhead.errors import Divergence
 
 _KEY = "_playhead"
 # Where to connect to, and how: not for a socket that is connected already.
@@ -24,14 +26,15 @@ _OF_THE_SOCKET = ("local_addr", "address", "timeout", "source_address", "all_err
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """For `websockets.asyncio.client` and `websockets.sync.client`."""
+    """For `websockets.asyncio.client` and `websockets.sync.client`; others are holes when used."""
     name = module.__name__
-    need(module, "connect", "ClientConnection")
     if name == "websockets.asyncio.client":
+        need(module, "connect", "ClientConnection")
         patches.replace(module.connect, "__init__", _around_init)
         patches.replace(module.connect, "__await__", _around_await)
         hook_messages(module.ClientConnection.__mro__[1], patches, threads=False)
     elif name == "websockets.sync.client":
+        need(module, "connect", "ClientConnection")
         if hasattr(module, "reconnect"):
             patches.replace(module.reconnect, "__init__", _around_init)
             patches.replace(module.reconnect, "connect", _around_method)
@@ -39,7 +42,27 @@ def hook(module: ModuleType, patches: Patches) -> None:
             patches.replace(module, "connect", _around_function)
         hook_messages(module.ClientConnection.__mro__[1], patches, threads=True)
     else:
-        raise NotAsExpected(f"what is said over {name} is not followed")
+        connect = getattr(module, "Connect", None) or module.connect
+        patches.replace(connect, "__init__", _around_unfollowed(name))
+
+
+def _around_unfollowed(library: str) -> Callable[[Any], Any]:
+    """The library loads these clients by itself, so that they are there says nothing yet."""
+    what = f"what is said over {library} is not followed"
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(*args: Any, **kwargs: Any) -> Any:
+            open_deck = deck.active()
+            if open_deck is not None and open_deck.mode is not None:
+                raise Divergence(
+                    f"A WebSocket is about to be opened, and {what}: nothing goes out."
+                )
+            report(events.HOLE, {"boundary": "http", "what": library, "why": what})
+            return original(*args, **kwargs)
+
+        return connect
+
+    return wrap
 
 
 def _around_init(original: Callable[..., None]) -> Callable[..., None]:
