@@ -1,0 +1,280 @@
+"""`playhead batch` over ten recorded agents: one verdict each, whatever happens to the batch."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from junitparser import Failure, JUnitXml
+
+from playhead.testing import ScriptedLLM
+from playhead.testing.script import Reply
+
+PLAYHEAD = [sys.executable, "-m", "playhead"]
+ORDERS = range(10)
+
+# What it does differently is told by files beside it: `odd` names the orders that are asked about in
+# other words, `turns` makes every second run do so, and who asks about order 5 waits at `gate`.
+AGENT = """
+import http.client, json, os, pathlib, sys, urllib.parse
+import playhead
+
+order = int(sys.argv[1])
+beside = pathlib.Path(__file__).parent
+
+@playhead.tool(effect="read")
+def lookup(order):
+    return {"order": order, "state": "shipped"}
+
+def is_odd():
+    odd, turns = beside / "odd", beside / "turns"
+    if turns.exists():
+        done = turns.read_text()
+        turns.write_text(done + ".")
+        return len(done) % 2 == 1
+    return odd.exists() and str(order) in odd.read_text().split()
+
+if order == 5 and (beside / "gate").exists():
+    (beside / "gate").read_text()
+question = f"Where is order {order}?" + (" Answer in verse." if is_odd() else "")
+found = lookup(order)
+url = urllib.parse.urlsplit(os.environ["ANTHROPIC_BASE_URL"])
+connection = http.client.HTTPConnection(url.hostname, url.port)
+body = json.dumps({"model": "claude-sonnet-4-5", "max_tokens": 99, "messages": [
+    {"role": "user", "content": question + json.dumps(found)}]})
+connection.request("POST", "/v1/messages", body, {"content-type": "application/json"})
+print(json.loads(connection.getresponse().read())["content"][0]["text"])
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A folder with an agent, and a store with ten runs of it. The model stays up, for who asks it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "agent.py").write_text(AGENT)
+    replies = [Reply(text=f"Order {order} shipped.") for order in ORDERS]
+    anew = [Reply(text=f"Order {order} has shipped.") for order in ORDERS]
+    with ScriptedLLM([*replies, *anew]) as llm:
+        for order in ORDERS:
+            argv = [*PLAYHEAD, "record", "--store", "store", "--name", f"order-{order}"]
+            argv += ["--tag", "env=ci" if order < 8 else "env=dev", "--quiet", "--"]
+            subprocess.run(
+                [*argv, sys.executable, "agent.py", str(order)],
+                cwd=folder,
+                env={**os.environ, **llm.environ()},
+                check=True,
+            )
+        yield folder
+
+
+@pytest.fixture
+def folder(recorded, tmp_path):
+    """The agent of `recorded`, and a copy of its store."""
+    shutil.copytree(recorded / "store", tmp_path / "store")
+    yield recorded
+    for name in ("odd", "turns", "gate"):
+        (recorded / name).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def batch(folder, tmp_path):
+    """`batch("tag:env=ci", "--jobs", "1")`, with what it found as `.found`."""
+
+    def run(*words: str, env: dict[str, str] | None = None):
+        out = tmp_path / "results.json"
+        out.unlink(missing_ok=True)
+        ended = subprocess.run(
+            [*argv_of(tmp_path), "--json", str(out), *words],
+            cwd=tmp_path, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        ended.found = json.loads(out.read_text()) if out.exists() else None
+        return ended
+
+    return run
+
+
+def argv_of(tmp_path: Path) -> list[str]:
+    return [*PLAYHEAD, "batch", "--store", str(tmp_path / "store")]
+
+
+def outcomes(ended) -> dict[str, str]:
+    return {case["name"]: case["outcome"] for case in ended.found["cases"]}
+
+
+def test_ten_tapes_that_still_hold_pass_with_a_line_each(batch):
+    ended = batch("name:order-*")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.found["counts"]["passed"] == 10
+    assert len(ended.stderr.splitlines()) == 10
+    assert "10 passed" in ended.stdout
+
+
+def test_filters_hold_together_and_a_named_run_comes_on_top(batch):
+    ended = batch("tag:env=dev", "status:ok", "since:1d", "--dry-run")
+    assert sorted(line.split()[1] for line in ended.stdout.splitlines()) == ["order-8", "order-9"]
+    first = ended.stdout.split()[0]
+    assert len(batch("tag:env=ci", first, "--dry-run").stdout.splitlines()) == 9
+
+
+def test_the_one_that_asks_in_other_words_diverged_and_the_batch_leaves_with_3(
+    batch, folder, tmp_path
+):
+    (folder / "odd").write_text("3")
+    junit = tmp_path / "junit.xml"
+    ended = batch("tag:env=ci", "--junit", str(junit), "--html", str(tmp_path / "page.html"))
+    assert ended.returncode == 3
+    assert [name for name, said in outcomes(ended).items() if said != "passed"] == ["order-3"]
+    (suite,) = JUnitXml.fromfile(str(junit))
+    assert (suite.tests, suite.failures, suite.errors) == (8, 1, 0)
+    (bad,) = [case for case in suite if not case.is_passed]
+    assert bad.name.startswith("order-3 [")
+    assert isinstance(bad.result[0], Failure)
+    assert bad.result[0].type == "diverged"
+    assert "differs in body" in bad.result[0].message
+    page = (tmp_path / "page.html").read_text()
+    assert "order-3" in page
+    assert "<script" not in page
+
+
+def test_a_broken_invariant_leaves_with_5_and_says_where(batch):
+    ended = batch("tag:env=dev", "--must-not-call", "lookup", "--must-say", "Order 9")
+    assert ended.returncode == 5
+    assert outcomes(ended) == {"order-8": "broken", "order-9": "broken"}
+    by_name = {case["name"]: case["verdicts"][0]["broken"] for case in ended.found["cases"]}
+    assert [one["what"] for one in by_name["order-9"]] == ["must_not_call"]
+    assert [one["what"] for one in by_name["order-8"]] == ["must_not_call", "must_say"]
+    assert by_name["order-9"][0]["call"] == 1
+
+
+def test_invariants_stand_in_the_config_too(batch, tmp_path):
+    (tmp_path / "playhead.toml").write_text("[batch.invariants]\nmax_steps = 1\n")
+    ended = batch("name:order-1")
+    assert ended.returncode == 5
+    assert "max_steps: at most 1 asked, 2 found at call #2" in ended.stdout
+    assert batch("name:order-1", "--max-steps", "2").returncode == 0
+
+
+def test_a_damaged_tape_is_unusable_and_the_others_are_replayed(batch, tmp_path):
+    (victim,) = (
+        manifest.parent
+        for manifest in tmp_path.glob("store/runs/*/manifest.json")
+        if json.loads(manifest.read_text())["name"] == "order-2"
+    )
+    assert subprocess.run([*PLAYHEAD, "unseal", str(victim)], check=False).returncode == 0
+    for segment in victim.glob("tape-*.jsonl"):
+        segment.write_bytes(segment.read_bytes().replace(b"shipped", b"shipqed", 1))
+    ended = batch("tag:env=ci")
+    assert ended.returncode == 4
+    assert ended.found["counts"] == {
+        "passed": 7,
+        "diverged": 0,
+        "broken": 0,
+        "unusable": 1,
+        "error": 0,
+    }
+    assert "damaged" in ended.stdout
+
+
+def test_shards_are_parts_that_make_the_whole(batch):
+    whole = set(batch("name:*", "--dry-run").stdout.splitlines())
+    parts = [
+        batch("name:*", "--dry-run", "--shard", f"{part}/3").stdout.splitlines()
+        for part in (1, 2, 3)
+    ]
+    assert sum(map(len, parts)) == len(whole) == 10
+    assert set().union(*parts) == whole
+
+
+def test_single_file_tapes_are_found_in_a_folder_and_by_a_glob(batch, folder, tmp_path):
+    for order in (0, 1):
+        subprocess.run(
+            [*PLAYHEAD, "promote", "--store", str(tmp_path / "store"),
+             next(iter(batch(f"name:order-{order}", "--dry-run").stdout.split())), str(tmp_path / "tests")],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    other = ["--", sys.executable, str(folder / "agent.py")]
+    ended = batch("tests", *other, "0")
+    assert outcomes(ended) == {"order_0": "passed", "order_1": "diverged"}
+    assert [case["tape"] for case in ended.found["cases"]] == [
+        "tests/tapes/order_0.tape.jsonl",
+        "tests/tapes/order_1.tape.jsonl",
+    ]
+    assert batch("tests/**/*_1.tape.jsonl", *other, "1").returncode == 0
+
+
+def test_repeats_tell_how_often_a_tape_passes(batch, folder):
+    (folder / "turns").write_text("")
+    ended = batch("name:order-4", "--repeat", "4", "--jobs", "1")
+    assert ended.returncode == 3
+    (case,) = ended.found["cases"]
+    assert (case["passes"], case["rounds"], case["pass_rate"], case["flaky"]) == (2, 4, 0.5, True)
+    assert "passed 2 of 4" in ended.stdout
+
+
+def test_fail_fast_ends_with_the_first_that_does_not_pass(batch, folder):
+    (folder / "odd").write_text("7")
+    ended = batch("tag:env=ci", "--jobs", "1", "--fail-fast")
+    assert ended.returncode == 3
+    assert ended.found["not_run"] == 7
+    assert "7 not run" in ended.stdout
+
+
+def test_a_batch_that_was_killed_goes_on_where_it_was(batch, folder, tmp_path):
+    os.mkfifo(folder / "gate")
+    argv = [*argv_of(tmp_path), "name:order-*", "--jobs", "1"]
+    with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as killed:
+        told = [killed.stderr.readline() for _ in range(4)]
+        killed.kill()
+    assert ["passed" in line for line in told] == [True] * 4
+    # The replay that was under way is let go: it belongs to nobody now.
+    with (folder / "gate").open("w"):
+        (folder / "gate").unlink()
+    ended = batch("name:order-*", "--jobs", "1", "--resume")
+    assert ended.returncode == 0, ended.stderr
+    assert [line.split("/")[0].strip() for line in ended.stderr.splitlines()] == list("56789") + [
+        "10"
+    ]
+    assert ended.found["counts"]["passed"] == 10
+    assert list(tmp_path.glob("store/batches/*")) == []
+
+
+def test_a_replay_that_hangs_is_ended_and_the_others_go_on(batch, folder):
+    os.mkfifo(folder / "gate")
+    ended = batch("tag:env=ci", "--timeout", "8s", "--jobs", "2")
+    assert ended.returncode == 1
+    assert [name for name, said in outcomes(ended).items() if said == "error"] == ["order-5"]
+    assert "not done after 8 s" in ended.stdout
+
+
+def test_the_options_of_replay_are_passed_on_and_wrong_ones_told_once(batch):
+    ended = batch("tag:env=dev", "--live", "llm", "--min-similarity", "0.6")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    figures = [case["verdicts"][0]["figures"] for case in ended.found["cases"]]
+    assert all(0.6 <= one["similarity"] < 1 for one in figures)
+    wrong = batch("tag:env=dev", "--match-threshold", "7")
+    assert wrong.returncode == 2
+    assert wrong.found is None
+
+
+def test_a_github_step_gets_a_summary(batch, folder, tmp_path):
+    (folder / "odd").write_text("9")
+    summary = tmp_path / "summary.md"
+    batch("tag:env=dev", env={"GITHUB_STEP_SUMMARY": str(summary)})
+    text = summary.read_text()
+    assert text.startswith("### Playhead batch: 1 passed, 1 diverged\n")
+    assert "order-9" in text
+
+
+def test_an_accepted_replay_is_what_the_next_batch_replays(batch, folder, tmp_path):
+    (folder / "odd").write_text("6")
+    live = batch("name:order-6", "--live", "llm")
+    (case,) = live.found["cases"]
+    replay = case["verdicts"][0]["replay"]
+    accept = [*PLAYHEAD, "accept", "--store", str(tmp_path / "store"), replay]
+    assert subprocess.run(accept, check=False, capture_output=True).returncode == 0
+    ended = batch("tag:golden=true")
+    assert ended.returncode == 0, ended.stdout
+    assert [case["tape"] for case in ended.found["cases"]] == [replay]
