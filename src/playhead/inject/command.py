@@ -18,7 +18,6 @@ from playhead.inject import attendant, launch, rules, streams
 from playhead.inject.children import equip
 from playhead.inject.environment import kept
 from playhead.inject.launch import Ended
-from playhead.inject.streams import Plan
 from playhead.inject.variables import SEED, Ticket
 from playhead.later import Later
 from playhead.recording import Wish, open_run
