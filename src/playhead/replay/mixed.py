@@ -6,13 +6,13 @@ Knows the ladder's fuzzy rung and the policy for misses; no boundary's own ways.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from playhead import deck
 from playhead.deck import Call, Taped
-from playhead.fingerprint import canonical_text
+from playhead.fingerprint import canonical_form
 from playhead.recorder import Recorder
 from playhead.replay.fuzzy import FuzzyIndex
 from playhead.replay.matcher import Match
@@ -23,6 +23,8 @@ from playhead.replay.taped import Recording, answer_of
 
 DEFAULT_THRESHOLD = 0.7
 _TOOLS = ("tool", "mcp")
+# Stand around every request of their kind.
+_WRAPPERS = ("arguments", "$json", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +83,9 @@ class MixedMode(ReplayMode):
         step = self._step()
         request = self._recorder.frozen(call.request)
         name = str(self._recorder.frozen(call.name))
-        match = self.matcher.take(call.boundary, name, request, lane) or self._alike(call, name, request)
+        match = self.matcher.take(call.boundary, name, request, lane) or self._alike(
+            call, name, request
+        )
         if match is not None:
             return self._served(match)
         if self.policy.lets_through(call):
@@ -101,7 +105,11 @@ class MixedMode(ReplayMode):
         return self.policy.rewrite.apply(str(call.facts.get("api", "")), body)
 
     def _served(self, match: Match) -> Taped:
-        found: dict[str, Any] = {"rung": match.rung, "of": match.call.ref, "number": match.call.number}
+        found: dict[str, Any] = {
+            "rung": match.rung,
+            "of": match.call.ref,
+            "number": match.call.number,
+        }
         if match.rung == "fuzzy":
             found["score"] = round(match.score, 4)
         return answer_of(self.recording.tape, match.call, match=found, dies=None)
@@ -114,7 +122,7 @@ class MixedMode(ReplayMode):
             for one in self.matcher.calls
             if one.boundary == call.boundary and one.name == name and not one.served
         }
-        found = index.like(canonical_text(request), self.policy.threshold, among=open_calls)
+        found = index.like(spoken(request), self.policy.threshold, among=open_calls)
         if not found:
             return None
         chosen = open_calls[found[0].key]
@@ -124,10 +132,32 @@ class MixedMode(ReplayMode):
     def _index(self, boundary: str, name: str) -> FuzzyIndex:
         index = self._indices.get((boundary, name))
         if index is None:
-            calls = [one for one in self.matcher.calls if one.boundary == boundary and one.name == name]
-            index = FuzzyIndex((one.number, canonical_text(one.request)) for one in calls)
+            calls = [
+                one for one in self.matcher.calls if one.boundary == boundary and one.name == name
+            ]
+            index = FuzzyIndex((one.number, spoken(one.request)) for one in calls)
             self._indices[boundary, name] = index
         return index
+
+
+def spoken(request: Any) -> str:
+    """The words of a request: names and values. Not the braces and quotes around them, which are the
+    same in all: with those, the weather of Lyon would be nearly that of Paris.
+    """
+    return " ".join(_words(canonical_form(request)))
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name in sorted(value):
+            if name not in _WRAPPERS:
+                yield name
+            yield from _words(value[name])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _words(item)
+    elif value is not None:
+        yield str(value)
 
 
 def _is_part_of_a_live_tool(call: Call) -> bool:
@@ -148,4 +178,6 @@ def blocked(call: Call, effect: str) -> Taped:
     frozen: Any = text
     if call.boundary == "mcp":
         frozen = {"content": [{"type": "text", "text": text}], "isError": True}
-    return Taped(how="returned", value=frozen, frozen=frozen, match={"rung": "blocked", "effect": effect})
+    return Taped(
+        how="returned", value=frozen, frozen=frozen, match={"rung": "blocked", "effect": effect}
+    )

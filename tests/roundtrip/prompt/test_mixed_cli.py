@@ -1,0 +1,179 @@
+"""Another prompt against yesterday's tools: the model is asked, nothing else is touched."""
+
+import json
+
+import pytest
+
+from playhead.testing import Reply
+
+
+def test_a_changed_system_prompt_is_asked_live_with_tools_taped(recorded, look, tmp_path):
+    (tmp_path / "system.txt").write_text("Be brief.\n")
+    replies = [look(), Reply(text="Late.")]
+    done = recorded.play("replay", "--live", "llm", "--system-file", "system.txt", replies=replies)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Let me look.", "Late."]
+    assert [one.json["system"] for one in recorded.requests] == ["Be brief.", "Be brief."]
+    assert "Order A-17 is late." in recorded.requests[1].prompt
+    assert not recorded.seen.exists()
+    assert recorded.report["verdict"] == "identical"
+    assert recorded.report["coverage"]["llm"]["live"] == 2
+    assert recorded.report["coverage"]["tool"]["exact"] == 1
+
+
+def test_the_comparison_is_printed_after_the_report(recorded, look):
+    replies = [look(), Reply(text="It will come tomorrow.")]
+    done = recorded.play("replay", "--live", "llm", replies=replies)
+    report, _, comparison = done.stderr.partition("trajectories differ")
+    assert "with llm live" in report
+    assert "tools taped" in comparison
+    assert "-It is late." in comparison
+    assert "+It will come tomorrow." in comparison
+
+
+def test_what_was_really_asked_is_on_the_new_tape(recorded, look):
+    replies = [look(), Reply(text="Late.")]
+    recorded.play("replay", "--live", "llm", "--model", "claude-opus-5", replies=replies)
+    assert {one.model for one in recorded.requests} == {"claude-opus-5"}
+    replay = recorded.runs[-1]
+    lines = (recorded.store / "runs" / replay["run"]).glob("tape-*.jsonl")
+    names = {
+        event["data"]["name"]
+        for path in lines
+        for event in map(json.loads, path.read_text().splitlines())
+        if event["kind"] == "call" and event["data"]["boundary"] == "llm"
+    }
+    assert names == {"anthropic.messages claude-opus-5"}
+
+
+def test_a_patch_changes_each_live_request(recorded, look, tmp_path):
+    patch = [{"op": "replace", "path": "/max_tokens", "value": 7}]
+    (tmp_path / "p.json").write_text(json.dumps(patch))
+    replies = [look(), Reply(text="Late.")]
+    recorded.play("replay", "--live", "llm", "--patch", "p.json", replies=replies)
+    assert [one.json["max_tokens"] for one in recorded.requests] == [7, 7]
+
+
+def test_a_request_nearly_the_same_gets_the_taped_answer_with_its_score(recorded, look):
+    replies = [look("status of order A-17 in the warehouse now"), Reply(text="Late.")]
+    done = recorded.play("replay", "--live", "llm", replies=replies)
+    (found,) = recorded.report["inexact"]
+    assert (found["name"], found["rung"]) == ("search", "fuzzy")
+    assert 0.7 <= found["score"] < 1
+    assert f"{found['score']:.2f}" in done.stderr
+    assert not recorded.seen.exists()
+
+
+def test_under_the_threshold_a_tool_is_blocked_and_the_model_is_told(recorded, look):
+    replies = [look("status of order A-17 in the warehouse now"), Reply(text="I cannot know.")]
+    recorded.play("replay", "--live", "llm", "--match-threshold", "0.999", replies=replies)
+    assert "search was not run" in recorded.requests[1].prompt
+    assert recorded.report["blocked"][0]["name"] == "search"
+    assert not recorded.seen.exists()
+
+
+def test_a_tool_that_only_reads_may_be_let_through_by_name(recorded, look):
+    replies = [look("weather in Lisbon"), Reply(text="Sunny.")]
+    recorded.play("replay", "--live", "llm", "--allow-tool", "search", replies=replies)
+    assert recorded.seen.read_text() == "search weather in Lisbon\n"
+    assert recorded.report["allowed"][0]["name"] == "search"
+
+
+def test_no_mail_is_sent_however_much_the_model_wants_it(recorded, look, mail, sink):
+    port, mails = sink
+    replies = [look(), mail(), Reply(text="I could not send it.")]
+    done = recorded.play(
+        "replay", "--live", "llm", "--allow-all-tools", replies=replies, SMTP_PORT=str(port)
+    )
+    assert done.returncode == 0, done.stderr
+    assert "send_mail was not run" in recorded.requests[2].prompt
+    assert "irreversible" in recorded.requests[2].prompt
+    assert mails == []
+
+
+def test_a_mail_that_was_sent_then_is_not_sent_again(studio, mail, sink):
+    port, mails = sink
+    studio.env["SMTP_PORT"] = str(port)
+    studio.record("anthropic_loop", [mail(), Reply(text="Done.")])
+    assert len(mails) == 1
+    studio.play("replay", "--live", "llm", replies=[mail(), Reply(text="Sent.")])
+    assert studio.report["coverage"]["tool"]["exact"] == 1
+    assert len(mails) == 1
+
+
+def test_a_live_tool_may_reach_the_world(studio, mail, sink):
+    port, mails = sink
+    studio.env["SMTP_PORT"] = str(port)
+    studio.record("anthropic_loop", [mail(), Reply(text="Done.")])
+    done = studio.play("replay", "--live", "tool:send_mail")
+    assert done.returncode == 0, done.stderr
+    assert len(mails) == 2
+
+
+def test_the_config_may_say_what_a_tool_does(studio, mail, sink, tmp_path):
+    port, mails = sink
+    studio.env["SMTP_PORT"] = str(port)
+    studio.record("anthropic_loop", [Reply(text="Nothing to do.")])
+    (tmp_path / "playhead.toml").write_text('[effects]\n"send_*" = "read"\n')
+    replies = [mail(), Reply(text="Sent.")]
+    studio.play("replay", "--live", "llm", "--allow-all-tools", replies=replies)
+    assert len(mails) == 1
+
+
+def test_strict_ends_at_the_first_miss(recorded, mail):
+    done = recorded.play("replay", "--live", "llm", "--strict", replies=[mail()])
+    assert done.returncode == 3
+    assert recorded.report["first_divergence"]["name"] == "send_mail"
+
+
+def test_a_dry_run_says_what_would_be_and_does_nothing(recorded):
+    before = recorded.runs
+    done = recorded.play("replay", "--live", "llm", "--dry-run", replies=[Reply(text="never")])
+    assert done.returncode == 0
+    assert "nothing was run" in done.stdout
+    assert recorded.requests == []
+    assert recorded.runs == before
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["tool", "search", "1", "tape", "blocked", "read"] in rows
+
+
+def test_without_persist_the_store_is_as_it_was(recorded, look):
+    before = sorted(path for path in recorded.store.rglob("*") if path.name != "library.db")
+    replies = [look(), Reply(text="Late.")]
+    done = recorded.play("replay", "--live", "llm", "--no-persist", replies=replies)
+    assert done.returncode == 0, done.stderr
+    assert sorted(p for p in recorded.store.rglob("*") if p.name != "library.db") == before
+
+
+@pytest.mark.parametrize("stream", ["", "yes"])
+def test_openai_is_asked_with_another_prompt_too(studio, tmp_path, stream):
+    studio.record("openai_chat", [Reply(text="Hello!"), Reply(text="Bye!")], STREAM=stream)
+    (tmp_path / "system.txt").write_text("Be brief.")
+    replies = [Reply(text="Hi."), Reply(text="Ciao.")]
+    done = studio.play(
+        "replay", "--live", "llm", "--system-file", "system.txt", replies=replies, STREAM=stream
+    )
+    assert done.stdout.splitlines() == ["Hi.", "Ciao."], done.stderr
+    assert [one.messages[0].text for one in studio.requests] == ["Be brief."] * 2
+
+
+def test_changing_what_is_asked_of_a_taped_model_is_refused(recorded):
+    done = recorded.play("replay", "--model", "claude-opus-5")
+    assert done.returncode == 2
+    assert "--live llm" in done.stderr
+
+
+def test_a_boundary_that_is_none_is_refused(recorded):
+    done = recorded.play("replay", "--live", "lmm")
+    assert done.returncode == 2
+    assert "expected one of llm" in done.stderr
+
+
+def test_odd_timestamps_on_a_tape_do_not_matter(recorded, look):
+    path = next((recorded.store / "runs").glob("*/manifest.json"))
+    manifest = json.loads(path.read_text())
+    manifest["started_at"], manifest["ended_at"] = "yesterday", "2026-11-15T09:00:00+14:00"
+    del manifest["started_ns"], manifest["duration_s"]
+    path.write_text(json.dumps(manifest))
+    done = recorded.play("replay", "--live", "llm", replies=[look(), Reply(text="Late.")])
+    assert done.returncode == 0, done.stderr
