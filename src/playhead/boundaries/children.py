@@ -7,14 +7,14 @@ start it with `-I`: what makes it join has to be put back each time a process is
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Optional
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Optional
 
 from playhead.deck import Crossing
 from playhead.values import safe_str
 
-Env = Optional[dict[str, str]]
-Carrier = Callable[[list[str], Optional[Mapping[str, str]], str], tuple[list[str], Env]]
+Env = Optional[dict[str, str]]  # noqa: UP045  evaluated: 3.10 has no `|` between these
+Carrier = Callable[[list[str], "Mapping[str, str] | None", str], tuple[list[str], Env]]
 
 _carrier: Carrier | None = None
 # Tells the variables that children inherit and `os.environ` does not show.
@@ -23,15 +23,17 @@ _standing: Callable[[], Mapping[str, str]] = dict
 
 def set_carrier(carrier: Carrier | None) -> None:
     """`carrier(argv, env, call_ref)` gives the argv and env with which the child joins; an env of
-    None is the parent's own. None in place of a carrier: children are left alone."""
-    global _carrier
+    None is the parent's own. None in place of a carrier: children are left alone.
+    """
+    global _carrier  # noqa: PLW0603  one a process, as the deck is
     _carrier = carrier
 
 
 def set_standing(standing: Callable[[], Mapping[str, str]]) -> None:
     """Who tells what stands in the C environment of this process, or should, without `os.environ`
-    knowing of it. Asked each time: the program may change its PYTHONPATH, of which ours is a part."""
-    global _standing
+    knowing of it. Asked each time: the program may change its PYTHONPATH, of which ours is a part.
+    """
+    global _standing  # noqa: PLW0603  one a process, as the deck is
     _standing = standing
 
 
@@ -52,7 +54,7 @@ def carry(
     try:
         told = None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
         carried, made = _carrier(list(words), told, ref)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  fails open
         # An environment that cannot be one is the caller's to hear about, from the call itself.
         crossing._deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
         return words, None

@@ -8,7 +8,8 @@ from typing import Any
 
 class Builtin:
     """Calls a function of ours. A builtin that is put into a class does not become a method, and
-    neither does this: `class Connection: _read = os.read` goes on working."""
+    neither does this: `class Connection: _read = os.read` goes on working.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

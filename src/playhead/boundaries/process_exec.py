@@ -34,13 +34,16 @@ def hook(module: ModuleType, patches: Patches) -> None:
     become = module.execve
     # The forms with `l` call these by their names in `os`.
     for name, with_env in (("execv", module.execve), ("execvp", module.execvpe)):
-        patches.replace(
-            module, name, lambda real, told=with_env: Builtin(_exec(real, told, become))
-        )
-        patches.replace(module, f"{name}e", lambda real: Builtin(_exec(real, real, become)))
+        patches.replace(module, name, _exec(with_env, become))
+        patches.replace(module, f"{name}e", _exec(None, become))
 
 
-def _exec(original: Exec, with_env: Exec, become: Exec) -> Exec:
+def _exec(with_env: Exec | None, become: Exec) -> Callable[[Exec], Builtin]:
+    """`with_env` is the form of the function that takes an environment; None: it does so itself."""
+    return lambda original: Builtin(_executing(original, with_env or original, become))
+
+
+def _executing(original: Exec, with_env: Exec, become: Exec) -> Exec:
     def execute(file: Any, args: Any, env: Any = None) -> NoReturn:
         given = () if env is None else (env,)
         open_deck = deck.active()
@@ -58,6 +61,7 @@ def _exec(original: Exec, with_env: Exec, become: Exec) -> Exec:
                 error = revive.revived(taped.error, flight.name)
                 flight.failed(error)
                 raise error
+            within.set("stand-in")  # and nobody comes back to reset it
             become(
                 process_player.STAND_IN,
                 ["sh", "-c", process_script.ending_of(taped.value, taped.facts)],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from typing import Hashable
+from collections.abc import Hashable
 
 from playhead.boundaries.process_flight import Flight
 

@@ -12,9 +12,10 @@ import _thread
 import os
 import signal
 from collections import deque
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from playhead import clock, deck
 from playhead.deck import Crossing
@@ -47,7 +48,7 @@ def _fails_open(method: F) -> F:
     def guarded(flight: Flight, *args: Any, **kwargs: Any) -> None:
         try:
             method(flight, *args, **kwargs)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  as the docstring says
             if (open_deck := deck.active()) is not None:
                 open_deck.recorder.warn(f"a process is not recorded in full: {safe_str(error)}.")
 
@@ -133,7 +134,8 @@ class Flight:
 
     def begin_write(self) -> bool:
         """The program is about to write to the process. How much it will have written is known only
-        afterwards; meanwhile another thread may read the answer, which has to come second."""
+        afterwards; meanwhile another thread may read the answer, which has to come second.
+        """
         self._writing.append(None)
         return self._exit is None and not self.sent
 
@@ -176,7 +178,8 @@ class Flight:
 
     def check(self, *, waits: bool = False) -> None:
         """Raises what a player, in a thread of its own, could only put down. `waits`: the program is
-        about to wait for something that, where the tape ends, will never come."""
+        about to wait for something that, where the tape ends, will never come.
+        """
         if waits and self.divergence is None and self.player is not None and self.player.is_at_end:
             self.diverged(
                 Divergence(

@@ -61,7 +61,11 @@ def _described(process: Any) -> Call:
         name=f"multiprocessing {function}",
         request={"target": f"{module}:{function}", "name": process.name, "start": way},
         # `own`: a replay runs it again.
-        facts={"command": f"{process.name}: {module}.{function}", "via": "multiprocessing", "own": True},
+        facts={
+            "command": f"{process.name}: {module}.{function}",
+            "via": "multiprocessing",
+            "own": True,
+        },
     )
 
 

@@ -54,7 +54,8 @@ class Player:
 
     def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
         """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
-        that it need not block, and may hold more than a pipe does by itself."""
+        that it need not block, and may hold more than a pipe does by itself.
+        """
         self._ends[stream] = fd
         if alone and stream != "stdin":
             os.set_blocking(fd, False)
@@ -256,7 +257,10 @@ class Player:
         )
         if then == now[: len(then)]:
             return
-        at = next((i for i, pair in enumerate(zip(then, now)) if pair[0] != pair[1]), len(now))
+        at = next(
+            (i for i, pair in enumerate(zip(then, now, strict=False)) if pair[0] != pair[1]),
+            len(now),
+        )
         self._flight.diverged(
             Divergence(
                 f"The program sends something else to {self._flight.name} than it did then. "

@@ -5,10 +5,10 @@ asyncio, anyio and trio build on it. Knows `Popen`; not other ways to start a pr
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 from playhead import deck
 from playhead.boundaries import children, process_request
@@ -71,9 +71,9 @@ def _run(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _init(original: Callable[..., None]) -> Callable[..., None]:
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         open_deck = deck.active()
-        asked = dict(zip(_POSITIONAL, args))
+        asked = dict(zip(_POSITIONAL, args, strict=False))
         # A call that Python itself refuses is for the original to refuse.
         if (
             open_deck is None
@@ -93,13 +93,13 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
             return _perform(original, self, asked, flight, crossing)
         return _serve(original, self, asked, flight, crossing)
 
-    return __init__
+    return init
 
 
 def _described(asked: Mapping[str, Any], open_deck: deck.Deck) -> Call:
     try:
         return describe(asked)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  fails open
         # The arguments are such that the call itself will say so, in its own words.
         open_deck.recorder.warn(f"a command line could not be read: {safe_str(error)}.")
         return Call(boundary="process", name="?", request={"argv": None, "stdin": None})
@@ -132,7 +132,11 @@ def _words(asked: Mapping[str, Any]) -> list[str]:
 
 
 def _perform(
-    original: Callable[..., None], popen: Any, asked: dict[str, Any], flight: Flight, crossing: Crossing
+    original: Callable[..., None],
+    popen: Any,
+    asked: dict[str, Any],
+    flight: Flight,
+    crossing: Crossing,
 ) -> None:
     changed = _carried(asked, crossing)
     _prepare_files(asked, flight)
@@ -153,8 +157,8 @@ def _carried(asked: Mapping[str, Any], crossing: Crossing) -> dict[str, Any]:
     """The arguments with which a child that is Python joins the run."""
     try:
         words = _words(asked)
-    except Exception:
-        return {}  # `Popen` will say what is wrong with them
+    except Exception:  # noqa: BLE001  fails open: `Popen` will say what is wrong with them
+        return {}
     if asked.get("shell"):
         _, env = children.carry(["/bin/sh", "-c", *words], asked.get("env"), crossing)
         return {} if env is None else {"env": env}
@@ -192,7 +196,11 @@ def _attach(popen: Any, asked: Mapping[str, Any], flight: Flight) -> None:
 
 
 def _serve(
-    original: Callable[..., None], popen: Any, asked: dict[str, Any], flight: Flight, crossing: Crossing
+    original: Callable[..., None],
+    popen: Any,
+    asked: dict[str, Any],
+    flight: Flight,
+    crossing: Crossing,
 ) -> None:
     taped = crossing.taped
     if taped is None:

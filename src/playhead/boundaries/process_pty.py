@@ -49,8 +49,7 @@ def _forkpty(
         given = given_crossing.get()
         if open_deck is None or (within.get() and given is None):
             return original()
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), "tty")
-        call = call_of(via="os.forkpty", **streams)
+        call = call_of(via="os.forkpty", stdin="tty", stdout="tty", stderr="tty")
         crossing = given or open_deck.open(call)
         flight = Flight(crossing)
         if crossing.taped is not None:
@@ -91,8 +90,8 @@ def _spawn(original: Callable[..., int]) -> Callable[..., int]:
         if open_deck is None or within.get():
             return original(argv, *args, **kwargs)
         words = [argv] if isinstance(argv, str) else list(argv)
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), "tty")
-        crossing = open_deck.open(call_of(via="pty.spawn", argv=words, **streams))
+        call = call_of(via="pty.spawn", argv=words, stdin="tty", stdout="tty", stderr="tty")
+        crossing = open_deck.open(call)
         token, given = within.set("spawn"), given_crossing.set(crossing)
         try:
             status = original(argv, *args, **kwargs)

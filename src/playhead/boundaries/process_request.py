@@ -23,9 +23,12 @@ PIPE, STDOUT, DEVNULL = -1, -2, -3  # as `subprocess` spells them
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
 # Programs of many trades: their second word says which.
 _TRADES = frozenset(
-    "apt apt-get aws az brew bun bundle cargo codex conda claude deno docker dotnet gcloud gem gh git"
-    " go helm hg jj just kubectl make nix npm npx pip pip3 pnpm podman poetry rustup svn systemctl"
-    " terraform uv uvx yarn".split()
+    (
+        *("apt", "apt-get", "aws", "az", "brew", "bun", "bundle", "cargo", "claude", "codex"),
+        *("conda", "deno", "docker", "dotnet", "gcloud", "gem", "gh", "git", "go", "helm"),
+        *("hg", "jj", "just", "kubectl", "make", "nix", "npm", "npx", "pip", "pip3", "pnpm"),
+        *("podman", "poetry", "rustup", "svn", "systemctl", "terraform", "uv", "uvx", "yarn"),
+    )
 )
 _INTERPRETER = re.compile(r"(?:python|pypy)[\d.]*|node|perl|ruby|php")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

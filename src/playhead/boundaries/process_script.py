@@ -31,6 +31,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
+    """A whole process, from its start to its end."""
+
     steps: tuple[Step, ...]
     # All that the program sent, and by which signals.
     stdin: bytes

@@ -38,10 +38,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module, "posix_spawn", like_builtin(lambda real: _posix_spawn(real, spawn)))
     patches.replace(module, "posix_spawnp", like_builtin(lambda real: _posix_spawn(real, spawn)))
     # The forms with `l` call these by their names in `os`.
-    with_env = {"spawnv": module.spawnve, "spawnvp": module.spawnvpe}
-    for name, told in with_env.items():
-        patches.replace(module, name, lambda real, told=told: _spawnv(real, told, spawn))
-        patches.replace(module, f"{name}e", lambda real: _spawnv(real, real, spawn))
+    for name, told in (("spawnv", module.spawnve), ("spawnvp", module.spawnvpe)):
+        patches.replace(module, name, _spawnv(told, spawn))
+        patches.replace(module, f"{name}e", _spawnv(None, spawn))
 
 
 def _posix_spawn(original: Callable[..., int], spawn: Callable[..., int]) -> Callable[..., int]:
@@ -131,9 +130,15 @@ def start_stand_in(
         within.reset(token)
 
 
-def _spawnv(
-    original: Callable[..., int], with_env: Callable[..., int], spawn: Callable[..., int]
-) -> Callable[..., int]:
+Spawn = Callable[..., int]
+
+
+def _spawnv(with_env: Spawn | None, spawn: Spawn) -> Callable[[Spawn], Spawn]:
+    """`with_env` is the form of the function that takes an environment; None: it does so itself."""
+    return lambda original: _spawning(original, with_env or original, spawn)
+
+
+def _spawning(original: Spawn, with_env: Spawn, spawn: Spawn) -> Spawn:
     def spawnv(mode: int, file: Any, args: Any, env: Any = None) -> int:
         given = () if env is None else (env,)
         open_deck = deck.active()
@@ -153,10 +158,8 @@ def _spawnv(
         token = within.set("spawn")
         try:
             with crossing:
-                if made is None:
-                    answer = original(mode, file, argv, *given)
-                else:
-                    answer = with_env(mode, file, argv, made)
+                start, told = (original, given) if made is None else (with_env, (made,))
+                answer = start(mode, file, argv, *told)
         except BaseException as error:
             flight.failed(error)
             raise

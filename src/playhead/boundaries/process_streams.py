@@ -13,14 +13,17 @@ import os
 import select
 import stat
 import sys
-from typing import Any, Callable, Hashable
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from playhead.boundaries.process_flight import Flight
 
 Key = Hashable
+N = TypeVar("N", int, "int | None")
 
 _PTMX = (5, 2)
-_SLAVE_OF_MASTER = 0x80045430 if sys.platform == "linux" else 0x40807453
+_LINUX: bool = sys.platform == "linux"
+_SLAVE_OF_MASTER = 0x80045430 if _LINUX else 0x40807453  # TIOCGPTN, TIOCPTYGNAME
 
 # Descriptors of which we know when they are closed: those of `Popen`'s own pipes.
 _reads: dict[int, tuple[Flight, str]] = {}
@@ -67,7 +70,7 @@ class Tapped(io.RawIOBase):
             self._flight.heard(self._stream, piece)
             pieces.append(piece)
 
-    def write(self, data: Any) -> int | None:  # type: ignore[override]  # as FileIO: None if it would block
+    def write(self, data: Any) -> int | None:
         self._flight.check()
         return _written(self._flight, self._file.write, data)
 
@@ -133,7 +136,7 @@ def tap(file: Any, flight: Flight, stream: str, size: int) -> Any:
 def _text_over(tapped: Tapped, text: io.TextIOWrapper) -> io.TextIOWrapper:
     encoding, errors = text.encoding, text.errors
     text.detach()
-    return io.TextIOWrapper(tapped, encoding, errors, write_through=True)  # type: ignore[arg-type]
+    return io.TextIOWrapper(tapped, encoding, errors, write_through=True)
 
 
 def expect(fd: int, flight: Flight, stream: str) -> None:
@@ -186,7 +189,7 @@ def _key_of_host(fd: int) -> Key | None:
             return (what.st_dev, what.st_ino)
         if not stat.S_ISCHR(what.st_mode):
             return None
-        if sys.platform == "linux":
+        if _LINUX:
             if (os.major(what.st_rdev), os.minor(what.st_rdev)) != _PTMX:
                 return None
             number = fcntl.ioctl(fd, _SLAVE_OF_MASTER, b"\0" * 4)
@@ -198,7 +201,8 @@ def _key_of_host(fd: int) -> Key | None:
 
 def _is_over(fd: int) -> bool:
     """Whether nobody is left at the other end. Who closes then has not done so of his own accord:
-    asyncio closes a child's stdin because the child has gone."""
+    asyncio closes a child's stdin because the child has gone.
+    """
     end = select.poll()
     end.register(fd, 0)
     return bool(end.poll(0))
@@ -213,7 +217,8 @@ def _access(fd: int) -> int:
 
 class Reading:
     """Stands where `os.read` stood. Not a function: a builtin that is put into a class does not
-    become a method, and neither must this."""
+    become a method, and neither must this.
+    """
 
     def __init__(self, original: Callable[[int, int], bytes]) -> None:
         self._original = original
@@ -226,9 +231,8 @@ class Reading:
             if error.errno == errno.EIO and _raw_reads:
                 _saw(fd, b"")
             raise
-        if fd in _reads or _raw_reads:
-            if data or length:
-                _saw(fd, data)
+        if (fd in _reads or _raw_reads) and (data or length):
+            _saw(fd, data)
         return data
 
 
@@ -267,15 +271,16 @@ class Closing:
         self._original(fd)
 
 
-def _written(flight: Flight, write: Callable[[Any], Any], data: Any) -> Any:
+def _written(flight: Flight, write: Callable[[Any], N], data: Any) -> N:
     """Let the program write to its child; the answer is what `write` says."""
     counts = flight.begin_write()
-    size = None
+    seen = b""
     try:
         size = write(data)
+        seen = bytes(memoryview(data).cast("B")[:size]) if size else b""
+        return size
     finally:
-        flight.wrote(bytes(memoryview(data).cast("B")[:size]) if size else b"", counts=counts)
-    return size
+        flight.wrote(seen, counts=counts)
 
 
 def _saw(fd: int, data: bytes) -> None:

@@ -29,7 +29,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "Loop")
     need(module.Loop, "subprocess_exec", "subprocess_shell", "connect_read_pipe")
     need(unix_events, "_UnixSubprocessTransport")
-    need(unix_events._UnixSubprocessTransport, "_pipe_data_received", "_process_exited")
+    need(_Played, "_pipe_data_received", "_process_exited")
     patches.replace(module.Loop, "subprocess_exec", _subprocess_exec)
     patches.replace(module.Loop, "subprocess_shell", _subprocess_shell)
 
@@ -48,7 +48,7 @@ def _subprocess_shell(original: Started) -> Started:
     async def subprocess_shell(
         self: Any, protocol_factory: Any, cmd: Any, **kwargs: Any
     ) -> tuple[Any, Any]:
-        start = _Start(self, protocol_factory, cmd, kwargs, shell=True)
+        start = _Start(self, protocol_factory, cmd, kwargs, shell=True)  # noqa: S604  as asked
         return await start.through(lambda made, argv, env: original(self, made, cmd, **env))
 
     return subprocess_shell
@@ -103,7 +103,9 @@ class _Start:
         streams = [asked.pop(name) for name in _NAMES.values()]
         token = given_crossing.set(crossing)
         try:
-            transport = _Played(self.loop, protocol, args, shell, *streams, 0, waiter=waiter, **asked)
+            transport = _Played(
+                self.loop, protocol, args, shell, *streams, 0, waiter=waiter, **asked
+            )
         finally:
             given_crossing.reset(token)
         transport.watch()

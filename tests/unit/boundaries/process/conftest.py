@@ -1,7 +1,6 @@
 """One scene, three times: bare, recorded, and replayed with nothing executed."""
 
 import contextlib
-import os
 import select
 import shutil
 from pathlib import Path
@@ -146,6 +145,7 @@ class Stage:
 def stage(tmp_path, monkeypatch):
     rows = tuple(row for row in registry.ROWS if row.boundary == "process")
     monkeypatch.setattr(registry, "ROWS", rows)
+    monkeypatch.setattr(registry, "REPLAY_ROWS", ())
     before = open_descriptors()
     yield Stage(tmp_path)
     # A player lets go of its descriptors in a thread of its own, after the program has its answer.
@@ -158,11 +158,11 @@ def stage(tmp_path, monkeypatch):
 
 
 def open_descriptors() -> set[tuple[str, str]]:
-    """What this process has open, by number and name, where it can be known."""
+    """What this process has open, by number and name."""
     found = set()
-    for number in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+    for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the one by which the folder was read
-            found.add((number, os.readlink(f"/proc/self/fd/{number}")))
+            found.add((entry.name, str(entry.readlink())))
     return found
 
 
