@@ -29,6 +29,8 @@ PEERS = ("opentelemetry-instrument", "ddtrace-run")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
+    """One way to start a program that does nothing, and what each start took."""
+
     name: str
     argv: tuple[str, ...]
     env: dict[str, str]
