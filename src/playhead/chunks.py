@@ -78,7 +78,7 @@ class ChunkBuffer:
         data: dict[str, Any] = {"call": self._call, "stream": self._stream, **as_text(raw)}
         data["sizes"] = [len(piece) for piece in pieces]
         data["at_ns"] = times
-        self._recorder.add(events.CHUNK, data, '""', parent=self._call)
+        self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
 
 
 def as_text(raw: bytes) -> dict[str, str]:

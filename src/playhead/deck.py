@@ -83,11 +83,14 @@ class Crossing:
         at = call.at or where.fragment(where.asker(3))
         self.seq: Ref | None = deck.recorder.add(events.CALL, data, at, cause=deck.cause_of(call))
 
-    def head(self, value: Any) -> None:
-        """What comes before the body: status and headers. On the tape as soon as it is known."""
+    def head(self, value: Any, *, clean: bool = False) -> None:
+        """What comes before the body: status and headers. On the tape as soon as it is known.
+
+        `clean`: plain JSON whose secrets are out already.
+        """
         self._head = value
         data = {"call": self.seq, "stream": "head", "value": value, "at_ns": [clock.mono_ns() - self._started]}
-        self._deck.recorder.add(events.CHUNK, data, '""', parent=self.seq)
+        self._deck.recorder.add(events.CHUNK, data, '""', parent=self.seq, clean=clean)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
@@ -135,12 +138,14 @@ class Crossing:
             self._buffer.flush()
             data["chunks"] = self._buffer.count
             data["bytes"] = self._buffer.total
+        clean = True
         for name, item in members.items():
             if item is not None or name == "value":
                 data[name] = item
+                clean = clean and (item is None or type(item) is int)
         if self.taped is not None and self.taped.dies is not None:
             self.taped.dies()
-        self._deck.recorder.add(events.OUTCOME, data, '""', parent=self.seq)
+        self._deck.recorder.add(events.OUTCOME, data, '""', parent=self.seq, clean=clean)
         if self._heard and self.seq is not None:
             self._deck.hear(self.seq, self.call, self._head, b"".join(self._heard))
 

@@ -49,6 +49,15 @@ class Payloads:
         encoded = self._encode(frozen)
         return encoded if len(encoded) <= THRESHOLD else spill(self._run, frozen, self._encode)
 
+    def encode_clean(self, kind: str, data: Any) -> bytes:
+        """For data that we have made ourselves: plain, and without secrets or looked through already.
+        Asking again would cost a stream's piece as much as writing it.
+        """
+        if self._level != "full":
+            return self.encode(kind, data, False)
+        encoded = self._encode(data)
+        return encoded if len(encoded) <= THRESHOLD else spill(self._run, data, self._encode)
+
     def frozen(self, value: Any) -> Any:
         """`value` as it would stand on the tape: frozen, secrets out. For matching against one."""
         try:

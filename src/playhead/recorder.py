@@ -91,6 +91,7 @@ class Recorder:
         self._payloads = Payloads(run, level=level, redactor=redactor, may_import=may_import)
         self.frozen = self._payloads.frozen
         self._data = self._payloads.encode
+        self._clean = self._payloads.encode_clean
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
         self._opening = threading.RLock()
@@ -143,14 +144,18 @@ class Recorder:
         parent: Ref | None = None,
         cause: Ref | None = None,
         user: bool = False,
+        clean: bool = False,
     ) -> int | None:
-        """Put one event on the tape; its seq, or None if it could not be written."""
+        """Put one event on the tape; its seq, or None if it could not be written.
+
+        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`).
+        """
         try:
             # First: a forked child has no segment yet, and the event must carry the child's names.
             writer = self._writer or self._open()
             if type(kind) is not str:
                 kind = word(kind)
-            encoded = self._data(kind, data, user)
+            encoded = self._clean(kind, data) if clean else self._data(kind, data, user)
             if parent is None:
                 parent = lanes.enclosing.get()
                 if parent is None:

@@ -66,9 +66,8 @@ class Exchange:
         try:
             self.status = status
             kept = cleaned(self._deck.recorder.redactor, headers)
-            self._crossing.head(
-                {"status": status, "reason": reason, "http_version": version, "headers": kept}
-            )
+            head = {"status": status, "reason": reason, "http_version": version, "headers": kept}
+            self._crossing.head(head, clean=True)
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
