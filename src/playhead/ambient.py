@@ -51,10 +51,12 @@ _TOOLS = (
 class Source(Protocol):
     """Where readings come from: the world (and onto the tape), or the tape."""
 
-    # Where a reading that was made for real is put down; None: readings are served.
-    log: list[tuple[Lane, str, CodeType, Any]] | None
     # When the run began that is recorded or served, by the wall clock.
     began_ns: int
+
+    @property
+    def log(self) -> list[tuple[Lane, str, CodeType, Any]] | None:
+        """Where a reading that was made for real is put down; None: readings are served."""
 
     def read(
         self,
@@ -215,6 +217,11 @@ def _reader(frame: FrameType) -> CodeType:
             return outer.f_code
         outer = outer.f_back
     return frame.f_code
+
+
+def is_program(frame: FrameType) -> bool:
+    """Whether this is code of the program or its packages, and not of what runs it."""
+    return _files[frame.f_code.co_filename] == 0
 
 
 _source: Source | None = None

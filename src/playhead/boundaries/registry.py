@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Callable, NamedTuple
 
+from playhead import deck
 from playhead.boundaries.guest import Patches, hook_module
 from playhead.importing import forget, when_imported
 
@@ -67,14 +68,27 @@ ROWS: tuple[Row, ...] = (
     Row("numpy.random", "ambient_random:hook_numpy", "entropy"),
 )
 
+# Where waiting is given the time of the tape. Recording never touches it.
+REPLAY_ROWS: tuple[Row, ...] = (
+    Row("time", "waiting_threads:hook_time", "clock"),
+    Row("threading", "waiting_threads:hook_threading", "clock"),
+    Row("queue", "waiting_threads:hook_queue", "clock"),
+    Row("selectors", "waiting_selectors:hook_selectors", "clock"),
+    Row("select", "waiting_selectors:hook_select", "clock"),
+    Row("trio", "waiting_selectors:hook_trio", "clock"),
+    Row("uvloop", "waiting_selectors:hook_uvloop", "clock"),
+)
+
 _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []
 
 
 def install() -> None:
-    """Watch for every library of ROWS. Idempotent."""
+    """Watch for every library of ROWS, and in a replay for those of REPLAY_ROWS. Idempotent."""
     if _installed:
         return
-    for row in ROWS:
+    open_deck = deck.active()
+    is_replay = open_deck is not None and open_deck.mode is not None
+    for row in ROWS + REPLAY_ROWS if is_replay else ROWS:
         done: list[Patches] = []
         callback = _callback(row, done)
         _installed.append((callback, done))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import posix
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection
 from types import FrameType
 
 from playhead import clock, where
@@ -16,6 +17,8 @@ from playhead import clock, where
 _PATIENCE_NS = 1_000_000_000
 # For our own, who answer at once or wait for the program: those who play a taped process.
 _SHORT_PATIENCE_NS = 20_000_000
+# For whoever is about to hear that a child or a thread has ended.
+_NEWS_PATIENCE_NS = 200_000_000
 _MOST_CPU = 0.2
 
 # Our own thread that writes what waits: it does nothing that a program could notice.
@@ -29,41 +32,81 @@ class Strangers:
 
     def __init__(self, is_stand_in: Callable[[int], bool] | None = None) -> None:
         self.is_stand_in = is_stand_in or _nobody
+        # Who: where he stands, since when, and what the process had computed by then.
         self._seen: dict[object, tuple[object, int, int]] = {}
+        self._children: frozenset[int] = frozenset()
+        self._were_several = False
+        # Threads of the system that are none of Python's, or none any more, and since when.
+        self._unseen: dict[str, int] = {}
 
     def is_idle(self, ident: int, frame: FrameType) -> bool:
         """Of a thread that is at `frame`, which we know nothing of."""
-        place = (id(frame), frame.f_lasti)
-        patience = _PATIENCE_NS
         root = inner = frame
         while root.f_back is not None:
-            if where.is_own(inner.f_code.co_filename):
-                inner = root.f_back
             root = root.f_back
-        if inner.f_code.co_name in _REAPERS:
-            return True
+            if where.is_own(inner.f_code.co_filename):
+                inner = root  # a hook of ours, on the way down
+        patience = _PATIENCE_NS
         if where.is_own(root.f_code.co_filename):
             if root.f_code.co_filename.endswith(_BACKGROUND):
                 return True
             patience = _SHORT_PATIENCE_NS
-        return self._has_stood(ident, place, patience)
+        elif inner.f_code.co_name in _REAPERS:
+            patience = _SHORT_PATIENCE_NS
+        if not self._has_stood(ident, (id(frame), frame.f_lasti), patience):
+            return False
+        if _is_running(ident):
+            self._seen.pop(ident, None)
+            return False
+        return True
+
+    def threads_are_settled(self, visible: Collection[int]) -> bool:
+        """Whether no thread is just coming or going: those have no frame by which they could be seen,
+        and somebody who joins them seems to wait for nobody.
+        """
+        if len(visible) == 1 and not self._were_several:
+            return True
+        self._were_several = True
+        known = {_native_id(ident) for ident in visible}
+        try:
+            tasks = os.listdir("/proc/self/task")
+        except OSError:
+            return True  # the system does not tell
+        now = clock.mono_ns()
+        self._unseen = {
+            task: self._unseen.get(task, now) for task in tasks if int(task) not in known
+        }
+        return all(now - since >= _NEWS_PATIENCE_NS for since in self._unseen.values())
 
     def children_are_idle(self) -> bool:
         try:
             posix.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return True  # there are none
-        children = [one for pid in _children() if (one := _state_of(pid)) is not None]
-        if any(state in "RD" for _, state, _ in children):
+            return self._are(frozenset())
+        found = [one for pid in _children() if (one := _state_of(pid)) is not None]
+        if not self._are(frozenset(pid for pid, _, _ in found)):
+            return False
+        states = {state for _, state, _ in found}
+        if states & {"R", "D"}:
             self._seen.pop("children", None)
             return False
-        waiting = [one for one in children if one[1] not in "ZX"]
-        if not waiting:
+        if states & {"Z", "X"}:
+            patience = _NEWS_PATIENCE_NS
+        elif all(self.is_stand_in(pid) for pid, _, _ in found):
+            patience = _SHORT_PATIENCE_NS
+        else:
+            patience = _PATIENCE_NS
+        return self._has_stood("children", tuple(found), patience)
+
+    def _are(self, children: frozenset[int]) -> bool:
+        """Whether they are the same as before. Somebody waited for the one that has gone, and he may
+        not have had the time to move yet.
+        """
+        if children == self._children:
             return True
-        known = all(self.is_stand_in(pid) for pid, _, _ in waiting)
-        return self._has_stood(
-            "children", tuple(waiting), _SHORT_PATIENCE_NS if known else _PATIENCE_NS
-        )
+        self._children = children
+        self._seen.clear()
+        return False
 
     def _has_stood(self, who: object, place: object, patience: int) -> bool:
         now, used = clock.mono_ns(), clock.cpu_ns()
@@ -72,12 +115,13 @@ class Strangers:
             self._seen[who] = (place, now, used)
             return False
         _, since, before = seen
-        if since == 0:
-            return True  # and has stood there ever since
-        if used - before > _MOST_CPU * (now - since) and now - since > _SHORT_PATIENCE_NS:
+        if not since:
+            return True  # for long, and ever since
+        waited = now - since
+        if waited > _SHORT_PATIENCE_NS and used - before > _MOST_CPU * waited:
             self._seen[who] = (place, now, used)  # somebody computes: it may be this one
             return False
-        if now - since < patience:
+        if waited < patience:
             return False
         self._seen[who] = (place, 0, 0)
         return True
@@ -101,9 +145,29 @@ def _children() -> list[int]:
 
 def _state_of(pid: int) -> tuple[int, str, int] | None:
     """The pid, R for one that runs, and what it has used of the processor; None: it is gone."""
+    fields = _stat(f"/proc/{pid}/stat")
+    return None if fields is None else (pid, fields[0].decode(), int(fields[11]) + int(fields[12]))
+
+
+def _native_id(ident: int) -> int | None:
+    """What the system calls a thread of Python's; None for those that `threading` does not know."""
+    threads = threading._active  # type: ignore[attr-defined]  # noqa: SLF001  no other way
+    thread: threading.Thread | None = threads.get(ident)
+    return None if thread is None else thread.native_id
+
+
+def _is_running(ident: int) -> bool:
+    """Whether the system says so of a thread that has not moved: it may wait for a processor."""
+    native_id = _native_id(ident)
+    if native_id is None:
+        return False
+    fields = _stat(f"/proc/self/task/{native_id}/stat")
+    return fields is not None and fields[0] in (b"R", b"D")
+
+
+def _stat(path: str) -> list[bytes] | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
+        with open(path, "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return pid, fields[0].decode(), int(fields[11]) + int(fields[12])

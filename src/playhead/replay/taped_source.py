@@ -13,7 +13,7 @@ from itertools import chain
 from types import CodeType
 from typing import Any
 
-from playhead import lanes
+from playhead import clock, lanes
 from playhead.ambient import CLOCKS, Derive, place_of
 from playhead.events import Event
 from playhead.lanes import Lane
@@ -47,7 +47,8 @@ class TapedSource:
         }
         # The steady clock at that moment: the tape's own, so that what is served and what passes
         # by itself are readings of one clock.
-        began = taped[0].mono - (taped[0].wall - started_wall_ns) if taped else started_wall_ns
+        first = taped[0] if taped else None
+        began = first.mono - (first.wall - started_wall_ns) if first else clock.mono_ns()
         self.time = VirtualTime(began_ns=began, pace=pace)
         self._wall_offset = started_wall_ns - began
         self._wall_ns = started_wall_ns

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from playhead import clock, deck
+from playhead import clock, deck, pacing
 from playhead.replay.strangers import Strangers
 
 # What is done for real between two looks at the others.
@@ -28,6 +28,30 @@ _LONGEST_REST_NS = 100_000_000
 # Heartbeats of a program in which nothing else will ever happen must not be played at full speed for
 # ever: so far ahead of the tape, time goes on at its own pace.
 _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
+
+
+# Locks as C has them: a replay hooks their methods, and those of this module would wait for itself.
+# One that may be taken again: whatever the garbage collector runs in between may look at the time.
+_take = _thread.RLock.acquire
+_give = _thread.RLock.release
+
+
+# A real sleep ends after its deadline, never at it. Loops rely on that: asyncio compares floats that
+# hold a moment only to so much.
+_BEYOND_NS = 1_000
+
+
+class _Guard:
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = _thread.RLock()
+
+    def __enter__(self) -> None:
+        _take(self._lock)
+
+    def __exit__(self, *raised: object) -> None:
+        _give(self._lock)
 
 
 class _Wait:
@@ -69,12 +93,12 @@ class VirtualTime:
         self._waits: dict[int, _Wait] = {}
         # Counts who comes and goes: a look at all the others takes a while.
         self._changes = 0
-        self._lock = _thread.allocate_lock()
+        self._guard = _Guard()
         _alive.add(self)
 
     def now_ns(self) -> int:
         real = clock.mono_ns()
-        with self._lock:
+        with self._guard:
             runs = self.pace or _is_live()
             if runs and self._ran:
                 self._now += real - self._looked
@@ -84,7 +108,7 @@ class VirtualTime:
     def moving_ns(self) -> int:
         """For loops that wait by looking at the clock: the same, and the real time since it jumped."""
         now = self.now_ns()
-        with self._lock:
+        with self._guard:
             if not self.pace:
                 now += clock.mono_ns() - self._jumped
             self._moved = max(self._moved, now)
@@ -113,10 +137,10 @@ class VirtualTime:
         patience_ns: int | None = None,
     ) -> bool:
         """Whether it came before the timeout did."""
-        if self.pace:
-            return attempt(timeout)
         me = _thread.get_ident()
-        outer = self._waits.get(me)
+        # One that is called by what another does to wait is part of it, and has to be real.
+        if self.pace or me in self._waits:
+            return attempt(timeout)
         wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck)
         self._enter(me, wait)
         try:
@@ -124,14 +148,14 @@ class VirtualTime:
                 return attempt(None)
             if patience_ns is None:
                 patience_ns = max(_LONGEST_STAND_NS, int(timeout * 1e9))
-            return self._poll(me, wait, attempt, clock.mono_ns() + patience_ns)
+            return self._poll(wait, attempt, clock.mono_ns() + patience_ns)
         finally:
-            self._enter(me, outer)
+            self._enter(me, None)
 
     def start_anew(self) -> None:
         """In a forked child: the others are not here."""
         mine = self._waits.get(_thread.get_ident())
-        self._lock = _thread.allocate_lock()
+        self._guard = _Guard()
         self._waits = {} if mine is None else {_thread.get_ident(): mine}
         self.strangers = Strangers(self.strangers.is_stand_in)
 
@@ -145,16 +169,14 @@ class VirtualTime:
         else:
             self._waits[me] = wait
 
-    def _poll(
-        self, me: int, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int
-    ) -> bool:
+    def _poll(self, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int) -> bool:
         nap = _SHORTEST_NAP
         while True:
             if attempt(0):
                 return True
             if self._has_come(wait) or clock.mono_ns() >= patience_ns:
                 return False
-            if self._jump(me):
+            if self._jump():
                 continue
             if attempt(nap):
                 return True
@@ -163,10 +185,10 @@ class VirtualTime:
     def _has_come(self, wait: _Wait) -> bool:
         return wait.deadline is not None and self.now_ns() >= wait.deadline
 
-    def _jump(self, me: int) -> bool:
+    def _jump(self) -> bool:
         """To the nearest deadline, if nobody can do anything before."""
         changes = self._changes
-        if _is_live() or not self._all_wait(me):
+        if _is_live() or not self._all_wait():
             return False
         deadlines = [one.deadline for one in list(self._waits.values()) if one.deadline is not None]
         if not deadlines or changes != self._changes:
@@ -176,25 +198,28 @@ class VirtualTime:
             self.on_end()
         if nearest > self._furthest:
             return False
-        with self._lock:
+        with self._guard:
             if changes == self._changes:
-                self._now = max(self._now, nearest)
+                self._now = max(self._now, nearest + _BEYOND_NS)
                 self._jumped = clock.mono_ns()
         return True
 
-    def _all_wait(self, me: int) -> bool:
+    def _all_wait(self) -> bool:
+        """First that nobody runs, then that nobody was woken: in this order, because one who ran a
+        moment ago may have woken another before he went.
+        """
         if _starting():
             return False
-        for ident, frame in sys._current_frames().items():
-            if ident == me:
-                continue
-            wait = self._waits.get(ident)
-            if wait is None:
-                if not self.strangers.is_idle(ident, frame):
-                    return False
-            elif self._has_come(wait) or not wait.is_stuck():
+        frames = sys._current_frames()
+        waits = self._waits.copy()
+        for ident, frame in frames.items():
+            if ident not in waits and not self.strangers.is_idle(ident, frame):
                 return False
-        return self.strangers.children_are_idle()
+        if not self.strangers.threads_are_settled(frames):
+            return False
+        if not self.strangers.children_are_idle():
+            return False
+        return all(one.is_stuck() and not self._has_come(one) for one in waits.values())
 
 
 def _starting() -> bool:
@@ -216,6 +241,30 @@ def _is_live() -> bool:
     """Whether something happens for real: then real time counts."""
     open_deck = deck.active()
     return open_deck is not None and bool(open_deck.live)
+
+
+_active: VirtualTime | None = None
+
+
+def active() -> VirtualTime | None:
+    """The time that waiting is measured by; None: it is real."""
+    return _active
+
+
+def begin(time: VirtualTime) -> None:
+    """From here on what waits, waits for this time."""
+    global _active  # noqa: PLW0603  one slot a process
+    _active = time
+    time.drives = True
+    pacing.begin(time)
+
+
+def end(time: VirtualTime) -> None:
+    global _active  # noqa: PLW0603  one slot a process
+    pacing.end(time)
+    time.drives = False
+    if _active is time:
+        _active = None
 
 
 _alive: weakref.WeakSet[VirtualTime] = weakref.WeakSet()
