@@ -75,11 +75,14 @@ class Crossing:
         self._buffer: ChunkBuffer | None = None
         self._tokens: list[tuple[Token[Any], Token[Any]]] = []
         self._started = clock.mono_ns()
-        data = {"boundary": call.boundary, "name": call.name, "request": call.request, **call.facts}
-        if call.effect is not None:
-            data["effect"] = call.effect
-        if taped is not None and taped.match:
-            data["match"] = dict(taped.match)
+        if taped is not None and taped.quiet:
+            data = {"boundary": call.boundary, "name": call.name, "match": taped.match}
+        else:
+            data = {"boundary": call.boundary, "name": call.name, "request": call.request, **call.facts}
+            if call.effect is not None:
+                data["effect"] = call.effect
+            if taped is not None and taped.match:
+                data["match"] = dict(taped.match)
         at = call.at or where.fragment(where.asker(3))
         self.seq: Ref | None = deck.recorder.add(events.CALL, data, at, cause=deck.cause_of(call))
 
@@ -89,12 +92,16 @@ class Crossing:
         `clean`: plain JSON whose secrets are out already.
         """
         self._head = value
+        if self.taped is not None and self.taped.quiet:
+            return
         data = {"call": self.seq, "stream": "head", "value": value, "at_ns": [clock.mono_ns() - self._started]}
         self._deck.recorder.add(events.CHUNK, data, '""', parent=self.seq, clean=clean)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
         if self.seq is None or (not piece and stream not in MESSAGES):
+            return
+        if self.taped is not None and self.taped.quiet:
             return
         if self._buffer is None:
             self._buffer = ChunkBuffer(self._deck.recorder, int(self.seq), self._started)
@@ -125,13 +132,17 @@ class Crossing:
 
     def __exit__(self, *raised: object) -> None:
         enclosing, inside = self._tokens.pop()
-        lanes._reset(lanes.enclosing, enclosing)
-        lanes._reset(_inside, inside)
+        lanes.reset(lanes.enclosing, enclosing)
+        lanes.reset(_inside, inside)
 
     def _end(self, how: str, **members: Any) -> None:
         if self._ended:
             return
         self._ended = True
+        if self.taped is not None and self.taped.quiet:
+            if self.taped.dies is not None:
+                self.taped.dies()
+            return
         self._deck.live.discard(self)
         data: dict[str, Any] = {"call": self.seq, "how": how, "took_ns": clock.mono_ns() - self._started}
         if self._buffer is not None:

@@ -6,10 +6,11 @@ Guests: installed once, idempotent, and `uninstall` puts back the very objects t
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextvars import Context
 from functools import partial, wraps
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 from playhead import lanes
 from playhead.importing import forget, when_imported
@@ -80,38 +81,48 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
         # what they run is counted where it is submitted.
         if getattr(getattr(self, "_target", None), "__module__", None) == _POOL:
             return start(self)
-        lane, enclosing, run = lanes.current.get().child(), lanes.enclosing.get(), self.run
+        if getattr(self, "_ident", None) is not None:
+            return start(self)  # running already: start() says so
+        luggage, run, own = lanes.pack(), self.run, self.__dict__.get("run")
 
         def in_lane() -> None:
-            self.__dict__.pop("run", None)
-            lanes.current.set(lane)
-            lanes.enclosing.set(enclosing)
+            put_back()
+            lanes.unpack(luggage)
             run()
+
+        def put_back() -> None:
+            if own is None:
+                self.__dict__.pop("run", None)
+            else:
+                self.__dict__["run"] = own
 
         self.run = in_lane  # type: ignore[method-assign]  # taken off again by the thread itself
         try:
             start(self)
         except BaseException:
-            self.__dict__.pop("run", None)
+            put_back()
             raise
+        return None
 
     return carried
 
 
 def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
-    def carried(self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        lane, enclosing = lanes.current.get().child(), lanes.enclosing.get()
+    def carried(
+        self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        luggage = lanes.pack()
         context = _context_of(fn)
         if context is not None:
-            context.run(lanes.current.set, lane)
+            context.run(lanes.unpack, luggage[:1])
 
         def in_lane(*args: Any, **kwargs: Any) -> Any:
-            before = lanes.current.set(lane), lanes.enclosing.set(enclosing)
+            before = lanes.unpack(luggage)
             try:
                 return fn(*args, **kwargs)
             finally:
-                lanes.current.reset(before[0])
-                lanes.enclosing.reset(before[1])
+                for token in before:
+                    lanes.reset(token.var, token)
 
         return submit(self, in_lane, *args, **kwargs)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from contextvars import ContextVar, Token
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +27,15 @@ _DEEPEST = 12
 class Lane:
     """A name and the count of what was started from here. Shared by all who run in it."""
 
-    __slots__ = ("name", "quoted", "spawned")
+    __slots__ = ("_ordinals", "name", "quoted")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.quoted = json.dumps(name)
-        self.spawned = 0
+        self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
 
     def child(self) -> Lane:
-        self.spawned += 1
-        return Lane(_below(self.name, self.spawned))
+        return Lane(_below(self.name, next(self._ordinals)))
 
     def __repr__(self) -> str:
         return f"Lane({self.name!r})"
@@ -55,6 +55,20 @@ MAIN = Lane("main")
 current: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
 # The event that encloses what happens now: a turn, a call, a seam. None: the run itself.
 enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=None)
+
+# What a thread or a job takes along from where it was started, beside a lane of its own: Python
+# gives threads an empty context. Others put their variables here.
+carried: list[ContextVar[Any]] = [enclosing]
+Luggage = list[tuple[ContextVar[Any], Any]]
+
+
+def pack() -> Luggage:
+    """A lane for what is about to be started here, and what it takes along."""
+    return [(current, current.get().child()), *((one, one.get()) for one in carried)]
+
+
+def unpack(luggage: Luggage) -> list[Token[Any]]:
+    return [variable.set(value) for variable, value in luggage]
 
 
 class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
@@ -76,16 +90,21 @@ class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _reset(current, self._tokens.pop())
+        reset(current, self._tokens.pop())
 
     async def __aenter__(self) -> Lane:
         return self.__enter__()
 
-    async def __aexit__(self, *raised: Any) -> None:
-        self.__exit__(*raised)
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
 
 
-def _reset(variable: ContextVar[Any], token: Token[Any]) -> None:
+def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
     """Undo a set; where the host left the block in another context, there is nothing to undo."""
     try:
         variable.reset(token)

@@ -117,6 +117,10 @@ class Recorder:
         return self._writer.seq - self._writer.first_seq if self._writer else 0
 
     @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
     def lost(self) -> int:
         return self._losses.total
 

@@ -13,7 +13,7 @@ from playhead import events
 from playhead.events import Level
 from playhead.jsonbytes import canonical
 from playhead.later import Later
-from playhead.values import freeze, type_name
+from playhead.values import Frozen, freeze, type_name
 
 if TYPE_CHECKING:
     import hashlib
@@ -97,7 +97,7 @@ def digest(item: Any) -> Any:
     if item is None or isinstance(item, (bool, int, float)):
         return item
     raw = item.encode() if isinstance(item, str) else canonical(item)
-    return {"$hash": hashlib.sha256(raw).hexdigest()[:32], "size": len(raw)}
+    return Frozen({"$hash": hashlib.sha256(raw).hexdigest()[:32], "size": len(raw)})
 
 
 def error_type(error: Any) -> str | None:

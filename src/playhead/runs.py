@@ -11,25 +11,30 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from playhead import clock, events, turns, where
+from playhead import clock, events, lanes, turns, where
 from playhead.events import Ref, Status
 from playhead.recorder import Recorder
 from playhead.tape.manifest import Manifest, SegmentSummary, write_manifest
+from playhead.tape.store import MANIFEST
 from playhead.turns import Turn
 from playhead.values import Frozen, freeze, safe_str
 
 
 class Run:
     """Made by `playhead.record`. All of it is safe to call from any thread or task, and never
-    raises because of recording."""
+    raises because of recording.
+    """
 
     def __init__(self, recorder: Recorder, manifest: Manifest, *, owner: bool = True) -> None:
         self.recorder = recorder
         self.manifest = manifest
         # A run joined from inside another recording is ended by whoever began it.
         self._owner = owner
+        self._pid = clock.pid()
         self._ending = threading.Lock()
         self._ended = False
+        if owner:
+            recorder.made_anew = self._restore
 
     @property
     def id(self) -> str:
@@ -39,6 +44,11 @@ class Run:
     def owned(self) -> bool:
         """Whether this handle began the run, and so ends it."""
         return self._owner
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that began the run."""
+        return clock.pid() != self._pid
 
     @property
     def path(self) -> Path:
@@ -79,6 +89,10 @@ class Run:
         else:
             self.recorder.add(events.SEAM, {"turn": None, "name": name, "value": data}, at)
 
+    @property
+    def is_open(self) -> bool:
+        return not self.recorder.closed
+
     def end(
         self,
         error: BaseException | Frozen | None = None,
@@ -87,45 +101,59 @@ class Run:
         exit_code: int | None = None,
     ) -> None:
         """Close the tape: status, error, counts. Idempotent; done by `record` on the way out."""
+        if not self._owner:
+            return
+        if self.is_forked:
+            self.recorder.close()  # a forked child ends its own share; the run is its parent's
+            return
         with self._ending:
-            if self._ended or not self._owner:
+            if self._ended:
                 return
             self._ended = True
         self.recorder.say_last_words()
         ended = clock.wall_ns()
         outcome = status or status_for(error)
+        code = exit_code if exit_code is not None else exit_code_of(error)
         failure = None if error is None or outcome == "ok" else freeze(error)
-        data: dict[str, Any] = {
-            "status": outcome,
-            "error": error if failure else None,
-            "took_ns": ended - self.manifest.started_ns,
-        }
-        if exit_code is not None:
-            data["exit_code"] = exit_code
+        took = ended - self.manifest.started_ns
+        data = {"status": outcome, "error": error if failure else None, "took_ns": took}
+        if code is not None:
+            data["exit_code"] = code
         self.recorder.add(events.RUN_END, data, '""')
         self.recorder.close()
         self.manifest = dataclasses.replace(
             self.manifest,
             status=outcome,
             ended_at=clock.iso(ended),
-            duration_s=round((ended - self.manifest.started_ns) / 1e9, 6),
-            exit_code=exit_code,
+            duration_s=round(took / 1e9, 6),
+            exit_code=code,
             error=_short(failure, self.recorder),
             events=self.recorder.next_seq,
             lost=self.recorder.lost,
-            segments=[
-                SegmentSummary(
-                    name=self.recorder.segment,
-                    events=self.recorder.next_seq,
-                    bytes=self.recorder.bytes_written,
-                    crc=f"{self.recorder.checksum:08x}",
-                )
-            ],
+            segments=[*self.manifest.segments, self._segment()],
         )
+        self._write_manifest()
+
+    def _segment(self) -> SegmentSummary:
+        recorder = self.recorder
+        return SegmentSummary(
+            name=recorder.segment,
+            events=recorder.events,
+            bytes=recorder.bytes_written,
+            crc=f"{recorder.checksum:08x}",
+        )
+
+    def _write_manifest(self) -> None:
         try:
             write_manifest(self.path, self.manifest)
         except OSError as problem:
-            self.recorder.warn(f"the manifest of {self.path} could not be written ({safe_str(problem)}).")
+            why = safe_str(problem)
+            self.recorder.warn(f"the manifest of {self.path} could not be written ({why}).")
+
+    def _restore(self) -> None:
+        """The folder was deleted and made anew: the manifest went with it."""
+        if not (self.path / MANIFEST).exists():
+            self._write_manifest()
 
 
 def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
@@ -138,9 +166,20 @@ def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
 
 def status_for(error: BaseException | Frozen | None) -> Status:
     """How a run ended, judged by what left its block."""
-    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+    if error is None or exit_code_of(error) == 0:
         return "ok"
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+    # A cancelled task; known by name, because asyncio costs 30 ms to import.
+    stopped = isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError"
+    return "interrupted" if stopped else "failed"
+
+
+def exit_code_of(error: object) -> int | None:
+    """What the process leaves with, if this is how it leaves; as Python itself decides it."""
+    if not isinstance(error, SystemExit):
+        return None
+    if error.code is None:
+        return 0
+    return error.code if isinstance(error.code, int) else 1
 
 
 class NoRun:
@@ -167,13 +206,23 @@ class NoRun:
 NO_RUN = NoRun()
 
 _here: ContextVar[Run | None] = ContextVar("playhead_run", default=None)
+lanes.carried.append(_here)
 # Threads start with an empty context: they belong to the run that the process opened last.
 _process: list[Run] = []
 
 
 def current() -> Run | NoRun:
     """The run that the code running now belongs to; one that does nothing where there is none."""
-    return _here.get() or (_process[-1] if _process else NO_RUN)
+    here = _here.get()
+    if here is not None and here.is_open:
+        return here
+    # A task may outlive the run that it was started in: what it does then belongs to none.
+    return next((run for run in reversed(_process) if run.is_open), NO_RUN)
+
+
+def here() -> Run | None:
+    """The run that was opened in this very context, joined ones included."""
+    return _here.get()
 
 
 def push(run: Run) -> Any:

@@ -28,10 +28,11 @@ LAYERS = {
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
-        *("ambient", "calls", "causes", "chunks", "compare", "config", "deck", "lane_hooks"),
-        *("lanes", "losses", "pacing", "payloads", "recorder", "replay", "runs", "turns"),
+        *("ambient", "around", "calls", "causes", "chunks", "compare", "config", "deck"),
+        *("lane_hooks", "lanes", "losses", "pacing", "payloads", "recorder", "replay"),
+        *("retrievals", "runs", "turns"),
     },
-    "3 in": {"boundaries", "inject", "proxy", "recording", "sessions", "tapping"},
+    "3 in": {"boundaries", "inject", "opening", "proxy", "recording", "sessions", "tapping"},
     "3 out": {"export", "library", "llm", "model", "views"},
     "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing"},
 }

@@ -36,7 +36,8 @@ def push(run: Path, payload: bytes) -> str:
     path = blob_path(run, digest)
     if path.exists():
         return digest
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     # Under its own name only when whole: a kill in the middle leaves a *.part that nobody reads,
     # never a blob whose content belies its name.
     part = path.with_name(f"{digest}.{os.getpid()}.part")

@@ -39,13 +39,20 @@ def default_home(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def open_store(home: Path) -> Path:
-    """Make the store if need be, for its owner alone; hidden from git if it is inside a work tree."""
+    """Make the store if need be, for its owner alone; hidden from git if it is inside a work tree.
+
+    A folder that was there before is the user's: it stays open and visible as it was.
+    """
     try:
-        (home / _RUNS).mkdir(mode=0o700, parents=True, exist_ok=True)
-        home.chmod(0o700)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        is_ours = not home.exists()
+        home.mkdir(mode=0o700, exist_ok=True)
+        (home / _RUNS).mkdir(mode=0o700, exist_ok=True)
         ignore = home / ".gitignore"
         if not ignore.exists() and _in_work_tree(home):
-            ignore.write_text("*\n")
+            _write_private(
+                ignore, ("*\n" if is_ours else f"/{_RUNS}/\n/{_KEY}*\n/library.db*\n").encode()
+            )
     except OSError as error:
         raise StoreError(
             f"The store {home} cannot be used ({error.strerror or error}). "
@@ -65,22 +72,27 @@ def redaction_key(home: Path) -> bytes:
         key = path.read_bytes()
         if len(key) >= 32:
             return key
+        path.unlink()  # cut short: no secret at all
     except FileNotFoundError:
         key = b""
     key = clock.urandom(32)
-    part = home / f"{_KEY}.{clock.pid()}.part"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    part = home / f"{_KEY}.{clock.pid()}.{clock.thread_id()}.part"
+    _write_private(part, key)
     try:
-        os.write(fd, key)
-    finally:
-        os.close(fd)
-    try:
-        os.link(part, path)  # fails if another process was first: then its key is the key
+        os.link(part, path)
     except FileExistsError:
-        key = path.read_bytes()
-    finally:
-        os.unlink(part)
+        key = path.read_bytes()  # another process was first: its key is the key
+    except OSError:
+        os.replace(part, path)  # a file system without links
+        return key
+    os.unlink(part)
     return key
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(content)
 
 
 def new_run(home: Path, run_id: str | None, at_wall_ns: int) -> tuple[str, Path]:
@@ -101,7 +113,7 @@ def new_run(home: Path, run_id: str | None, at_wall_ns: int) -> tuple[str, Path]
 
 
 def checked_id(run_id: str) -> str:
-    if not _ID.fullmatch(run_id) or _ASIDE.search(run_id):
+    if not _ID.fullmatch(run_id) or _ASIDE.search(run_id) or _LAST.fullmatch(run_id):
         raise UsageError(
             f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 128 of them."
         )
