@@ -197,7 +197,7 @@ def test_single_file_tapes_are_found_in_a_folder_and_by_a_glob(batch, folder, tm
         )  # fmt: skip
     other = ["--", sys.executable, str(folder / "agent.py")]
     ended = batch("tests", *other, "0")
-    assert outcomes(ended) == {"order_0": "passed", "order_1": "diverged"}
+    assert outcomes(ended) == {"order_0": "passed", "order_1": "diverged"}, ended.found
     assert [case["tape"] for case in ended.found["cases"]] == [
         "tests/tapes/order_0.tape.jsonl",
         "tests/tapes/order_1.tape.jsonl",
@@ -234,9 +234,8 @@ def test_a_batch_that_was_killed_goes_on_where_it_was(batch, folder, tmp_path):
         (folder / "gate").unlink()
     ended = batch("name:order-*", "--jobs", "1", "--resume")
     assert ended.returncode == 0, ended.stderr
-    assert [line.split("/")[0].strip() for line in ended.stderr.splitlines()] == list("56789") + [
-        "10"
-    ]
+    numbers = [line.split("/")[0].strip() for line in ended.stderr.splitlines()]
+    assert numbers == [*"56789", "10"]
     assert ended.found["counts"]["passed"] == 10
     assert list(tmp_path.glob("store/batches/*")) == []
 

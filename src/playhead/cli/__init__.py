@@ -15,7 +15,7 @@ import click
 
 from playhead._version import __version__
 from playhead.errors import PlayheadError
-from playhead.views.text.safe import clean
+from playhead.views.text import safe
 
 # verb → (module below playhead.cli, one line for the overview), in the order that people meet them.
 VERBS: dict[str, tuple[str, str]] = {
@@ -37,7 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "unseal": ("unseal", "Undo seal: plain lines again."),
     "keep": ("keep", "Never prune this run (or again: --undo)."),
     "prune": ("prune", "Delete old runs."),
-    "clean": ("clean", "Delete replays."),
+    "clean": ("clean_replays", "Delete replays."),
     "demo": ("demo", "Record, watch and verify a small agent, offline."),
     "scripted-llm": ("scripted_llm", "A scripted LLM server for tests."),
     "completion": ("completion", "Tab completion for your shell."),
@@ -129,5 +129,5 @@ def main() -> None:
 
 def _complain(message: str, code: int) -> int:
     """Messages quote names and texts from tapes: what could drive the terminal is shown instead."""
-    click.echo(f"playhead: {clean(message)}", err=True)
+    click.echo(f"playhead: {safe.clean(message)}", err=True)
     return code

@@ -34,6 +34,7 @@ _FROM_EXIT: dict[int, Outcome] = {0: "passed", 3: "diverged", 4: "unusable"}
 # The end of what was printed: enough for a traceback.
 _MOST_SAID = 8_000
 _MOST_REASONS = 5
+STDOUT, STDERR = "stdout", "stderr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,7 @@ def warm_up(prices: Prices) -> None:
 def replay_one(job: Job, scratch: Path) -> Verdict:
     """In a child: its stdout, stderr and temporary files are in `scratch`, and go with it."""
     tempfile.tempdir = str(scratch)
-    log = scratch / "said"
-    _redirect(log)
+    _redirect(scratch)
     began = clock.mono_ns()
     report_file = scratch / "report.json"
     code = _replay(job, report_file)
@@ -69,19 +69,22 @@ def replay_one(job: Job, scratch: Path) -> Verdict:
     report = _report(report_file)
     outcome = _FROM_EXIT.get(code, "error")
     if outcome == "error" or (report is None and outcome != "unusable"):
-        return _failed(job, "error", f"playhead replay left with {code}", log, took_s)
+        return _failed(job, "error", f"playhead replay left with {code}", scratch, took_s)
     if report is None:
-        return _failed(job, outcome, "", log, took_s)
-    return _judged(job, outcome, report, log, took_s)
+        return _failed(job, outcome, "", scratch, took_s)
+    return _judged(job, outcome, report, scratch, took_s)
 
 
-def _redirect(log: Path) -> None:
-    empty = os.open(os.devnull, os.O_RDONLY)
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for source, fd in ((empty, 0), (out, 1), (out, 2)):
-        os.dup2(source, fd)
-    os.close(empty)
-    os.close(out)
+def _redirect(scratch: Path) -> None:
+    """Two files: a program whose stdout and stderr are one is recorded as such, and would differ."""
+    for fd, path, mode in (
+        (0, os.devnull, os.O_RDONLY),
+        (1, str(scratch / STDOUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+        (2, str(scratch / STDERR), os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+    ):
+        opened = os.open(path, mode, 0o600)
+        os.dup2(opened, fd)
+        os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = (
         os.fdopen(0, "r", closefd=False),
         os.fdopen(1, "w", closefd=False),
@@ -116,8 +119,8 @@ def _report(path: Path) -> dict[str, Any] | None:
     return report if isinstance(report, dict) else None
 
 
-def _failed(job: Job, outcome: Outcome, why: str, log: Path, took_s: float) -> Verdict:
-    said = tail_of(log)
+def _failed(job: Job, outcome: Outcome, why: str, scratch: Path, took_s: float) -> Verdict:
+    said = tail_of(scratch)
     last = said.strip().splitlines()[-1:] or [why]
     reasons = [why, *last] if why and last != [why] else last
     return Verdict(
@@ -132,14 +135,14 @@ def _failed(job: Job, outcome: Outcome, why: str, log: Path, took_s: float) -> V
 
 
 def _judged(
-    job: Job, outcome: Outcome, report: dict[str, Any], log: Path, took_s: float
+    job: Job, outcome: Outcome, report: dict[str, Any], scratch: Path, took_s: float
 ) -> Verdict:
     replay = str(report.get("replay", ""))
     try:
         now = tell(Tape(job.home / "runs" / replay), prices=job.prices)
         then = tell(Tape(find_tape(None, str(job.target.path))), prices=job.prices)
     except PlayheadError as error:
-        return _failed(job, "error", f"the replay's tape cannot be read: {error}", log, took_s)
+        return _failed(job, "error", f"the replay's tape cannot be read: {error}", scratch, took_s)
     broken = check(now, then, job.invariants)
     if broken and outcome == "passed":
         outcome = "broken"
@@ -156,7 +159,7 @@ def _judged(
         took_s=took_s,
         figures=_figures(now, len(sides), results_alike(sides_of(then), sides)),
         answer=None if answer is None else hashlib.sha256(answer.encode()).hexdigest()[:12],
-        said="" if outcome == "passed" else tail_of(log),
+        said="" if outcome == "passed" else tail_of(scratch),
     )
 
 
@@ -193,8 +196,12 @@ def _divergence(one: dict[str, Any]) -> str:
     return f"{said} {what or one.get('kind')}{path}"
 
 
-def tail_of(log: Path) -> str:
-    """The end of what was printed."""
+def tail_of(scratch: Path) -> str:
+    """The end of what was printed, errors last."""
+    return _end(scratch / STDOUT) + _end(scratch / STDERR)
+
+
+def _end(log: Path) -> str:
     try:
         with log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

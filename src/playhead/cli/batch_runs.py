@@ -159,9 +159,9 @@ def _heard(child: _Child) -> Verdict | None:
 
 def _died(child: _Child, status: int, took_s: float, limit_s: float) -> Verdict:
     code = os.waitstatus_to_exitcode(status)
-    ended = (
-        f"the replay was ended by signal {-code}" if code < 0 else "the replay could not be judged"
-    )
+    said = tail_of(child.scratch)
+    last = said.strip().rpartition("\n")[2]
+    ended = f"ended by signal {-code}" if code < 0 else f"not judged: {last}"
     why = f"not done after {limit_s:g} s (--timeout)" if child.late else ended
     return Verdict(
         tape=child.job.target.key,
@@ -170,5 +170,5 @@ def _died(child: _Child, status: int, took_s: float, limit_s: float) -> Verdict:
         round=child.job.round,
         why=(why,),
         took_s=took_s,
-        said=tail_of(child.scratch / "said"),
+        said=said,
     )
