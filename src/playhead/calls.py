@@ -58,3 +58,7 @@ class Taped:
     # How this answer was found: rung and taped call; goes onto the replay's own tape.
     match: Mapping[str, Any] = field(default_factory=dict)
     dies: Callable[[], None] | None = None
+    # Puts the answer back on the tape: it came too late for the program, which will ask again.
+    give_back: Callable[[], None] | None = None
+    # On the replay's own tape the call stands without request and answer: both are on the other one.
+    quiet: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from playhead import events
 from playhead.errors import TapeDamaged
 from playhead.events import Event, Status
+from playhead.model.borrow import borrow, quiet_ref
 from playhead.model.exchanges import exchanges_of, failure_of_exchange
 from playhead.model.family import family
 from playhead.model.shape import (
@@ -45,6 +47,7 @@ def tell(tape: Tape, *, prices: Prices | None = None) -> Story:
             # A payload is gone; what stands in the line itself is still worth telling.
             draft.damage.append(f"{event.ref}: {error}")
             draft.hear(event)
+    draft.borrow(tape)
     return draft.story(tape, prices or Prices())
 
 
@@ -100,6 +103,20 @@ class _Draft:
             elif event.kind == events.OUTPUT and _data(event).get("stream") == "stderr":
                 self.complaint = _last_line(_data(event).get("text")) or self.complaint
             self._keep(self.notes, event)
+
+    def borrow(self, tape: Tape) -> None:
+        """Requests and answers that a replay left on the tape it was made from."""
+        quiet = {ref: of for ref, event in self.calls.items() if (of := quiet_ref(event.data))}
+        loans = borrow(tape, quiet.values())
+        for ref, of in quiet.items():
+            loan = loans.get(of)
+            if loan is None or loan.call is None:
+                continue
+            told = {**loan.call.data, "match": self.calls[ref].data["match"]}
+            self.calls[ref] = dataclasses.replace(self.calls[ref], data=told)
+            if loan.outcome is not None:
+                self.outcomes[ref] = loan.outcome
+            self.pieces[ref] = loan.pieces
 
     def _begin(self, event: Event) -> None:
         """A run that was resumed has not ended, whatever the tape says before."""

@@ -53,7 +53,7 @@ def _mode(recording: Recording, recorder: Recorder, wishes: Wishes, trim: Trim) 
         )
     if wishes.mixed:
         return MixedMode(recording, recorder, wishes.policy, trim=trim)
-    return ReplayMode(recording, recorder, trim=trim)
+    return ReplayMode(recording, recorder, trim=trim, lean=True)
 
 
 def replayable(tape: Tape) -> Recording:

@@ -30,7 +30,10 @@ class ReplayMode:
         recorder: Recorder,
         *,
         trim: Callable[[str, Any], Any] | None = None,
+        lean: bool = False,
     ) -> None:
+        """`lean`: calls that match exactly are not written out once more on the replay's tape."""
+        self.lean = lean
         self.recording = recording
         self.matcher = Matcher(recording.calls, recording.below, trim=trim)
         self.partings: list[Parting] = []
@@ -47,10 +50,17 @@ class ReplayMode:
             if self.recording.was_killed and not self.matcher.unserved():
                 self.die()  # this is as far as the run came
             raise self.part(self._missed(call, name, request, lane, step))
-        found = {"rung": match.rung, "of": match.call.ref, "number": match.call.number}
+        found: dict[str, Any] = {
+            "rung": match.rung,
+            "of": match.call.ref,
+            "number": match.call.number,
+        }
         if not match.lane_kept:
             found["lane"] = match.call.lane
-        taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die)
+        quiet = self.lean and match.rung == "exact"
+        if quiet:
+            found["quiet"] = True
+        taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
         if taped.dies is not None and not taped.pieces and taped.head is None:
             self.die()
         return taped

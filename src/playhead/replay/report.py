@@ -210,7 +210,7 @@ def _printed(outputs: list[Event], stream: str) -> bytes:
 
 def _state(then: Recording, now: Recording) -> dict[str, Any]:
     """Mutations of watched stores, in order and by lane: what each was asked and what it gave."""
-    before, after = _mutations(then), _mutations(now)
+    before, after = _mutations(then), _mutations(now, {call.ref: call for call in then.calls})
     if not before and not after:
         return {"same": None, "first_difference": None}
     for index in range(max(len(before), len(after))):
@@ -221,12 +221,17 @@ def _state(then: Recording, now: Recording) -> dict[str, Any]:
     return {"same": True, "first_difference": None}
 
 
-def _mutations(recording: Recording) -> list[tuple[str, str, str, str]]:
-    rows = [
-        (call.lane, call.name, repr(call.request), repr(_value(call)))
-        for call in recording.calls
-        if call.boundary == "state"
-    ]
+def _mutations(
+    recording: Recording, then: dict[str, TapedCall] | None = None
+) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for call in recording.calls:
+        if call.boundary != "state":
+            continue
+        match = call.event.data.get("match")
+        quiet = isinstance(match, dict) and match.get("quiet") and then
+        told = then.get(str(match.get("of")), call) if quiet and then else call
+        rows.append((call.lane, call.name, repr(told.request), repr(_value(told))))
     # By lane, each lane in its own order: how workers interleave is not the program's doing.
     return sorted(rows, key=lambda row: row[0])
 

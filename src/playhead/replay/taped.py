@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,60 +74,74 @@ class Recording:
 def load(tape: Tape) -> Recording:
     """Read the whole tape once. Blobs stay on disk until their call is served."""
     recording = Recording(tape=tape, calls=[], below={}, segments={}, ambient=[], outputs=[])
-    by_ref: dict[str, TapedCall] = {}
-    for event in tape.events():
-        if not event.ours:
-            continue
-        kind = event.kind
-        if kind == events.CALL:
-            _call(recording, by_ref, tape, event)
-        elif kind in (events.CHUNK, events.OUTCOME):
-            owner = by_ref.get(event.absolute(event.data.get("call")) or "")
-            if owner is not None and kind == events.CHUNK:
-                owner.chunks.append(event)
-            elif owner is not None:
-                owner.outcome = event
-        elif kind == events.SEGMENT_START:
-            recording.segments[event.segment] = event
-        elif kind == events.SEGMENT_END:
-            recording.closed.add(event.segment)
-        elif kind == events.AMBIENT:
-            recording.ambient.append(event)
-        elif kind == events.OUTPUT:
-            recording.outputs.append(event)
-        elif kind == events.RUN_START and recording.run_start is None:
-            recording.run_start = event
-        elif kind == events.RUN_END:
-            recording.run_end = event
+    by_ref: dict[tuple[str, int], TapedCall] = {}
+    # A large tape makes a million objects that all stay: looking for garbage among them, again and
+    # again, would double the time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for event in tape.events():
+            if event.ours:
+                _hear(recording, by_ref, event)
+    finally:
+        if collecting:
+            gc.enable()
     return recording
 
 
-def _call(recording: Recording, by_ref: dict[str, TapedCall], tape: Tape, event: Event) -> None:
+def _hear(recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event) -> None:
+    kind = event.kind
+    if kind == events.CALL:
+        _call(recording, by_ref, event)
+    elif kind in (events.CHUNK, events.OUTCOME):
+        owner = by_ref.get((event.segment, event.data.get("call")))
+        if owner is not None and kind == events.CHUNK:
+            owner.chunks.append(event)
+        elif owner is not None:
+            owner.outcome = event
+    elif kind == events.SEGMENT_START:
+        recording.segments[event.segment] = event
+    elif kind == events.SEGMENT_END:
+        recording.closed.add(event.segment)
+    elif kind == events.AMBIENT:
+        recording.ambient.append(event)
+    elif kind == events.OUTPUT:
+        recording.outputs.append(event)
+    elif kind == events.RUN_START and recording.run_start is None:
+        recording.run_start = event
+    elif kind == events.RUN_END:
+        recording.run_end = event
+
+
+def _call(recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event) -> None:
     if not isinstance(event.data, dict):
         return
-    if "$blob" in event.data or _spilled(event.data.get("request")):
-        event = tape.whole(event)
+    if _has_blob(event.data):
+        event = recording.tape.whole(event)
     call = TapedCall(
         number=len(recording.calls) + 1, event=event, key=plain_key(event.data.get("request"))
     )
     recording.calls.append(call)
-    by_ref[event.ref] = call
-    above = event.absolute(event.parent)
-    if above in by_ref:
-        recording.below.setdefault(str(above), []).append(call)
-
-
-def _spilled(request: Any) -> bool:
-    """Whether something in the request lies in a blob; requests are shallow, so is the look."""
-    if type(request) is not dict:
-        return False
-    return "$blob" in request or any(
-        type(item) is dict and _spilled(item) for item in request.values()
-    )
+    segment = event.segment
+    by_ref[segment, event.seq] = call
+    parent = event.parent
+    if isinstance(parent, str):
+        above, _, seq = parent.rpartition(":")
+        place = (above, int(seq) if seq.isdigit() else -1)
+    else:
+        place = (segment, -1 if parent is None else parent)
+    enclosing = by_ref.get(place)
+    if enclosing is not None:
+        recording.below.setdefault(enclosing.ref, []).append(call)
 
 
 def answer_of(
-    tape: Tape, call: TapedCall, *, match: dict[str, Any], dies: Callable[[], None] | None = None
+    tape: Tape,
+    call: TapedCall,
+    *,
+    match: dict[str, Any],
+    dies: Callable[[], None] | None = None,
+    quiet: bool = False,
 ) -> Taped:
     """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
     the run died: it is served as far as it came, and then `dies` ends the process.
@@ -134,7 +149,7 @@ def answer_of(
     head: Any = None
     pieces: list[Piece] = []
     for event in call.chunks:
-        data = tape.whole(event).data
+        data = _data_of(tape, event)
         stream = str(data.get("stream", ""))
         if stream == "head":
             head = data.get("value")
@@ -142,8 +157,10 @@ def answer_of(
         pieces.extend(_pieces(stream, data))
     if call.outcome is None:
         error = ConnectionResetError("the recorded run was killed here")
-        return Taped(how="cut", head=head, pieces=pieces, error=error, match=match, dies=dies)
-    ended: dict[str, Any] = tape.whole(call.outcome).data
+        return Taped(
+            how="cut", head=head, pieces=pieces, error=error, match=match, dies=dies, quiet=quiet
+        )
+    ended = _data_of(tape, call.outcome)
     known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes")
     return Taped(
         how=str(ended.get("how", "returned")),
@@ -156,7 +173,24 @@ def answer_of(
         facts={name: item for name, item in ended.items() if name not in known},
         took_ns=int(ended.get("took_ns") or 0),
         match=match,
+        quiet=quiet,
     )
+
+
+def _data_of(tape: Tape, event: Event) -> dict[str, Any]:
+    """The data of an event, fetched from blobs only where some of it lies there."""
+    data: dict[str, Any] = event.data
+    return tape.whole(event).data if _has_blob(data) else data
+
+
+def _has_blob(value: Any) -> bool:
+    if type(value) is dict:
+        return "$blob" in value or any(
+            _has_blob(item) for item in value.values() if type(item) is dict or type(item) is list
+        )
+    if type(value) is list:
+        return any(_has_blob(item) for item in value if type(item) is dict or type(item) is list)
+    return False
 
 
 def _pieces(stream: str, data: dict[str, Any]) -> list[Piece]:
