@@ -11,6 +11,7 @@ from __future__ import annotations
 import _thread
 import base64
 import os
+import sys
 from collections import deque
 from typing import Any, Protocol
 
@@ -19,6 +20,17 @@ from playhead.recorder import Recorder
 
 _TOGETHER_NS = 5_000_000
 _LARGEST = 32 * 1024
+
+
+def _real(name: str) -> Any:
+    """As it is before gevent replaces it: a greenlet that waits for a lock of the system waits for
+    ever, and all others with it."""
+    monkey: Any = sys.modules.get("gevent.monkey")
+    return getattr(_thread, name) if monkey is None else monkey.get_original("_thread", name)
+
+
+_allocate_lock = _real("allocate_lock")
+_start_new_thread = _real("start_new_thread")
 
 
 class ChunkBuffer:
@@ -30,7 +42,7 @@ class ChunkBuffer:
         self._recorder = recorder
         self._call = call
         self._started = started
-        self._lock = _thread.allocate_lock()
+        self._lock = _allocate_lock()
         self._stream = ""
         self._pieces: list[bytes] = []
         self._times: list[int] = []
@@ -110,7 +122,7 @@ class _Flusher:
 
     def __init__(self) -> None:
         self._waiting: deque[Flushed] = deque()
-        self._wake = _thread.allocate_lock()
+        self._wake = _allocate_lock()
         self._wake.acquire()
         self._running = False
 
@@ -118,7 +130,7 @@ class _Flusher:
         self._waiting.append(buffer)
         if not self._running:
             self._running = True
-            _thread.start_new_thread(self._run, ())
+            _start_new_thread(self._run, ())
         if self._wake.locked():
             try:
                 self._wake.release()
