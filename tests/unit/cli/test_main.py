@@ -132,3 +132,11 @@ def test_a_list_as_json_loads_neither_rich_nor_the_model(forge, store):
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert "playhead.library.catalogue" in loaded
     assert loaded & {"rich.console", "rich.text", "playhead.model", "genai_prices"} == set()
+
+
+def test_an_error_is_told_whichever_verbs_were_imported_before(playhead):
+    for verb in VERBS:
+        playhead(verb, "--help")
+    ended = playhead("show", "nothing")
+    assert ended.code == 2
+    assert ended.err.startswith("playhead: No run is called 'nothing'")

@@ -89,8 +89,8 @@ def _next(home: Path, agent: str) -> str:
     return f"""
 What next:
   export PLAYHEAD_HOME={shlex.quote(str(home))}
-  playhead list --all                      these tapes
-  playhead play {agent}     watch one: space pauses, . steps, f finds failures
-  playhead show {agent} --call 8
+  playhead list --all                            these tapes
+  playhead play {agent}             space pauses, . steps, f finds the failure
+  playhead show {agent} --call 8    everything about one call
   unset PLAYHEAD_HOME
-  playhead record -- python my_agent.py    an agent of your own"""
+  playhead record -- python my_agent.py          an agent of your own"""

@@ -43,7 +43,7 @@ THEME = Theme(
 
 # What is piped is read by programs and by people in windows of any width: as a narrow terminal.
 PIPED_WIDTH = 80
-_WIDEST = 160
+_WIDEST = 120
 
 
 class _Console(Console):
