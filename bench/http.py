@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from playhead import deck, lane_hooks
+from playhead import clock, deck, lane_hooks
 from playhead.boundaries import registry
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
@@ -51,6 +52,7 @@ ANSWER = json.dumps(
     {"content": "It is sunny, and a light wind blows from the north. " * 8}
 ).encode()
 EVENT = b'event: delta\ndata: {"text": "a few words of an answer "}\n\n'
+_WARMING = 3
 HEADERS = {"authorization": "Bearer sk-bench-" + "a1B2" * 10}
 
 
@@ -80,7 +82,7 @@ class Answering(asyncio.Protocol):
     def answer(self, path: str) -> None:
         if path.startswith("/sse/"):
             _, _, count, gap = path.split("/")
-            asyncio.ensure_future(self.stream(int(count), int(gap) / 1000))
+            self.streaming = asyncio.ensure_future(self.stream(int(count), int(gap) / 1000))
             return
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
         self.transport.write(head % len(ANSWER) + ANSWER)
@@ -104,8 +106,8 @@ async def serve() -> None:
 def running_server() -> Iterator[str]:
     argv = [sys.executable, "-m", "bench.http", "--serve"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        port = int(server.stdout.readline()) if server.stdout else 0
+        yield f"http://127.0.0.1:{port}"
         server.kill()
 
 
@@ -119,6 +121,8 @@ def bare() -> Iterator[None]:
 
 @dataclass
 class Playhead:
+    """A full, redacted tape."""
+
     folder: Path
     opened: deck.Deck = field(init=False)
 
@@ -144,6 +148,8 @@ class Playhead:
 
 
 class OpenTelemetry:
+    """Spans, batched in memory."""
+
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
         self.provider = TracerProvider()
@@ -168,6 +174,8 @@ class OpenTelemetry:
 
 @dataclass
 class Vcr:
+    """A cassette that is never saved: what that costs is not measured."""
+
     folder: Path
     count: int = 0
 
@@ -182,66 +190,138 @@ class Vcr:
             cassette.dirty = False
 
 
-# -- the work --------------------------------------------------------------------------------------
+# -- the work: each makes its client, and gives what to do with it, and how to close it --------------
+
+Work = Callable[[], Awaitable[float | None]]
+Made = tuple[Work, Callable[[], Awaitable[None]]]
 
 
-def post_httpx(library: Any, url: str, count: int) -> Callable[[], None]:
+def posts_httpx(library: Any, url: str) -> Made:
     client = library.Client()
 
-    def work() -> None:
-        for _ in range(count):
+    async def work() -> None:
+        for _ in range(20):
             client.post(f"{url}/post", json=QUESTION, headers=HEADERS)
 
-    return work
+    return work, _closing(client)
 
 
-def post_requests(url: str, count: int) -> Callable[[], None]:
+def posts_requests(url: str) -> Made:
     session = requests.Session()
 
-    def work() -> None:
-        for _ in range(count):
+    async def work() -> None:
+        for _ in range(20):
             session.post(f"{url}/post", json=QUESTION, headers=HEADERS)
 
-    return work
+    return work, _closing(session)
 
 
-def together(one: Callable[[], Awaitable[None]], count: int) -> Callable[[], Awaitable[None]]:
+def posts_aiohttp(url: str) -> Made:
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100))
+
+    async def one() -> None:
+        async with session.post(f"{url}/post", json=QUESTION, headers=HEADERS) as got:
+            await got.read()
+
+    return _together(one, 50), session.close
+
+
+def first_httpx(library: Any, url: str) -> Made:
+    client = library.Client()
+
+    async def work() -> float:
+        began = clock.mono_ns()
+        with client.stream("GET", f"{url}/sse/10/2", headers=HEADERS) as got:
+            pieces = got.iter_raw()
+            next(pieces)
+            took = clock.mono_ns() - began
+            for _ in pieces:
+                continue
+        return took / 1e9
+
+    return work, _closing(client)
+
+
+def first_requests(url: str) -> Made:
+    session = requests.Session()
+
+    async def work() -> float:
+        began = clock.mono_ns()
+        with session.get(f"{url}/sse/10/2", stream=True, headers=HEADERS) as got:
+            pieces = got.iter_content(None)
+            next(pieces)
+            took = clock.mono_ns() - began
+            for _ in pieces:
+                continue
+        return took / 1e9
+
+    return work, _closing(session)
+
+
+def first_aiohttp(url: str) -> Made:
+    session = aiohttp.ClientSession()
+
+    async def work() -> float:
+        began = clock.mono_ns()
+        async with session.get(f"{url}/sse/10/2", headers=HEADERS) as got:
+            await got.content.readany()
+            took = clock.mono_ns() - began
+            await got.read()
+        return took / 1e9
+
+    return work, session.close
+
+
+def streams_aiohttp(url: str) -> Made:
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100))
+
+    async def one() -> None:
+        async with session.get(f"{url}/sse/50/5", headers=HEADERS) as got:
+            async for _ in got.content.iter_any():
+                continue
+
+    return _together(one, 50), session.close
+
+
+def streams_httpx2(url: str) -> Made:
+    limits = httpx2.Limits(max_connections=100, max_keepalive_connections=100)
+    client = httpx2.AsyncClient(limits=limits)
+
+    async def one() -> None:
+        async with client.stream("GET", f"{url}/sse/50/5", headers=HEADERS) as got:
+            async for _ in got.aiter_raw():
+                continue
+
+    return _together(one, 50), client.aclose
+
+
+def _together(one: Callable[[], Awaitable[None]], count: int) -> Work:
     async def work() -> None:
         await asyncio.gather(*(one() for _ in range(count)))
 
     return work
 
 
-def first_chunk_httpx(library: Any, url: str) -> Callable[[], float]:
-    client = library.Client()
+def _closing(client: Any) -> Callable[[], Awaitable[None]]:
+    async def close() -> None:
+        client.close()
 
-    def work() -> float:
-        began = time.perf_counter()
-        with client.stream("GET", f"{url}/sse/10/2", headers=HEADERS) as got:
-            pieces = got.iter_raw()
-            next(pieces)
-            took = time.perf_counter() - began
-            for _ in pieces:
-                continue
-        return took
-
-    return work
+    return close
 
 
-def first_chunk_requests(url: str) -> Callable[[], float]:
-    session = requests.Session()
-
-    def work() -> float:
-        began = time.perf_counter()
-        with session.get(f"{url}/sse/10/2", stream=True, headers=HEADERS) as got:
-            pieces = got.iter_content(None)
-            next(pieces)
-            took = time.perf_counter() - began
-            for _ in pieces:
-                continue
-        return took
-
-    return work
+# (title, what is made, calls a round, goal)
+CASES: list[tuple[str, Callable[[str], Made], int, str]] = [
+    ("httpx POST", partial(posts_httpx, httpx), 20, "1.15x"),
+    ("httpx2 POST", partial(posts_httpx, httpx2), 20, "1.15x"),
+    ("requests POST", posts_requests, 20, "1.15x"),
+    ("aiohttp POST x50", posts_aiohttp, 50, "1.35x"),
+    ("httpx first chunk", partial(first_httpx, httpx), 1, "bare + 500 us"),
+    ("httpx2 first chunk", partial(first_httpx, httpx2), 1, "bare + 500 us"),
+    ("requests first chunk", first_requests, 1, "bare + 500 us"),
+    ("aiohttp first chunk", first_aiohttp, 1, "bare + 500 us"),
+    ("aiohttp 50 streams", streams_aiohttp, 50, "1.10x"),
+    ("httpx2 50 streams", streams_httpx2, 50, "1.10x"),
+]
 
 
 # -- measuring -------------------------------------------------------------------------------------
@@ -250,80 +330,26 @@ Recorders = dict[str, Callable[[], Any]]
 Figures = dict[str, list[tuple[float, float]]]
 
 
-def timed(recorders: Recorders, work: Callable[[], Any], rounds: int) -> Figures:
-    """Wall and CPU seconds of each recorder in each round; a float from `work` replaces wall."""
+async def timed(
+    recorders: Recorders, made: Callable[[str], Made], url: str, rounds: int
+) -> Figures:
+    """Wall and CPU seconds of each recorder in each round; a float from the work replaces wall."""
     figures: Figures = {name: [] for name in recorders}
-    for number in range(rounds + 3):
+    works: dict[str, Made] = {}
+    for name, recorder in recorders.items():
+        with recorder():  # some recorders only see clients that were made under them
+            works[name] = made(url)
+    for number in range(rounds + _WARMING):
         for name, recorder in recorders.items():
             with recorder():
-                wall, cpu = time.perf_counter(), time.process_time()
-                told = work()
-                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            if number >= 3:  # the first ones warm up
-                figures[name].append((told if isinstance(told, float) else wall, cpu))
+                wall, cpu = clock.mono_ns(), time.process_time()
+                told = await works[name][0]()
+                took, cpu = (clock.mono_ns() - wall) / 1e9, time.process_time() - cpu
+            if number >= _WARMING:
+                figures[name].append((took if told is None else told, cpu))
+    for _, close in works.values():
+        await close()
     return figures
-
-
-async def timed_async(recorders: Recorders, url: str, rounds: int, made: Any) -> Figures:
-    work, close = made(url)
-    figures: Figures = {name: [] for name in recorders}
-    for number in range(rounds + 3):
-        for name, recorder in recorders.items():
-            with recorder():
-                wall, cpu = time.perf_counter(), time.process_time()
-                told = await work()
-                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            if number >= 3:
-                figures[name].append((told if isinstance(told, float) else wall, cpu))
-    await close()
-    return figures
-
-
-def aiohttp_posts(url: str) -> tuple[Any, Any]:
-    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100))
-
-    async def one() -> None:
-        async with session.post(f"{url}/post", json=QUESTION, headers=HEADERS) as got:
-            await got.read()
-
-    return together(one, 50), session.close
-
-
-def aiohttp_streams(url: str) -> tuple[Any, Any]:
-    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100))
-
-    async def one() -> None:
-        async with session.get(f"{url}/sse/50/1", headers=HEADERS) as got:
-            async for _ in got.content.iter_any():
-                continue
-
-    return together(one, 50), session.close
-
-
-def aiohttp_first_chunk(url: str) -> tuple[Any, Any]:
-    session = aiohttp.ClientSession()
-
-    async def one() -> float:
-        began = time.perf_counter()
-        async with session.get(f"{url}/sse/10/2", headers=HEADERS) as got:
-            await got.content.readany()
-            took = time.perf_counter() - began
-            await got.read()
-        return took
-
-    return one, session.close
-
-
-def httpx2_streams(url: str) -> tuple[Any, Any]:
-    limits = httpx2.Limits(max_connections=100, max_keepalive_connections=100)
-    client = httpx2.AsyncClient(limits=limits)
-
-    async def one() -> None:
-        async with client.stream("GET", f"{url}/sse/50/1", headers=HEADERS) as got:
-            async for _ in got.aiter_raw():
-                continue
-
-    return together(one, 50), client.aclose
 
 
 def report(title: str, figures: Figures, calls: int, goal: str) -> None:
@@ -339,36 +365,6 @@ def report(title: str, figures: Figures, calls: int, goal: str) -> None:
             f"  {(wall - bare_wall) / calls * 1e6:+8.1f} us"
             f"   CPU {cpu / bare_cpu:5.2f}x {(cpu - bare_cpu) / calls * 1e6:+8.1f} us"
         )
-
-
-def measure(url: str, rounds: int, recorders: Recorders, only: str) -> None:
-    posts = {
-        "httpx POST": lambda: post_httpx(httpx, url, 20),
-        "httpx2 POST": lambda: post_httpx(httpx2, url, 20),
-        "requests POST": lambda: post_requests(url, 20),
-    }
-    for title, made in posts.items():
-        if only in title:
-            report(title, timed(recorders, made(), rounds), 20, "1.15x")
-    if only in "aiohttp POST x50":
-        figures = asyncio.run(timed_async(recorders, url, rounds, aiohttp_posts))
-        report("aiohttp POST x50", figures, 50, "1.35x")
-    firsts = {
-        "httpx first chunk": lambda: first_chunk_httpx(httpx, url),
-        "httpx2 first chunk": lambda: first_chunk_httpx(httpx2, url),
-        "requests first chunk": lambda: first_chunk_requests(url),
-    }
-    for title, made_first in firsts.items():
-        if only in title:
-            report(title, timed(recorders, made_first(), rounds), 1, "bare + 500 us")
-    if only in "aiohttp first chunk":
-        figures = asyncio.run(timed_async(recorders, url, rounds, aiohttp_first_chunk))
-        report("aiohttp first chunk", figures, 1, "bare + 500 us")
-    streams = {"aiohttp 50 streams": aiohttp_streams, "httpx2 50 streams": httpx2_streams}
-    for title, made_streams in streams.items():
-        if only in title:
-            figures = asyncio.run(timed_async(recorders, url, rounds // 2, made_streams))
-            report(title, figures, 50, "1.10x")
 
 
 def main() -> None:
@@ -390,7 +386,10 @@ def main() -> None:
         }
         for name in asked.without.split(","):
             recorders.pop(name, None)
-        measure(url, asked.rounds, recorders, asked.only)
+        for title, made, calls, goal in CASES:
+            if asked.only in title:
+                figures = asyncio.run(timed(recorders, made, url, asked.rounds))
+                report(title, figures, calls, goal)
 
 
 if __name__ == "__main__":
