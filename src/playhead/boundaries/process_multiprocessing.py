@@ -6,6 +6,7 @@ told on the tape, with how it ended, and a replay runs it again. Knows `BaseProc
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -16,6 +17,10 @@ from playhead.boundaries import children
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_flight import Flight, by_pid
 from playhead.deck import Call
+
+
+# A name that the program did not give: which process has which number is a race between threads.
+_COUNTED = re.compile(r"(?:\w*Process|\w*PoolWorker)-[\d:]+")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -55,11 +60,13 @@ def _described(process: Any) -> Call:
     target = getattr(process, "_target", None) or type(process).run
     function = getattr(target, "__qualname__", None) or type(target).__qualname__
     module = getattr(target, "__module__", None) or type(target).__module__
-    way = getattr(process, "_start_method", None) or "default"
+    request = {"target": f"{module}:{function}", "start": getattr(process, "_start_method", None)}
+    if not _COUNTED.fullmatch(process.name):
+        request["name"] = process.name
     return Call(
         boundary="process",
         name=f"multiprocessing {function}",
-        request={"target": f"{module}:{function}", "name": process.name, "start": way},
+        request=request,
         # `own`: a replay runs it again.
         facts={
             "command": f"{process.name}: {module}.{function}",

@@ -124,7 +124,7 @@ def name_of(words: Sequence[str], script: str | None = None) -> str:
 def _first_command(script: str) -> list[str]:
     """The words of the first command that does something: not `cd there &&`, not `VAR=1`."""
     for step in _STEP.split(script):
-        words = step.strip().lstrip("({! ").split()
+        words = step.lstrip("({! \t").rstrip(")} \t").split()
         while words and _ASSIGNMENT.match(words[0]):
             words = words[1:]
         if words and words[0] not in ("cd", "set", "export", "source", ".", "#"):

@@ -1,11 +1,14 @@
 """One scene, three times: bare, recorded, and replayed with nothing executed."""
 
+import asyncio
 import contextlib
 import select
 import shutil
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from playhead import deck
 from playhead.boundaries import registry
@@ -139,6 +142,19 @@ class Stage:
             registry.uninstall()
             deck.deactivate(made)
             recorder.close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def descriptors_of_others():
+    """libuv and multiprocessing open some with their first child and keep them: not ours."""
+
+    async def start() -> None:
+        await (await asyncio.create_subprocess_exec("true")).wait()
+
+    loop = uvloop.new_event_loop()
+    loop.run_until_complete(start())
+    loop.close()
+    resource_tracker.ensure_running()
 
 
 @pytest.fixture

@@ -29,16 +29,6 @@ def on_uvloop(scene):
     return play
 
 
-@pytest.fixture(autouse=True, scope="module")
-def pipes_of_libuv():
-    """libuv opens some with its first child and keeps them: they must not look like ours."""
-
-    async def start():
-        await (await asyncio.create_subprocess_exec("true")).wait()
-
-    on_uvloop(lambda work: start())(None)
-
-
 LOOPS = pytest.mark.parametrize("on", [on_asyncio, on_uvloop])
 
 
@@ -187,7 +177,10 @@ def test_a_protocol_of_the_programs_own(stage, on):
             self.told.append((fd, data))
 
         def process_exited(self):
-            self.done.set_result(None)
+            self.told.append("exited")
+
+        def connection_lost(self, error):
+            self.done.set_result(error)
 
     async def scene(work):
         loop = asyncio.get_running_loop()
@@ -195,9 +188,9 @@ def test_a_protocol_of_the_programs_own(stage, on):
             Protocol, "sh", "-c", TOUCH + "echo x", cwd=work, stdin=None, stderr=None
         )
         await protocol.done
-        told = isinstance(protocol, Protocol), transport.get_returncode(), sorted(map(str, protocol.told))
+        code = transport.get_returncode()
         transport.close()
-        return told
+        return isinstance(protocol, Protocol), code, sorted(map(str, protocol.told))
 
     stage.all(on(scene))
 

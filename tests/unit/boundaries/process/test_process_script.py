@@ -1,0 +1,44 @@
+from playhead.boundaries.process_script import Step, ending_of, script_of
+from playhead.deck import Piece, Taped
+
+
+def played(*pieces, how="returned", value=0, sent=False):
+    made = [Piece(stream=stream, data=data, at_ns=0) for stream, data in pieces]
+    return script_of(Taped(how=how, value=value, pieces=made), sent=sent)
+
+
+def test_what_the_program_saw_waits_for_what_it_did_before():
+    script = played(
+        ("stdout", b"> "),
+        ("stdin", b"1+1\n"),
+        ("stdout", b"2\n"),
+        ("stderr", b"warning\n"),
+        ("closed", b"stdin"),
+        ("signal", b"SIGTERM"),
+        ("eof", b"stdout"),
+    )
+    assert script.steps == (
+        Step(writes=(("stdout", b"> "),)),
+        Step(stdin=4, lines=1),
+        Step(stdin=4, lines=1, writes=(("stdout", b"2\n"), ("stderr", b"warning\n"))),
+        Step(stdin=4, lines=1, closed=frozenset({"stdin"}), signals=1),
+        Step(stdin=4, lines=1, closed=frozenset({"stdin"}), signals=1, ends=("stdout",)),
+    )
+    assert script.stdin == b"1+1\n"
+    assert script.signals == ("SIGTERM",)
+
+
+def test_a_line_that_was_not_ended_is_waited_for_by_its_length():
+    assert played(("stdin", b"half"), ("stdout", b"x")).steps[-1].lines is None
+
+
+def test_a_process_whose_input_was_known_ends_after_it_was_read():
+    assert played(("stdout", b"x"), sent=True).steps[-1] == Step(closed=frozenset({"stdin"}))
+
+
+def test_the_stand_in_is_told_to_end_as_the_process_did():
+    assert ending_of(0, {}) == "exit 0"
+    assert ending_of(None, {"exit_code": 3}) == "exit 3"
+    assert "kill -9 $$" in ending_of(-9, {})
+    assert played(how="left").ending is None
+    assert played(how="died").ending is None
