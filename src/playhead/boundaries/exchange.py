@@ -156,27 +156,31 @@ def begin(
         why = f"{type(error).__name__}: {safe_str(error)}"
         open_deck.recorder.warn(f"an HTTP request could not be recorded ({why}).")
         return None
-    if call.boundary != "llm" or not isinstance(open_deck.mode, deck.Rewriting):
+    mode: object = open_deck.mode
+    if call.boundary != "llm" or not isinstance(mode, deck.Rewriting):
         return Exchange(open_deck, open_deck.open(call))
     if rewrites and isinstance(body, bytes):
         sending = Sending(body, request, open_deck.recorder.redactor)
         return Exchange(open_deck, open_deck.open(call, sending))
     exchange = Exchange(open_deck, open_deck.open(call))
-    if exchange.taped is None and open_deck.mode.rewrites:
+    if exchange.taped is None and mode.rewrites:
         what = "a streamed body" if rewrites else f"a request of {library}"
-        report(events.HOLE, {"boundary": "llm", "what": "rewrite", "why": f"{what} cannot be changed"})
+        report(
+            events.HOLE, {"boundary": "llm", "what": "rewrite", "why": f"{what} cannot be changed"}
+        )
     return exchange
 
 
-class Sending(NamedTuple):
+class Sending:
     """A body that can be exchanged before it is sent."""
 
-    body: bytes
-    request: Request
-    redactor: Redactor | None
+    def __init__(self, body: bytes, request: Request, redactor: Redactor | None) -> None:
+        self.body = body
+        self._request = request
+        self._redactor = redactor
 
     def with_body(self, body: bytes) -> Call:
-        return describe(self.request._replace(body=body), self.redactor)
+        return describe(self._request._replace(body=body), self._redactor)
 
 
 def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
