@@ -25,13 +25,16 @@ class Loan:
     pieces: list[Event] = dataclasses.field(default_factory=list)
 
 
-def borrow(tape: Tape, quiet: Iterable[str]) -> dict[str, Loan]:
+def borrow(tape: Tape, quiet: Iterable[str], original: Tape | None = None) -> dict[str, Loan]:
     """The original's events for these refs; empty where the original is gone."""
     wanted = {ref: Loan() for ref in quiet}
     of = tape.manifest.replay_of
-    if not wanted or not of or not (tape.run.parent / of).is_dir():
+    if not wanted or not of:
         return {}
-    original = Tape(tape.run.parent / of)
+    if original is None:
+        if not (tape.run.parent / of).is_dir():
+            return {}
+        original = Tape(tape.run.parent / of)
     try:
         for event in original.events():
             if event.kind == events.CALL and event.ref in wanted:

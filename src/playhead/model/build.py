@@ -34,8 +34,10 @@ _SPILLED = b'"$blob"'
 _SILENT = frozenset({events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT})
 
 
-def tell(tape: Tape, *, prices: Prices | None = None) -> Story:
-    """The story of the run on this tape, as far as it is written and can be read."""
+def tell(tape: Tape, *, prices: Prices | None = None, original: Tape | None = None) -> Story:
+    """The story of the run on this tape, as far as it is written and can be read. `original`: the tape
+    that a replay was made from, where it does not lie beside it.
+    """
     draft = _Draft()
     for event, _, raw in tape.rows():
         if _SPILLED not in raw:
@@ -47,7 +49,7 @@ def tell(tape: Tape, *, prices: Prices | None = None) -> Story:
             # A payload is gone; what stands in the line itself is still worth telling.
             draft.damage.append(f"{event.ref}: {error}")
             draft.hear(event)
-    draft.borrow(tape)
+    draft.borrow(tape, original)
     return draft.story(tape, prices or Prices())
 
 
@@ -104,10 +106,10 @@ class _Draft:
                 self.complaint = _last_line(_data(event).get("text")) or self.complaint
             self._keep(self.notes, event)
 
-    def borrow(self, tape: Tape) -> None:
+    def borrow(self, tape: Tape, original: Tape | None) -> None:
         """Requests and answers that a replay left on the tape it was made from."""
         quiet = {ref: of for ref, event in self.calls.items() if (of := quiet_ref(event.data))}
-        loans = borrow(tape, quiet.values())
+        loans = borrow(tape, quiet.values(), original)
         for ref, of in quiet.items():
             loan = loans.get(of)
             if loan is None or loan.call is None:
@@ -117,6 +119,9 @@ class _Draft:
             if loan.outcome is not None:
                 self.outcomes[ref] = loan.outcome
             self.pieces[ref] = loan.pieces
+            # On this tape they stand where the call does.
+            for event in (*loan.pieces, *([loan.outcome] if loan.outcome else ())):
+                self.places.setdefault(event.ref, self.places[ref])
 
     def _begin(self, event: Event) -> None:
         """A run that was resumed has not ended, whatever the tape says before."""
