@@ -14,9 +14,10 @@ from playhead.cli.common import (
     run_argument,
     store_option,
 )
-from playhead.errors import UsageError
+from playhead.errors import TapeNotReplayable, UsageError
 from playhead.inject.replaying import check_tape
 from playhead.library.golden import crown, tapes_of
+from playhead.model.borrow import quiet_ref
 from playhead.project import project_of
 from playhead.tape.manifest import status_of
 from playhead.tape.single import SUFFIX, pack
@@ -45,7 +46,13 @@ def command(run: str, files: tuple[Path, ...], as_json: bool, store: Path | None
     this project that were made of its original are rewritten from it.
     """
     path = find_run(store, run)
-    manifest = check_tape(path).manifest
+    tape = check_tape(path)
+    manifest = tape.manifest
+    if any(quiet_ref(event.data) for event in tape.events()):
+        raise TapeNotReplayable(
+            f"{path.name} is a plain replay: its answers are on the tape of {manifest.replay_of}, which "
+            "stays the one to measure by. Accept a new run, or a replay with `--live llm`."
+        )
     if status_of(manifest) == "running":
         raise UsageError(f"{path.name} is still running: accept it when it has ended.")
     wrong = [one for one in files if not one.name.endswith(SUFFIX)]

@@ -139,8 +139,9 @@ def _judged(
 ) -> Verdict:
     replay = str(report.get("replay", ""))
     try:
-        now = tell(Tape(job.home / "runs" / replay), prices=job.prices)
-        then = tell(Tape(find_tape(None, str(job.target.path))), prices=job.prices)
+        original = Tape(find_tape(None, str(job.target.path)))
+        then = tell(original, prices=job.prices)
+        now = tell(Tape(job.home / "runs" / replay), prices=job.prices, original=original)
     except PlayheadError as error:
         return _failed(job, "error", f"the replay's tape cannot be read: {error}", scratch, took_s)
     broken = check(now, then, job.invariants)

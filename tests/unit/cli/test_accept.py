@@ -73,6 +73,16 @@ def test_what_cannot_be_replayed_is_not_accepted(forge, store, playhead):
     assert golden(store) == []
 
 
+def test_a_plain_replay_has_no_answers_of_its_own_to_accept(forge, store, playhead):
+    tape = forge("again", replay_of="first")
+    call = tape.call("tool", "lookup", match={"rung": "exact", "of": "1:2", "quiet": True})
+    tape.outcome(call)
+    tape.end()
+    ended = playhead("accept", "again", "--store", store)
+    assert ended.code == 4
+    assert "answers are on the tape of first" in ended.err
+
+
 def test_a_file_that_nobody_would_find_as_a_tape_is_not_written(forge, here, store, playhead):
     forge("first").end()
     ended = playhead("accept", "first", "--file", "a.json", "--store", store)
