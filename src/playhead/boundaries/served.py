@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import pacing
-from playhead.boundaries.revive import revived
-from playhead.deck import Taped
 from playhead.errors import Divergence
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import revive
+    from playhead.calls import Taped
+else:
+    revive = Later("playhead.boundaries.revive")  # a recorded program never needs it
 
 # An agent that gave up then (a timeout of its own, a race it let another task win) gives up again.
 # Whatever made it leave may not come back, though, and a replay must never hang.
@@ -97,20 +102,26 @@ async def must_have_begun_async(
 
 
 def is_late(taped: Taped, timeout: object) -> bool:
-    """Whether an answer was made slower, on purpose, than its client waits for."""
+    """Whether an answer was made slower, on purpose, than its client waits for: then it stays on the
+    tape, for the client that tries again.
+    """
     slow = taped.facts.get(SLOW_NS)
-    return isinstance(slow, int) and isinstance(timeout, (int, float)) and slow > timeout * 1e9
+    if not isinstance(slow, int) or not isinstance(timeout, (int, float)) or slow <= timeout * 1e9:
+        return False
+    if taped.give_back is not None:
+        taped.give_back()
+    return True
 
 
 def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:
     """What to raise where a taped answer breaks off."""
     if taped.frozen_error is not None:
-        error = revived(taped.frozen_error, name)
+        error = revive.revived(taped.frozen_error, name)
         if isinstance(error, Divergence) and isinstance(taped.error, BaseException):
             return taped.error  # a class that is not loaded here, as the mode has rebuilt it
         return error
     if taped.error is not None:
-        return revived(taped.error, name)
+        return revive.revived(taped.error, name)
     if taped.how == "cut":
         return broken("peer closed connection without sending complete message body")
     if taped.how == "left":

@@ -27,7 +27,12 @@ _OPENAI = {
     401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     429: ("requests", "rate_limit_exceeded", "Rate limit reached for requests."),
 }
-_GEMINI = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+_GEMINI = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
 _REASONS = {
     429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
     503: "Service Unavailable", 504: "Gateway Timeout",
@@ -102,7 +107,9 @@ def _broken_off(taped: Taped, after: int) -> Taped:
     pieces = [piece for piece in taped.pieces if piece.stream == "sent"]
     pieces += [Piece(stream="body", data=data, at_ns=0) for data in kept]
     facts = {name: item for name, item in taped.facts.items() if name != "sizes"}
-    return replace(taped, how="cut", error=None, frozen_error=None, pieces=pieces, facts=facts, dies=None)
+    return replace(
+        taped, how="cut", error=None, frozen_error=None, pieces=pieces, facts=facts, dies=None
+    )
 
 
 def _events(taped: Taped, body: list[Piece]) -> list[bytes]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from playhead.deck import Call, Taped
 from playhead.replay.fault_answers import answer_for, slowed
@@ -41,8 +43,15 @@ class FaultMode(ReplayMode):
             return self._inner.answer(call, lane)
         if fault.kind == "slow":
             taped = self._inner.answer(call, lane)
-            return None if taped is None else slowed(taped, fault)
+            return None if taped is None else self._slowed(taped, fault)
         return answer_for(fault, call, self._inner.look(call, lane))
+
+    def _slowed(self, taped: Taped, fault: Fault) -> Taped:
+        number = taped.match.get("number")
+        if not isinstance(number, int):
+            return slowed(taped, fault)  # a blocked tool's: there is nothing to give back
+        call = self.matcher.calls[number - 1]
+        return replace(slowed(taped, fault), give_back=partial(self.matcher.give_back, call))
 
     def _due(self, call: Call) -> Fault | None:
         """The first fault that fires at this call. Each call is counted, whatever becomes of it."""

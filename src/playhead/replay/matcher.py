@@ -39,6 +39,11 @@ class _Shelf:
     def put(self, key: Hashable, call: TapedCall) -> None:
         self._lanes[key][call.lane].append(call)
 
+    def put_back(self, key: Hashable, call: TapedCall) -> None:
+        calls = self._lanes[key][call.lane]
+        if call not in calls:
+            calls.appendleft(call)
+
     def next(self, key: Hashable, lane: str) -> TapedCall | None:
         """The next of this lane. It leaves the shelf when it has been served."""
         lanes = self._lanes.get(key)
@@ -103,6 +108,22 @@ class Matcher:
         for inner in self._below.get(call.ref, ()):
             if not inner.served:
                 self.mark(inner)
+
+    def give_back(self, call: TapedCall) -> None:
+        """Undo `mark`: the answer did not reach the program after all."""
+        with self._lock:
+            self._unmark(call)
+
+    def _unmark(self, call: TapedCall) -> None:
+        call.served = False
+        request = self._trimmed(call)
+        self._plain.put_back((call.boundary, call.name, plain_key(request)), call)
+        if (shelf := self._canonical.get((call.boundary, call.name))) is not None:
+            shelf.put_back(canonical_text(request), call)
+        if (shelf := self._normalised.get(call.boundary)) is not None:
+            shelf.put_back(normalised_text([call.name, request]), call)
+        for inner in self._below.get(call.ref, ()):
+            self._unmark(inner)
 
     def unserved(self) -> list[TapedCall]:
         with self._lock:

@@ -4,17 +4,20 @@ import json, os, smtplib, sys
 import anthropic
 import playhead
 
+
 @playhead.tool(effect="read")
 def search(query):
     with open(os.environ["SEEN"], "a") as seen:
         seen.write(f"search {query}\n")
     return f"Order A-17 is late. ({query})"
 
+
 @playhead.tool
 def send_mail(to, text):
     with smtplib.SMTP("127.0.0.1", int(os.environ["SMTP_PORT"])) as smtp:
         smtp.sendmail("a@example.com", [to], f"Subject: order\n\n{text}")
     return "sent"
+
 
 TOOLS = {"search": search, "send_mail": send_mail}
 SCHEMAS = [
@@ -24,8 +27,13 @@ SCHEMAS = [
 client = anthropic.Anthropic(max_retries=int(os.environ.get("RETRIES", "2")))
 messages = [{"role": "user", "content": "Where is order A-17?"}]
 while True:
-    asked = dict(model="claude-sonnet-5-5", max_tokens=99, system="Be polite.",
-                 messages=messages, tools=SCHEMAS)
+    asked = dict(
+        model="claude-sonnet-5-5",
+        max_tokens=99,
+        system="Be polite.",
+        messages=messages,
+        tools=SCHEMAS,
+    )
     if os.environ.get("STREAM"):
         with client.messages.stream(**asked) as stream:
             answer = stream.get_final_message()
@@ -46,5 +54,7 @@ while True:
                 raise
             said = TOOLS[use.name](**use.input)
         results.append({"type": "tool_result", "tool_use_id": use.id, "content": str(said)})
-    messages.append({"role": "assistant", "content": [block.model_dump() for block in answer.content]})
+    messages.append(
+        {"role": "assistant", "content": [block.model_dump() for block in answer.content]}
+    )
     messages.append({"role": "user", "content": results})
