@@ -10,16 +10,21 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import pacing
 from playhead.boundaries import http1, served
 from playhead.boundaries.exchange import Exchange
-from playhead.boundaries.revive import LOADED, revived
 from playhead.boundaries.websocket_pair import upgraded
 from playhead.boundaries.websocket_talk import TapedPeer
-from playhead.deck import Taped
 from playhead.errors import Divergence
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import revive
+    from playhead.calls import Taped
+else:
+    revive = Later("playhead.boundaries.revive")  # a recorded program never needs it
 
 
 class Server:
@@ -52,11 +57,11 @@ class Server:
         """An error of making a connection: it keeps its key, the request's own and no tape's."""
         told = taped.error if taped.frozen_error is None else taped.frozen_error
         frozen = told if isinstance(told, dict) else {}
-        kind = LOADED.get(str(frozen.get("$exception", "")))
+        kind = revive.LOADED.get(str(frozen.get("$exception", "")))
         if kind is None or not issubclass(kind, self._connector_error):
             return None
         cause = frozen.get("cause")
-        inner = revived(cause, "") if isinstance(cause, dict) else None
+        inner = revive.revived(cause, "") if isinstance(cause, dict) else None
         if not isinstance(inner, OSError):
             inner = OSError(frozen.get("errno"), str(frozen.get("message", "")))
         error: BaseException = kind(req.connection_key, inner)

@@ -9,17 +9,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from playhead import deck, events, wire
+from playhead import deck, events
 from playhead.boundaries.guest import report
 from playhead.chunks import as_text
-from playhead.deck import Call, Crossing, Deck, Taped
+from playhead.later import Later
 from playhead.redact import Redactor
 from playhead.values import safe_str
-from playhead.wire.recognise import model_in
+
+if TYPE_CHECKING:
+    import urllib.parse as addresses
+
+    from playhead import calls
+    from playhead.calls import Call, Taped
+    from playhead.deck import Crossing, Deck
+    from playhead.wire import recognise
+else:
+    # Many programs load an HTTP client and few ask it for something.
+    addresses = Later("urllib.parse")
+    calls = Later("playhead.calls")
+    recognise = Later("playhead.wire.recognise")
 
 Pair = tuple[str, str]
 
@@ -217,15 +228,17 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
     asked = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
     raw = body if isinstance(body, bytes) else None
-    api = wire.api_of(method, url, headers, raw) or _api_of_socket(url)
+    api = recognise.api_of(method, url, headers, raw) or _api_of_socket(url)
     if api is None:
-        return Call(boundary="http", name=f"{method} {_place(url)}", request=asked, facts=facts)
+        return calls.Call(
+            boundary="http", name=f"{method} {_place(url)}", request=asked, facts=facts
+        )
     facts["api"] = api
-    model = model_in(url) or _model(raw) or _model_asked(url)
+    model = recognise.model_in(url) or _model(raw) or _model_asked(url)
     if model is not None:
         facts["model"] = model
     name = api if model is None else f"{api} {model}"
-    return Call(boundary="llm", name=name, request=asked, facts=facts)
+    return calls.Call(boundary="llm", name=name, request=asked, facts=facts)
 
 
 def cleaned(redactor: Redactor | None, headers: Iterable[Pair]) -> list[list[str]]:
@@ -293,9 +306,13 @@ def _api_of_socket(url: str) -> str | None:
     """OpenAI's Realtime API: a socket that speaks in the Responses API's events."""
     if not url.startswith("ws"):
         return None
-    return "openai.responses" if urlsplit(url).path.rstrip("/").endswith("/realtime") else None
+    return (
+        "openai.responses"
+        if addresses.urlsplit(url).path.rstrip("/").endswith("/realtime")
+        else None
+    )
 
 
 def _model_asked(url: str) -> str | None:
-    models = parse_qs(urlsplit(url).query).get("model")
+    models = addresses.parse_qs(addresses.urlsplit(url).query).get("model")
     return models[0] if models else None

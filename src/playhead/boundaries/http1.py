@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _LONGEST_HEAD = 1 << 20
 _LONGEST_LINE = 1 << 16
@@ -21,8 +20,7 @@ class NotHttp(ValueError):
     """Bytes that are no HTTP/1 answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(NamedTuple):
     """The beginning of an answer, names in the case they were sent in."""
 
     status: int

@@ -11,13 +11,15 @@ import io
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import pacing
 from playhead.boundaries import http1, served
 from playhead.boundaries.guest import NotAsExpected
 from playhead.boundaries.listener import Listener
-from playhead.deck import Taped
+
+if TYPE_CHECKING:
+    from playhead.calls import Taped
 
 
 class HeardSocketIO(socket.SocketIO):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.boundaries import served
@@ -21,7 +21,9 @@ from playhead.boundaries.httpx_websocket import (
     HeardStream,
     TapedStream,
 )
-from playhead.deck import Taped
+
+if TYPE_CHECKING:
+    from playhead.calls import Taped
 
 _NAMES = ("Client", "AsyncClient", "Request", "Response", "BaseTransport", "AsyncBaseTransport")
 _STREAMS = ("SyncByteStream", "AsyncByteStream", "ByteStream")
@@ -94,7 +96,11 @@ class _Library:
             return request
         headers = list(encoded(with_length(decoded(request.headers.raw), body)))
         return self.request(
-            request.method, request.url, headers=headers, content=body, extensions=request.extensions
+            request.method,
+            request.url,
+            headers=headers,
+            content=body,
+            extensions=request.extensions,
         )
 
     def must_be_in_time(self, taped: Taped, request: Any) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.boundaries import websocket_frames as frames
 from playhead.boundaries.exchange import Exchange
 from playhead.boundaries.websocket_talk import Talk, TapedPeer
-from playhead.deck import Taped
+
+if TYPE_CHECKING:
+    from playhead.calls import Taped
 
 
 class _Ear:

@@ -88,7 +88,7 @@ def _rewritten(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments with another body, and its length."""
     headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
-    named = {**dict(zip(_POSITIONAL, args)), **kwargs, "body": body}
+    named = {**dict(zip(_POSITIONAL, args, strict=False)), **kwargs, "body": body}
     if headers is not None:
         named["headers"] = dict(with_length(_pairs(headers), body))
     return args[len(_POSITIONAL) :], named

@@ -9,12 +9,14 @@ from __future__ import annotations
 import _thread
 import re
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.boundaries import http1
 from playhead.boundaries.websocket_frames import accept_key
 from playhead.boundaries.websocket_talk import TapedPeer
-from playhead.deck import Taped
+
+if TYPE_CHECKING:
+    from playhead.calls import Taped
 
 _KEY = re.compile(rb"^sec-websocket-key:\s*(\S+)\s*$", re.IGNORECASE | re.MULTILINE)
 _OF_THE_HANDSHAKE = ("sec-websocket-accept", "sec-websocket-extensions")

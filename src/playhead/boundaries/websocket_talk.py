@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.boundaries import websocket_frames as frames
 from playhead.boundaries.exchange import Exchange
-from playhead.deck import MESSAGES, Piece, Taped
+from playhead.deck import MESSAGES
 from playhead.errors import Divergence
+
+if TYPE_CHECKING:
+    from playhead.calls import Piece, Taped
 
 Message = str | bytes
 
