@@ -52,7 +52,11 @@ def command(
     playhead diff A B --json | jq '.steps[] | select(.kind != "same")'
     """
     prices = Prices(overrides=config.load().sections.get("prices", {}))
-    stories = [tell(Tape(find_tape(store, one)), prices=prices) for one in (left, right)]
+    one, other = (Tape(find_tape(store, asked)) for asked in (left, right))
+    # Each may be a replay of the other, and have left its words there.
+    stories = [
+        tell(a, prices=prices, original=_original(a, b)) for a, b in ((one, other), (other, one))
+    ]
     comparison = compare(*stories)
     if html is not None:
         page = comparison_page(comparison)
@@ -68,3 +72,7 @@ def command(
         print_comparison(comparison, every=every)
     if with_code and not comparison.same:
         click.get_current_context().exit(3)
+
+
+def _original(tape: Tape, other: Tape) -> Tape | None:
+    return other if tape.manifest.replay_of == other.manifest.run else None

@@ -1,13 +1,14 @@
 """Two trajectories laid side by side, and how alike two texts are. Pure; knows sequences and words.
 
 `difflib` alone is quadratic where the same few steps come again and again, as they do in every agent's
-loop. So equal beginnings and ends are taken first, then equal steps, and only what is left between
-them is aligned by kind.
+loop. So steps that are equal and come once are taken first, then other equal ones, and only what is
+left between them is aligned by kind.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
@@ -44,17 +45,48 @@ Block = tuple[int, int, int, int, bool]
 
 def _blocks(left: Sequence[Hashable], right: Sequence[Hashable]) -> Iterator[Block]:
     """Stretches that are equal, and the gaps between them."""
-    head, tail = _ends(left, right)
-    if head:
-        yield 0, head, 0, head, True
-    last_left, last_right = len(left) - tail, len(right) - tail
-    inner, other = left[head:last_left], right[head:last_right]
+    i = j = 0
+    for i2, j2 in [*_anchors(left, right), (len(left), len(right))]:
+        if i2 > i or j2 > j:
+            yield from _between(left, right, (i, i2, j, j2))
+        if i2 < len(left) and j2 < len(right):
+            yield i2, i2 + 1, j2, j2 + 1, True
+        i, j = i2 + 1, j2 + 1
+
+
+def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Steps that come once in each run, as many as are in the same order: patience, as in `git diff`."""
+    ours, theirs = Counter(left), Counter(right)
+    places = {step: at for at, step in enumerate(right) if theirs[step] == 1}
+    pairs = [(i, places[step]) for i, step in enumerate(left) if ours[step] == 1 and step in places]
+    tops: list[int] = []
+    chains: list[int] = []
+    before: list[int] = []
+    for at, (_, j) in enumerate(pairs):
+        pile = bisect_left(tops, j)
+        before.append(chains[pile - 1] if pile else -1)
+        tops[pile : pile + 1] = [j]
+        chains[pile : pile + 1] = [at]
+    found: list[tuple[int, int]] = []
+    at = chains[-1] if chains else -1
+    while at >= 0:
+        found.append(pairs[at])
+        at = before[at]
+    return found[::-1]
+
+
+def _between(
+    left: Sequence[Hashable], right: Sequence[Hashable], gap: tuple[int, int, int, int]
+) -> Iterator[Block]:
+    i1, i2, j1, j2 = gap
+    inner, other = left[i1:i2], right[j1:j2]
+    if not inner or not other:
+        yield i1, i2, j1, j2, False
+        return
     # The heuristic drops steps that come very often: they anchor nothing, and cost the most.
     matcher = SequenceMatcher(None, inner, other, autojunk=True)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        yield head + i1, head + i2, head + j1, head + j2, tag == "equal"
-    if tail:
-        yield last_left, len(left), last_right, len(right), True
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        yield i1 + a1, i1 + a2, j1 + b1, j1 + b2, tag == "equal"
 
 
 def _ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int]:
