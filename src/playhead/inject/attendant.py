@@ -8,21 +8,17 @@ whether the command has got a signal already, or has to be told.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
-import struct
-import termios
 from collections.abc import Sequence
 from contextlib import suppress
 
 from playhead.inject.output import OutputBuffer
+from playhead.inject.pump import Pump
 from playhead.inject.streams import Stream
 from playhead.recorder import Recorder
 
-# Half of what goes into a blob: a piece of output is one line of the tape.
-_AT_ONCE = 32 * 1024
 _ASK_SIGNALS = b"s"
 _DRAIN = b"d"
 _ENDED = b"e"
@@ -93,80 +89,6 @@ def _keep_only(*kept: int) -> None:
         os.dup2(null, standard)
 
 
-class _Pump:
-    """One stream: read what comes, write it on; neither waits for the other streams."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        # Read and not yet written; the whole piece that it is the rest of; its cut-off character.
-        self.pending = b""
-        self.piece = b""
-        self.tail = b""
-        # What was in the pipe when the command had ended; None: it has not.
-        self.owed: int | None = None
-
-    @property
-    def is_dry(self) -> bool:
-        return self.owed is not None and self.owed <= 0
-
-    def drain(self) -> None:
-        """From here on count what is still to come: a child left behind might write for ever."""
-        (self.owed,) = struct.unpack(
-            "i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4)
-        )
-
-    def register(self, poll: select.poll) -> None:
-        # Without an event of interest the sink still tells that its reader has left; the source would
-        # tell that its writer has, again and again, so it is left out while there is nothing to ask.
-        poll.register(self.stream.sink, select.POLLOUT if self.pending else 0)
-        if not self.pending and not self.is_dry:
-            poll.register(self.stream.source, select.POLLIN)
-
-    def pull(self) -> bool:
-        """Take what the command wrote. False: it has closed its end."""
-        try:
-            self.piece = self.pending = os.read(self.stream.source, _AT_ONCE)
-        except BlockingIOError:
-            return True
-        if self.owed is not None:
-            self.owed -= len(self.piece)
-        return bool(self.piece)
-
-    def push(self) -> bool:
-        """Write as much as cannot block: what poll promises for a pipe is PIPE_BUF bytes. False:
-        nobody takes it any more.
-        """
-        try:
-            self.pending = self.pending[
-                os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :
-            ]
-        except BlockingIOError:
-            return True  # somebody has made it non-blocking: poll will say when
-        except OSError:
-            return False
-        return True
-
-    def close(self) -> None:
-        """The command gets SIGPIPE with its next write, as it would from the reader itself."""
-        os.close(self.stream.source)
-        os.close(self.stream.sink)
-
-    def told(self) -> bytes:
-        """The piece for the tape: up to its last character that is complete."""
-        piece, self.piece, self.tail = self.tail + self.piece, b"", b""
-        for back in range(1, min(4, len(piece) + 1)):
-            if piece[-back] & 0xC0 == 0x80:
-                continue
-            if piece[-back] >= 0xC0 and back < _width(piece[-back]):
-                piece, self.tail = piece[:-back], piece[-back:]
-            break
-        return piece
-
-
-def _width(lead: int) -> int:
-    return 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2
-
-
 class _Attending:
     """The attendant's own end."""
 
@@ -180,7 +102,7 @@ class _Attending:
     ) -> None:
         self._recorder = recorder
         self._tape: OutputBuffer | None = OutputBuffer(recorder)
-        self._pumps = [_Pump(stream) for stream in streams]
+        self._pumps = [Pump(stream) for stream in streams]
         self._signals = signals
         self._asked = asked
         self._answer = answer
@@ -203,7 +125,7 @@ class _Attending:
                 self._answer_to(os.read(self._asked, 1))
         self._close_tape()
 
-    def _pump(self, pump: _Pump, ready: dict[int, int]) -> None:
+    def _pump(self, pump: Pump, ready: dict[int, int]) -> None:
         sink = ready.get(pump.stream.sink, 0)
         if sink & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
             self._end(pump)  # its reader has left
@@ -215,11 +137,11 @@ class _Attending:
         elif pump.stream.source in ready and not pump.pull():
             self._end(pump)
 
-    def _record(self, pump: _Pump, piece: bytes) -> None:
+    def _record(self, pump: Pump, piece: bytes) -> None:
         if self._tape is not None and piece:
             self._tape.add(pump.stream.name, piece)
 
-    def _end(self, pump: _Pump) -> None:
+    def _end(self, pump: Pump) -> None:
         self._pumps.remove(pump)
         self._record(pump, pump.told() + pump.tail)
         pump.close()
