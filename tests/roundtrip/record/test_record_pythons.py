@@ -132,6 +132,21 @@ subprocess.run([sys.executable, '-c', "import os; print(os.environ.get('PYTHONHA
     assert same.stdout.strip() == first
 
 
+HEAVY = {
+    *("asyncio", "concurrent.futures", "ctypes", "dataclasses", "datetime", "decimal", "email"),
+    *("hashlib", "http", "importlib.abc", "inspect", "logging", "msgspec", "platform", "socket"),
+    *("sqlite3", "ssl", "subprocess", "tempfile", "urllib.request", "uuid", "playhead.wire"),
+    *("playhead.calls", "playhead.event", "playhead.replay", "playhead.tape.reader"),
+}
+
+
+def test_a_process_that_does_nothing_does_not_wait_for_what_it_does_not_use(record, venv):
+    take = record(str(venv / "bin" / "python"), "-c", "import sys; print(*sys.modules)")
+    loaded = set(take.ended.stdout.split())
+    assert "playhead.recorder" in loaded
+    assert loaded & HEAVY == set()
+
+
 def old_pythons() -> list[str]:
     found = (Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions").glob("*")
     old = ("2.7.", "3.6.", "3.7.", "3.8.", "3.9.")
