@@ -1,4 +1,4 @@
-"""How long two runs of ten thousand events take to be compared: `python bench/diff.py`.
+"""How long two runs of ten thousand events take to be compared: `python -m bench.diff`.
 
 Knows how to make long tapes of a loop: a model, a tool, and so on. Three scenes: the same run twice, one
 that goes another way at every step, and one with steps put in.

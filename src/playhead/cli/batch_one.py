@@ -27,6 +27,7 @@ from playhead.model import Prices, Story, tell
 from playhead.model.compare import result_of, results_alike, sides_of
 from playhead.model.invariants import Broken, Invariants, check
 from playhead.model.verdicts import Outcome, Verdict
+from playhead.tape.format import decoder
 from playhead.tape.reader import Tape
 from playhead.wire import Usage
 
@@ -52,7 +53,9 @@ class Job:
 
 def warm_up(prices: Prices) -> None:
     """Load what every replay needs, once: the verb, and the price list, which takes half a second."""
-    import_module("playhead.cli.replay")
+    for module in ("cli.replay", "inject.closing", "inject.python_argv"):
+        import_module(f"playhead.{module}")
+    decoder()
     usage = Usage(input_tokens=1, output_tokens=1)
     when = datetime.fromtimestamp(clock.wall_ns() / 1e9, timezone.utc)
     cost_of("anthropic.messages", "claude-sonnet-4-5", usage, when, prices.overrides)
