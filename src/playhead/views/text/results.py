@@ -81,7 +81,7 @@ def print_results(results: Results) -> None:
     line = Text.assemble(
         ("✗ " if bad else "✓ ", "failed" if bad else "ok"),
         (sums or "nothing was run", "failed" if bad else "ok"),
-        f" · {len(results.cases)} tapes · {words.duration(results.took_s)}",
+        f" · {len(results.cases)} {'tape' if len(results.cases) == 1 else 'tapes'} · {words.duration(results.took_s)}",
     )
     if flaky:
         line.append(f" · {flaky} flaky", style="interrupted")
@@ -105,5 +105,5 @@ def _print_case(case: Case) -> None:
     for reason in case.worst.why:
         out.print(Text(f"  {one_line(reason, 300)}"))
     if case.worst.replay:
-        command = f"  playhead diff {case.tape} {case.worst.replay}"
-        out.print(Text(one_line(command, 200), style="quiet"))
+        command = one_line(f"playhead diff {case.tape} {case.worst.replay}", 200)
+        out.print(Text(f"  {command}", style="quiet"))
