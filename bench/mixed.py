@@ -26,7 +26,9 @@ WORDS = [f"word{number}" for number in range(4000)]
 
 def _llm(number: int) -> Call:
     messages = [{"role": "user", "content": f"question {one} " * 20} for one in range(number + 1)]
-    return Call(boundary="llm", name="anthropic.messages m", request={"body": {"messages": messages}})
+    return Call(
+        boundary="llm", name="anthropic.messages m", request={"body": {"messages": messages}}
+    )
 
 
 def _tool(number: int, word: str = "today") -> Call:

@@ -94,8 +94,9 @@ def result_of(trial: Trial, report: Mapping[str, Any] | None) -> Result:
     if exits.get("recorded") != exits.get("replayed"):
         left = f"It left with {exits.get('replayed')} instead of {exits.get('recorded')}."
         return Result(trial=trial, outcome="crashed", detail=left)
-    output = next((one for one in report.get("divergences", ()) if one.get("kind") == "output"), {})
-    return Result(trial=trial, outcome="wrong", detail=str(output.get("detail", "")))
+    told = [one for one in report.get("divergences", ()) if one.get("kind") == "output"]
+    detail = str(told[0].get("detail", "")) if told else ""
+    return Result(trial=trial, outcome="wrong", detail=detail)
 
 
 def ranked(results: Iterable[Result]) -> list[Result]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from playhead.deck import Piece, Taped
+from playhead.calls import Piece, Taped
 from playhead.errors import UsageError
 from playhead.wire.encoding import undo
 

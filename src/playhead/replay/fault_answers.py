@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from playhead.deck import Call, Piece, Taped
+from playhead.calls import Call, Piece, Taped
 from playhead.replay.faults import Fault
 
 _ANTHROPIC = {
@@ -93,7 +93,7 @@ def _shape(status: int, api: str) -> dict[str, Any]:
         told = _GEMINI.get(status, "INTERNAL")
         return {"error": {"code": status, "message": "The request failed.", "status": told}}
     default = ("server_error", None, "The server had an error while processing your request.")
-    kind, code, message = _OPENAI.get(status, default)  # type: ignore[assignment]  # None is a code
+    kind, code, message = _OPENAI.get(status, default)
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from playhead.deck import Call, Taped
+from playhead.calls import Call, Taped
 from playhead.replay.fault_answers import answer_for, slowed
 from playhead.replay.faults import Fault, fires, fits
 from playhead.replay.mixed import MixedMode

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from playhead.deck import Call
+from playhead.calls import Call
 from playhead.replay.mixed import Policy
 from playhead.replay.taped import Recording, TapedCall
 

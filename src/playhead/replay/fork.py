@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from playhead.deck import Call, Taped
+from playhead.calls import Call, Taped
 from playhead.errors import UsageError
 from playhead.recorder import Recorder
 from playhead.replay.edit import Edit, edited
@@ -18,6 +18,8 @@ from playhead.replay.naming import is_named
 from playhead.replay.taped import Recording, TapedCall, answer_of
 
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
+# What Python itself asks of the system when libraries are looked for.
+_READING_PROGRAMS = ("ldconfig", "uname", "which")
 
 
 class ForkMode(MixedMode):
@@ -117,6 +119,8 @@ def _reads(call: TapedCall, effects: Mapping[str, str]) -> bool:
     told = call.event.data.get("effect")
     if told is None:
         told = next((word for name, word in effects.items() if is_named(call.name, name)), None)
+    if told is None and call.boundary == "process":
+        return call.name in _READING_PROGRAMS
     if told is None and call.boundary == "http":
         return str((call.request or {}).get("method", "")).upper() in _READING_METHODS
-    return told == "read"
+    return bool(told == "read")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from playhead import deck
-from playhead.deck import Call, Taped
+from playhead.calls import Call, Taped
 from playhead.fingerprint import canonical_form
 from playhead.recorder import Recorder
 from playhead.replay.fuzzy import FuzzyIndex

@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead import events
 from playhead.chunks import as_bytes
-from playhead.deck import Call
+from playhead.calls import Call
 from playhead.events import BOUNDARIES, Event
 from playhead.replay import extras
 from playhead.replay.taped import Recording, TapedCall, load

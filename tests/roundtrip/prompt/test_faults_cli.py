@@ -103,16 +103,16 @@ def test_a_fault_that_is_none_is_refused_before_anything_runs(recorded):
 
 def test_chaos_ranks_what_broke_the_agent_first_and_the_same_each_time(studio):
     studio.record("git_version", FORGIVE="")
+    words = ["chaos", "last", "--store", str(studio.store), "--runs", "3", "--seed", "7", "--json"]
     ran = [
         subprocess.run(
-            [sys.executable, "-m", "playhead", "chaos", "last", "--store", str(studio.store)]
-            + ["--runs", "3", "--seed", "7", "--json"],
+            [sys.executable, "-m", "playhead", *words],
             cwd=studio.folder,
             capture_output=True,
             text=True,
             check=False,
             timeout=100,
-        )  # fmt: skip
+        )
         for _ in range(2)
     ]
     found = [json.loads(one.stdout)["results"] for one in ran]

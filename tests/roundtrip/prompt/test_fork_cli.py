@@ -2,6 +2,8 @@
 
 import pytest
 
+from playhead.replay.taped import load
+from playhead.tape.reader import Tape
 from playhead.testing import Reply
 
 
@@ -17,9 +19,6 @@ def talk(studio, look):
 
 def steps(studio, boundary: str) -> list[int]:
     """The numbers of the calls of a boundary, as `show` gives them."""
-    from playhead.replay.taped import load
-    from playhead.tape.reader import Tape
-
     path = studio.store / "runs" / studio.runs[0]["run"]
     return [call.number for call in load(Tape(path)).calls if call.boundary == boundary]
 

@@ -74,7 +74,10 @@ def test_chance_is_the_same_for_the_same_seed_and_near_its_probability():
 
 def test_a_refusal_is_in_the_shape_of_the_api():
     fault = parse_fault("llm:1=529")
-    for api, expected in [("anthropic.messages", "overloaded_error"), ("openai.chat", "server_error")]:
+    for api, expected in [
+        ("anthropic.messages", "overloaded_error"),
+        ("openai.chat", "server_error"),
+    ]:
         call = Call(boundary="llm", name=api, facts={"api": api})
         taped = answer_for(fault, call, None)
         assert taped.head["status"] == 529

@@ -119,7 +119,11 @@ def test_the_tool_calls_of_an_edited_answer_stay():
 
 def test_a_stream_says_the_new_text_once():
     def delta(text: str) -> dict[str, object]:
-        return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        return {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": text},
+        }
 
     taped = stream({"type": "message_start"}, delta("a"), delta("b"), {"type": "message_stop"})
     made = body_of(edited(taped, EDIT, "anthropic.messages")).decode()

@@ -1,7 +1,10 @@
 """An agent on the Anthropic SDK: a loop, a tool that reads, a tool that sends mail."""
 
-import json, os, smtplib, sys
+import os
+import smtplib
+
 import anthropic
+
 import playhead
 
 
@@ -49,7 +52,7 @@ while True:
     for use in uses:
         try:
             said = TOOLS[use.name](**use.input)
-        except OSError as error:
+        except OSError:
             if not os.environ.get("FORGIVE"):
                 raise
             said = TOOLS[use.name](**use.input)

@@ -1,6 +1,7 @@
 """Fetches a page; forgives the network one failure if it is told so."""
 
-import os, urllib.request
+import os
+import urllib.request
 
 
 def fetch():

@@ -1,6 +1,7 @@
 """Asks git for its version; forgives it one failure if it is told so."""
 
-import os, subprocess
+import os
+import subprocess
 
 done = subprocess.run(["git", "--version"], capture_output=True, text=True)
 if done.returncode != 0 and os.environ.get("FORGIVE"):

@@ -1,6 +1,7 @@
 """Two questions on the OpenAI SDK, the first one streamed if it is told so."""
 
 import os
+
 import openai
 
 client = openai.OpenAI(max_retries=2)
