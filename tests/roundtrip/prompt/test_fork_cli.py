@@ -50,10 +50,8 @@ def test_an_edited_answer_is_what_the_agent_gets_and_what_the_model_is_told(talk
     done = talk.play("fork", "--at", str(at), "--edit", edit, replies=[Reply(text="Done.")])
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["I will be quick.", "Done."]
-    assert (
-        "I will be quick."
-        in [one.text for one in talk.requests[0].messages if one.role == "assistant"][0]
-    )
+    told = [one.text for one in talk.requests[0].messages if one.role == "assistant"]
+    assert "I will be quick." in told[0]
 
 
 def test_a_streamed_answer_is_edited_in_its_own_wire_shape(studio):

@@ -33,7 +33,7 @@ def forked(tmp_path):
 def test_calls_before_the_fork_are_taped_and_those_after_it_live(taped, forked):
     def work(deck):
         for number in (1, 2, 3):
-            deck.cross(ask(number), lambda: f"then {number}")
+            deck.cross(ask(number), lambda number=number: f"then {number}")
 
     deck = forked(taped(work), 3)
     answers = [deck.cross(ask(number), lambda: "now") for number in (1, 2, 3)]

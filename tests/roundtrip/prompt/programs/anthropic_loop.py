@@ -2,6 +2,7 @@
 
 import os
 import smtplib
+from pathlib import Path
 
 import anthropic
 
@@ -10,7 +11,7 @@ import playhead
 
 @playhead.tool(effect="read")
 def search(query):
-    with open(os.environ["SEEN"], "a") as seen:
+    with Path(os.environ["SEEN"]).open("a") as seen:
         seen.write(f"search {query}\n")
     return f"Order A-17 is late. ({query})"
 
@@ -30,13 +31,13 @@ SCHEMAS = [
 client = anthropic.Anthropic(max_retries=int(os.environ.get("RETRIES", "2")))
 messages = [{"role": "user", "content": "Where is order A-17?"}]
 while True:
-    asked = dict(
-        model="claude-sonnet-5-5",
-        max_tokens=99,
-        system="Be polite.",
-        messages=messages,
-        tools=SCHEMAS,
-    )
+    asked = {
+        "model": "claude-sonnet-5-5",
+        "max_tokens": 99,
+        "system": "Be polite.",
+        "messages": messages,
+        "tools": SCHEMAS,
+    }
     if os.environ.get("STREAM"):
         with client.messages.stream(**asked) as stream:
             answer = stream.get_final_message()
