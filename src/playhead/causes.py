@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Mapping
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from playhead.events import Ref
 from playhead.jsonbytes import canonical
 from playhead.later import Later
 from playhead.values import freeze
@@ -28,19 +28,27 @@ class Asked:
     """Tool calls that the model has asked for and that nobody has performed yet."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._heard: deque[tuple[Ref, str, int, Mapping[str, str], bytes]] = deque(maxlen=_MOST_RESPONSES)
-        self._open: list[tuple[Ref, str, Any]] = []
+        self.make_lock()
+        self._heard: deque[tuple[str, str, int, Mapping[str, str], bytes]] = deque(
+            maxlen=_MOST_RESPONSES
+        )
+        self._open: list[tuple[str, str, Any]] = []
 
-    def hear(self, call: Ref, api: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    def make_lock(self) -> None:
+        # Re-entrant: decoding makes garbage, and a stream that is collected meanwhile tells its end.
+        self._lock = threading.RLock()
+
+    def hear(
+        self, call: str, api: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
         """A response has ended. Cheap: it is only kept."""
         if status < 400 and len(body) <= LARGEST_HEARD:
-            with self._lock:
-                self._heard.append((call, api, status, headers, body))
+            self._heard.append((call, api, status, headers, body))
 
-    def who_asked(self, name: str, arguments: Any) -> Ref | None:
+    def who_asked(self, name: str, arguments: Any) -> str | None:
         """The LLM call whose response asked for `name(arguments)`; the newest with equal arguments
-        first, then the oldest still open by name (a framework may have added defaults)."""
+        first, then the oldest still open by name (a framework may have added defaults).
+        """
         if not self._heard and not self._open:
             return None  # a program without a model pays nothing
         with self._lock:
@@ -51,25 +59,26 @@ class Asked:
             wanted = _canonical(arguments)
             found = next((one for one in reversed(named) if _canonical(one[2]) == wanted), named[0])
             self._open.remove(found)
-            return found[0]
+            return str(found[0])
 
-    def who_wrote(self, text: str) -> Ref | None:
+    def who_wrote(self, text: str) -> str | None:
         """The LLM call whose response holds `text` in a tool call's arguments (a shell command run
-        by the agent itself, without a tool that we know)."""
+        by the agent itself, without a tool that we know).
+        """
         if len(text) < 3:
             return None
         with self._lock:
             self._decode()
-            for ref, _, arguments in reversed(self._open):
+            for name, _, arguments in reversed(self._open):
                 if any(text in leaf for leaf in _texts(arguments)):
-                    return ref
+                    return str(name)
         return None
 
     def _decode(self) -> None:
         while self._heard:
             call, api, status, headers, body = self._heard.popleft()
             for asked in wire.tool_calls_of(api, status, headers, body):
-                self._open.append((call, asked.name, asked.arguments))
+                self._open.append((call, str(asked.name), asked.arguments))
         del self._open[:-256]
 
 

@@ -16,7 +16,16 @@ from collections import deque
 from typing import Any, Protocol
 
 from playhead import clock, events
+from playhead.events import Ref
+from playhead.losses import say
 from playhead.recorder import Recorder
+from playhead.redact import StreamCleaner
+from playhead.values import safe_str
+
+Piece = tuple[bytes, int]
+
+# Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
+MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
 
 _TOGETHER_NS = 5_000_000
 _LARGEST = 32 * 1024
@@ -24,28 +33,34 @@ _LARGEST = 32 * 1024
 
 def _real(name: str) -> Any:
     """As it is before gevent replaces it: a greenlet that waits for a lock of the system waits for
-    ever, and all others with it."""
+    ever, and all others with it.
+    """
     monkey: Any = sys.modules.get("gevent.monkey")
     return getattr(_thread, name) if monkey is None else monkey.get_original("_thread", name)
 
 
 _allocate_lock = _real("allocate_lock")
+_make_lock = _real("RLock")
 _start_new_thread = _real("start_new_thread")
 
 
 class ChunkBuffer:
     """The pieces of one call's streams that are not on the tape yet."""
 
-    __slots__ = ("_call", "_last", "_lock", "_pieces", "_recorder", "_scheduled", "_size", "_started", "_stream", "_times", "count", "total")
+    __slots__ = (
+        *("_call", "_cleaners", "_last", "_lock", "_pieces", "_recorder", "_scheduled", "_size"),
+        *("_started", "_stream", "count", "total"),
+    )
 
-    def __init__(self, recorder: Recorder, call: int, started: int) -> None:
+    def __init__(self, recorder: Recorder, call: Ref, started: int) -> None:
         self._recorder = recorder
         self._call = call
         self._started = started
-        self._lock = _allocate_lock()
+        # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
+        self._lock = _make_lock()
+        self._cleaners: dict[str, StreamCleaner] = {}
         self._stream = ""
-        self._pieces: list[bytes] = []
-        self._times: list[int] = []
+        self._pieces: list[Piece] = []
         self._size = 0
         self._last = 0
         self._scheduled = False
@@ -58,8 +73,7 @@ class ChunkBuffer:
             if self._pieces and self._stream != stream:
                 self._write(now)
             self._stream = stream
-            self._pieces.append(piece)
-            self._times.append(now - self._started)
+            self._pieces.append((piece, now - self._started))
             self._size += len(piece)
             self.count += 1
             self.total += len(piece)
@@ -70,26 +84,42 @@ class ChunkBuffer:
                 _flusher.push(self)
 
     def flush(self) -> None:
+        """Write what has waited for company."""
         with self._lock:
             self._scheduled = False
             if self._pieces:
                 self._write(clock.mono_ns())
 
+    def finish(self) -> None:
+        """Nothing more will come: write everything, also what waits for the rest of a secret."""
+        with self._lock:
+            self.flush()
+            cleaners, self._cleaners = self._cleaners, {}
+            for stream, cleaner in cleaners.items():
+                self._tell(stream, cleaner.feed([], last=True))
+
     def _write(self, now: int) -> None:
-        pieces, times = self._pieces, self._times
-        self._pieces, self._times, self._size, self._last = [], [], 0, now
-        raw = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces, self._pieces, self._size, self._last = self._pieces, [], 0, now
+        self._tell(self._stream, self._cleaned(pieces))
+
+    def _cleaned(self, pieces: list[Piece]) -> list[Piece]:
         redactor = self._recorder.redactor
-        if redactor is not None and self._recorder.level == "full":
-            # Looked through at once: a secret may lie across two pieces. Then they become one.
-            clean = redactor.clean_bytes(raw)
-            if clean is not raw:
-                apart = [redactor.clean_bytes(piece) for piece in pieces]
-                pieces, times = (apart, times) if b"".join(apart) == clean else ([clean], times[:1])
-                raw = clean
-        data: dict[str, Any] = {"call": self._call, "stream": self._stream, **as_text(raw)}
-        data["sizes"] = [len(piece) for piece in pieces]
-        data["at_ns"] = times
+        if redactor is None or self._recorder.level != "full":
+            return pieces
+        if self._stream in MESSAGES:  # each is whole
+            return [(redactor.clean_bytes(piece), when) for piece, when in pieces]
+        cleaner = self._cleaners.get(self._stream)
+        if cleaner is None:
+            cleaner = self._cleaners[self._stream] = StreamCleaner(redactor)
+        return cleaner.feed(pieces)
+
+    def _tell(self, stream: str, pieces: list[Piece]) -> None:
+        if not pieces:
+            return
+        raw = pieces[0][0] if len(pieces) == 1 else b"".join(piece for piece, _ in pieces)
+        data: dict[str, Any] = {"call": self._call, "stream": stream, **as_text(raw)}
+        data["sizes"] = [len(piece) for piece, _ in pieces]
+        data["at_ns"] = [when for _, when in pieces]
         self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
 
 
@@ -110,6 +140,8 @@ def as_bytes(data: dict[str, Any]) -> bytes:
 
 
 class Flushed(Protocol):
+    """Holds something back for a moment."""
+
     def flush(self) -> None: ...
 
 
@@ -142,7 +174,10 @@ class _Flusher:
             self._wake.acquire()
             clock.sleep(_TOGETHER_NS / 1e9)
             while self._waiting:
-                self._waiting.popleft().flush()
+                try:
+                    self._waiting.popleft().flush()
+                except Exception as error:  # noqa: BLE001  (the others must not wait for ever)
+                    say(f"part of a stream could not be recorded ({safe_str(error)}).")
 
 
 _flusher = _Flusher()
@@ -154,7 +189,7 @@ def flush_soon(buffer: Flushed) -> None:
 
 
 def _start_anew() -> None:
-    global _flusher
+    global _flusher  # noqa: PLW0603  (one thread a process)
     _flusher = _Flusher()
 
 

@@ -6,20 +6,25 @@ Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from playhead import ambient, clock, events, lanes, pacing, where
 from playhead.causes import LARGEST_HEARD, Asked
+from playhead.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.chunks import ChunkBuffer
 from playhead.events import Ref
+from playhead.interrupts import is_interrupt
 from playhead.later import Later
 from playhead.recorder import Recorder
+from playhead.values import safe_str
 
 if TYPE_CHECKING:
-    from playhead.calls import Call as Call
-    from playhead.calls import Piece as Piece
-    from playhead.calls import Taped as Taped
+    from playhead.calls import Call as Call  # noqa: PLC0414  (handed on: see __getattr__)
+    from playhead.calls import Piece as Piece  # noqa: PLC0414
+    from playhead.calls import Taped as Taped  # noqa: PLC0414
 
 T = TypeVar("T")
 
@@ -51,19 +56,18 @@ class Sending(Protocol):
 # The calls that the code running now is part of, innermost last.
 _inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
-# Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
-MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
-
 
 class Crossing:
     """One call on its way: written before it is performed, its stream as it comes, its outcome."""
 
     __slots__ = (
-        *("_buffer", "_deck", "_ended", "_head", "_heard", "_started", "_tokens"),
+        *("_buffer", "_deck", "_ended", "_head", "_heard", "_segment", "_started", "_tokens"),
         *("call", "instead", "seq", "taped"),
     )
 
-    def __init__(self, deck: Deck, call: Call, taped: Taped | None, instead: bytes | None = None) -> None:
+    def __init__(
+        self, deck: Deck, call: Call, taped: Taped | None, instead: bytes | None = None
+    ) -> None:
         self._deck = deck
         self.call = call
         self.taped = taped
@@ -78,13 +82,27 @@ class Crossing:
         if taped is not None and taped.quiet:
             data = {"boundary": call.boundary, "name": call.name, "match": taped.match}
         else:
-            data = {"boundary": call.boundary, "name": call.name, "request": call.request, **call.facts}
+            data = {
+                "boundary": call.boundary,
+                "name": call.name,
+                "request": call.request,
+                **call.facts,
+            }
             if call.effect is not None:
                 data["effect"] = call.effect
             if taped is not None and taped.match:
                 data["match"] = dict(taped.match)
         at = call.at or where.fragment(where.asker(3))
         self.seq: Ref | None = deck.recorder.add(events.CALL, data, at, cause=deck.cause_of(call))
+        self._segment = deck.recorder.segment
+
+    @property
+    def ref(self) -> Ref | None:
+        """Its event; from a child that was forked since, by the name that holds there too."""
+        if self.seq is None or self._deck.recorder.segment == self._segment:
+            return self.seq
+        self._buffer = None  # what waits in it is the parent's to write
+        return f"{self._segment}:{self.seq}"
 
     def head(self, value: Any, *, clean: bool = False) -> None:
         """What comes before the body: status and headers. On the tape as soon as it is known.
@@ -94,22 +112,33 @@ class Crossing:
         self._head = value
         if self.taped is not None and self.taped.quiet:
             return
-        data = {"call": self.seq, "stream": "head", "value": value, "at_ns": [clock.mono_ns() - self._started]}
-        self._deck.recorder.add(events.CHUNK, data, '""', parent=self.seq, clean=clean)
+        ref = self.ref
+        if ref is None:
+            return  # the call itself was lost, and that is counted
+        data = {
+            "call": ref,
+            "stream": "head",
+            "value": value,
+            "at_ns": [clock.mono_ns() - self._started],
+        }
+        self._deck.recorder.add(events.CHUNK, data, '""', parent=ref, clean=clean)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
-        if self.seq is None or (not piece and stream not in MESSAGES):
+        ref = self.ref
+        if ref is None or (not piece and stream not in MESSAGES):
             return
         if self.taped is not None and self.taped.quiet:
             return
         if self._buffer is None:
-            self._buffer = ChunkBuffer(self._deck.recorder, int(self.seq), self._started)
+            self._buffer = ChunkBuffer(self._deck.recorder, ref, self._started)
         self._buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":
             self._heard.append(piece)
             if self._buffer.total > LARGEST_HEARD:
-                self._heard = None  # nobody will decode that much: an endless stream must not pile up
+                self._heard = (
+                    None  # nobody will decode that much: an endless stream must not pile up
+                )
 
     def returned(self, value: Any = None, **facts: Any) -> None:
         self._end("returned", value=value, **facts)
@@ -125,9 +154,11 @@ class Crossing:
         """The agent stopped listening before the end."""
         self._end("left", **facts)
 
-    def __enter__(self) -> Crossing:
+    def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
         """While inside, further crossings are children of this one."""
-        self._tokens.append((lanes.enclosing.set(self.seq), _inside.set((*_inside.get(), self.call))))
+        self._tokens.append(
+            (lanes.enclosing.set(self.ref), _inside.set((*_inside.get(), self.call)))
+        )
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -144,9 +175,12 @@ class Crossing:
                 self.taped.dies()
             return
         self._deck.live.discard(self)
-        data: dict[str, Any] = {"call": self.seq, "how": how, "took_ns": clock.mono_ns() - self._started}
+        ref = self.ref
+        if ref is None:
+            return
+        data: dict[str, Any] = {"call": ref, "how": how, "took_ns": clock.mono_ns() - self._started}
         if self._buffer is not None:
-            self._buffer.flush()
+            self._buffer.finish()
             data["chunks"] = self._buffer.count
             data["bytes"] = self._buffer.total
         clean = True
@@ -156,9 +190,9 @@ class Crossing:
                 clean = clean and (item is None or type(item) is int)
         if self.taped is not None and self.taped.dies is not None:
             self.taped.dies()
-        self._deck.recorder.add(events.OUTCOME, data, '""', parent=self.seq, clean=clean)
-        if self._heard and self.seq is not None:
-            self._deck.hear(self.seq, self.call, self._head, b"".join(self._heard))
+        self._deck.recorder.add(events.OUTCOME, data, '""', parent=ref, clean=clean)
+        if self._heard:
+            self._deck.hear(ref, self.call, self._head, b"".join(self._heard))
 
 
 class Deck:
@@ -196,7 +230,8 @@ class Deck:
         crossing = self.open(call)
         if crossing.taped is not None:
             pacing.rest(crossing.taped.took_ns)
-            return _serve(crossing)
+            served: T = _serve(crossing)
+            return served
         with crossing:
             try:
                 value = live()
@@ -210,7 +245,8 @@ class Deck:
         crossing = self.open(call)
         if crossing.taped is not None:
             await pacing.rest_async(crossing.taped.took_ns)
-            return _serve(crossing)
+            served: T = _serve(crossing)
+            return served
         with crossing:
             try:
                 value = await live()
@@ -222,10 +258,23 @@ class Deck:
 
     def is_inside(self, *boundaries: str) -> bool:
         """Whether the code running now is already part of a crossing of one of these boundaries:
-        a client on top of another client must not be recorded twice."""
+        a client on top of another client must not be recorded twice.
+        """
         return any(one.boundary in boundaries for one in _inside.get())
 
     def cause_of(self, call: Call) -> Ref | None:
+        """The LLM call whose answer asked for this one. Recording fails open: None if in doubt."""
+        try:
+            name = self._name_of_cause(call)
+        except Exception as error:  # an answer of a stranger's, arguments of the host's
+            if is_interrupt(error):
+                raise
+            self.recorder.warn(f"the cause of {call.name} cannot be told ({safe_str(error)}).")
+            return None
+        segment, _, seq = (name or "").rpartition(":")
+        return int(seq) if segment == self.recorder.segment else name
+
+    def _name_of_cause(self, call: Call) -> str | None:
         if call.boundary in ("tool", "mcp"):
             # A tool that hands its call on to an MCP server of the same name was asked for once.
             inside = _inside.get()
@@ -237,10 +286,18 @@ class Deck:
             return self._asked.who_wrote(str(call.facts.get("command", "")))
         return None
 
+    def forked(self) -> None:
+        self._asked.make_lock()
+
     def hear(self, seq: Ref, call: Call, head: Any, body: bytes) -> None:
+        """An LLM has answered: what it asks for may be performed from now on."""
         head = head if isinstance(head, dict) else {}
         headers = {str(name).lower(): str(value) for name, value in head.get("headers") or ()}
-        self._asked.hear(seq, str(call.facts.get("api", "")), int(head.get("status", 200)), headers, body)
+        status = head.get("status", 200)
+        # By the name that still holds in a child that is forked later.
+        name = seq if isinstance(seq, str) else f"{self.recorder.segment}:{seq}"
+        api = str(call.facts.get("api", ""))
+        self._asked.hear(name, api, status if isinstance(status, int) else 200, headers, body)
 
 
 def inside() -> tuple[Call, ...]:
@@ -268,12 +325,21 @@ def active() -> Deck | None:
 
 
 def activate(deck: Deck) -> None:
-    global _active
+    global _active  # noqa: PLW0603  (one deck a process is what this module is about)
     _active = deck
 
 
+def _forked() -> None:
+    """A lock that another thread held at the fork would never be released here."""
+    if _active is not None:
+        _active.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 def deactivate(deck: Deck) -> None:
-    global _active
+    global _active  # noqa: PLW0603  (one deck a process is what this module is about)
     if _active is deck:
         _active = None
 

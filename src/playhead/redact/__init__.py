@@ -3,5 +3,6 @@
 """
 
 from playhead.redact.redactor import Redactor, SafeKeys
+from playhead.redact.streams import StreamCleaner
 
-__all__ = ["Redactor", "SafeKeys"]
+__all__ = ["Redactor", "SafeKeys", "StreamCleaner"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.later import Later
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
-from playhead.redact.spans import run_of, spans, suspicious
+from playhead.redact.spans import Span, apart, run_of, spans, suspicious
 
 if TYPE_CHECKING:
     import hashlib
@@ -126,6 +126,24 @@ class Redactor:
             return self._clean_own(clean.decode()).encode()
         except UnicodeDecodeError:  # latin-1 maps every byte to a character and back
             return self._clean_own(clean.decode("latin-1")).encode("latin-1", "replace")
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        """Secrets that are known literally."""
+        return tuple(self._values)
+
+    def secrets_in(self, raw: bytes) -> list[Span]:
+        """Where in `raw` secrets are."""
+        found = spans(raw, self._values)
+        if not self._own:
+            return found
+        text = raw.decode("utf-8", "surrogateescape")
+        for own in self._own:
+            for hit in own.finditer(text):
+                start, end = (len(_bytes(text[:at])) for at in hit.span())
+                if start < end:
+                    found.append((start, end, "own"))
+        return apart(found)
 
     def clean_headers(self, headers: Iterable[tuple[str, str]]) -> list[list[str]]:
         return [[name, self._header(name, value)] for name, value in headers]
@@ -244,6 +262,10 @@ def _spellings(value: str) -> tuple[str, ...]:
 
 def _is_option(word: str) -> bool:
     return word[:1] == "-" and len(word) > 2
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _utf8(text: str) -> bytes:

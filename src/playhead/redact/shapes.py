@@ -100,6 +100,12 @@ def start_in_run() -> re.Pattern[bytes]:
 
 
 @cache
+def open_start() -> re.Pattern[bytes]:
+    """A start, with or without a dot, where a word may begin."""
+    return re.compile(f"{BOUNDARY}{any_of(_STARTS)}".encode())
+
+
+@cache
 def start_before_run() -> re.Pattern[bytes]:
     dotted = any_of(tuple(one for one in _STARTS if one[-1] == "."))
     return re.compile(rf"(?:{dotted}|\d{{8,10}}:)\Z".encode())
@@ -158,6 +164,12 @@ def url_password() -> re.Pattern[bytes]:
     return re.compile(rb"://[^\s/:@\"'\\<>]{0,256}:([^\s/@\"'\\<>]{1,512})@")
 
 
+@cache
+def open_url() -> re.Pattern[bytes]:
+    """An address at the end of a text whose password may not have ended yet."""
+    return re.compile(rb"://[^\s/:@\"'\\<>]{0,256}:([^\s/@\"'\\<>]{1,512})\Z")
+
+
 # The last words of names that a text assigns to, and the words that make `key` and `token` telling.
 LAST_WORDS = (b"password", b"passwd", b"secret", b"token", b"key", b";pwd")
 WORDS_OF_KEY = (
@@ -188,6 +200,15 @@ def assigned() -> re.Pattern[bytes]:
     bare = r"(?![\[({<$*])([^\s\"'\\,;&<>{}()\[\]]{6,512})"
     between = rf"{_QUOTE}?\s{{0,3}}(?:=>|[:=])\s{{0,3}}"
     pattern = rf"(?:{'|'.join(names)}){between}(?:{quoted}|{bare})"
+    return re.compile(pattern.encode(), re.IGNORECASE)
+
+
+@cache
+def open_assigned() -> re.Pattern[bytes]:
+    """An assignment at the end of a text whose value may not have ended yet."""
+    value = rf"(?:{_QUOTE}(?=[^\"'\\\r\n]{{1,512}}\Z)|(?=[^\s\"'\\,;&<>{{}}()\[\]]{{1,512}}\Z))"
+    between = rf"{_QUOTE}?\s{{0,3}}(?:=>|[:=])\s{{0,3}}"
+    pattern = rf"(?:password|passwd|;pwd|secret|key|token){between}{value}()"
     return re.compile(pattern.encode(), re.IGNORECASE)
 
 

@@ -108,7 +108,7 @@ def spans(
         found += _in_urls(raw)
     if options:
         found += [(*one.span(1), "option") for one in shapes.option().finditer(raw)]
-    return _apart(found)
+    return apart(found)
 
 
 def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
@@ -196,7 +196,7 @@ def _is_parameter(raw: bytes, at: int) -> bool:
     return raw[at - 1 : at] in (b"?", b"&")
 
 
-def _apart(found: list[Span]) -> list[Span]:
+def apart(found: list[Span]) -> list[Span]:
     """In order, what overlaps joined: the larger secret hides the smaller."""
     if len(found) < 2:
         return found

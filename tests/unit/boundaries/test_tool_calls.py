@@ -72,7 +72,8 @@ def test_the_same_name_at_another_boundary_is_a_child_and_was_asked_for_once(tap
         % (n, n)
         for n in (1, 2)
     )
-    asked.hear(1, "openai.chat", 200, {"content-type": "application/json"}, body)
+    llm = f"{taping.deck.recorder.segment}:1"
+    asked.hear(llm, "openai.chat", 200, {"content-type": "application/json"}, body)
 
     def remote(number):
         call = Call(boundary="mcp", name="look", request={"arguments": {"n": number}})

@@ -1,0 +1,127 @@
+"""Secrets in a stream that comes in pieces, cut anywhere. Knows what may be the beginning of a
+secret; not where the pieces come from or go to.
+
+A piece that may end in the middle of a secret waits for the next one. All others pass at once, so
+that a process that is killed leaves what had come. What has passed already still counts as context:
+`Authorization: Bearer ` in one piece makes a secret of what begins the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead.redact import shapes
+from playhead.redact.spans import Span
+
+if TYPE_CHECKING:
+    from playhead.redact.redactor import Redactor
+
+Piece = tuple[bytes, int]
+
+_CONTEXT = 64
+# As far back as the beginning of an unfinished secret is looked for, and as much as may wait.
+_REACH = 8 * 1024
+_SHORTEST_BEGINNING = 4
+_RUN = bytes(c for c in range(128) if chr(c).isalnum() or c in b"_-.~+/%=:")
+
+
+class StreamCleaner:
+    """One stream. Pieces are (bytes, when); those that come out are clean and in order."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._context = b""
+        self._held: list[Piece] = []
+
+    def feed(self, pieces: list[Piece], *, last: bool = False) -> list[Piece]:
+        """What may be written now. `last`: nothing more will come."""
+        waiting = [*self._held, *pieces]
+        raw = self._context + b"".join(piece for piece, _ in waiting)
+        cut = len(raw) if last else self._unfinished(raw)
+        ready: list[Piece] = []
+        at = len(self._context)
+        for piece in waiting:
+            if at + len(piece[0]) > cut:
+                break
+            ready.append(piece)
+            at += len(piece[0])
+        self._held = waiting[len(ready) :]
+        clean = self._clean(raw[:at], ready)
+        self._context = raw[max(0, at - _CONTEXT) : at]
+        return clean
+
+    def _clean(self, raw: bytes, pieces: list[Piece]) -> list[Piece]:
+        found = self._redactor.secrets_in(raw)
+        if not found:
+            return pieces
+        clean: list[Piece] = []
+        start = len(self._context)
+        for piece, when in pieces:
+            end = start + len(piece)
+            kept = self._hidden(raw, start, end, found)
+            if kept or not piece:  # a piece that is all inside of a secret has gone with it
+                clean.append((kept, when))
+            start = end
+        return clean
+
+    def _hidden(self, raw: bytes, start: int, end: int, found: list[Span]) -> bytes:
+        """The bytes from `start` to `end`; a secret stands where its first visible byte did."""
+        first = len(self._context)
+        parts, at = [], start
+        for low, high, kind in found:
+            if high <= start or low >= end or high <= first:
+                continue
+            if low > at:
+                parts.append(raw[at:low])
+            if max(low, first) >= start:
+                parts.append(self._redactor.placeholder(kind, raw[low:high]).encode())
+            at = min(high, end)
+        return b"".join((*parts, raw[at:end]))
+
+    def _unfinished(self, raw: bytes) -> int:
+        """Where a secret may begin that has not ended yet; the length of `raw`: nowhere."""
+        low = max(0, len(raw) - _REACH)
+        tail = raw[low:]
+        places = [*_open_run(tail), *_open_context(tail), *self._open_values(tail)]
+        first = low + min(places) if places else len(raw)
+        # What is only context has passed already, and as much as this is nobody's secret.
+        return max(first, len(self._context)) if len(raw) - first <= _REACH else len(raw)
+
+    def _open_values(self, tail: bytes) -> list[int]:
+        places = []
+        for value in self._redactor.values:
+            at = tail.find(value[:_SHORTEST_BEGINNING], max(0, len(tail) - len(value) + 1))
+            while at >= 0:
+                if value.startswith(tail[at:]):
+                    places.append(at)
+                    break
+                at = tail.find(value[:_SHORTEST_BEGINNING], at + 1)
+        return places
+
+
+def _open_run(tail: bytes) -> list[int]:
+    """A run that goes to the very end, and begins as a secret does."""
+    start = len(tail.rstrip(_RUN))
+    if start == len(tail):
+        return []
+    places = [hit.start() for hit in shapes.open_start().finditer(tail, start)][:1]
+    if any(tail.endswith(word, 0, start) for word in shapes.WORDS_BEFORE):
+        places.append(start)
+    if any(host in tail[start:] for host in shapes.WEBHOOKS):
+        places.append(start)
+    return places
+
+
+def _open_context(tail: bytes) -> list[int]:
+    """What only its surroundings make a secret: a PEM block, an address, an assignment."""
+    places = []
+    begun = tail.rfind(b"-----BEGIN")
+    if begun >= 0 and b"-----END" not in tail[begun:]:
+        places.append(begun)
+    if b"://" in tail and (hit := shapes.open_url().search(tail)):
+        places.append(hit.start(1))
+    lowered = tail[-600:].lower()
+    if any(word in lowered for word in shapes.LAST_WORDS):
+        low = len(tail) - len(lowered)
+        places += [hit.start(1) for hit in shapes.open_assigned().finditer(tail, low)]
+    return places
