@@ -241,6 +241,19 @@ def test_a_batch_that_was_killed_goes_on_where_it_was(batch, folder, tmp_path):
     assert list(tmp_path.glob("store/batches/*")) == []
 
 
+def test_a_cancelled_batch_ends_its_replays_and_says_how_to_go_on(folder, tmp_path):
+    os.mkfifo(folder / "gate")
+    argv = [*argv_of(tmp_path), "name:order-*", "--jobs", "1"]
+    with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as cancelled:
+        cancelled.stderr.readline()
+        cancelled.terminate()
+        told = cancelled.stderr.read()
+    assert cancelled.returncode == 130
+    assert "--resume goes on" in told
+    assert "Traceback" not in told
+    assert len(list(tmp_path.glob("store/batches/*"))) == 1
+
+
 def test_a_replay_that_hangs_is_ended_and_the_others_go_on(batch, folder):
     os.mkfifo(folder / "gate")
     ended = batch("tag:env=ci", "--timeout", "8s", "--jobs", "2")

@@ -140,7 +140,7 @@ def _run(
         if not found:
             journal.clear()
         jobs = _jobs(asked, targets, home, {(one.tape, one.round) for one in found})
-        progress = Progress(len(targets) * asked.repeat, len(found), lanes)
+        progress = Progress(len(targets) * asked.repeat, len(found))
         try:
             with closing(Crew(lanes, timeout).verdicts(jobs)) as verdicts:
                 for verdict in verdicts:

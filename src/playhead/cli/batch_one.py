@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -93,7 +92,6 @@ def _redirect(scratch: Path) -> None:
         os.fdopen(1, "w", closefd=False),
         os.fdopen(2, "w", closefd=False),
     )
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _replay(job: Job, report_file: Path) -> int:

@@ -25,6 +25,8 @@ from playhead import clock
 from playhead.cli.batch_one import Job, replay_one, tail_of
 from playhead.model.verdicts import Verdict, verdict_from
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
 
 @dataclass(slots=True)
 class _Child:
@@ -81,15 +83,21 @@ class Crew:
         source, sink = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
+        # Python loses an exception that a signal raises inside the hooks of fork; and a child that is
+        # not in the list yet would not be ended.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         pid = os.fork()
         if pid == 0:
             for other in (source, *self._children):
                 os.close(other)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _be_child(job, scratch, sink)
         os.close(sink)
         child = _Child(job=job, pid=pid, source=source, scratch=scratch, began=clock.mono_ns())
         self._children[source] = child
         self._selector.register(source, selectors.EVENT_READ)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def _finish(self, child: _Child) -> Verdict:
         _, status = os.waitpid(child.pid, 0)

@@ -25,12 +25,11 @@ _CLEAR = "\r\x1b[K"
 class Progress:
     """On stderr: one line that changes for a person who watches, a line a replay for a log."""
 
-    def __init__(self, total: int, done: int, side_by_side: int) -> None:
+    def __init__(self, total: int, done: int) -> None:
         self._total = total
         self._done = done
         self._fresh = 0
         self._failed = 0
-        self._lanes = side_by_side
         self._watched = sys.stderr.isatty()
         self._out = console(stderr=True)
 
