@@ -45,7 +45,7 @@ class Verdict:
 
 def verdict_from(members: Mapping[str, Any]) -> Verdict:
     """The inverse of `as_json`. KeyError, TypeError, ValueError: that was none."""
-    outcome = next(one for one in (*OUTCOMES, None) if one in (members["outcome"], None))
+    outcome = next((one for one in OUTCOMES if one == members["outcome"]), None)
     if outcome is None:
         raise ValueError(f"{members['outcome']!r} is no outcome")
     return Verdict(
