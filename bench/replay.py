@@ -126,7 +126,9 @@ def measure_session(store: Path, crossings: int, workers: int) -> tuple[float, f
         for number in range(workers):
             work(Deck(run.recorder), f"worker-{number}", live=True)
     with playhead.record(name="replay", store=store / "now") as again:
-        made = session.start(again.recorder, ReplayMode(load(Tape(run.path)), again.recorder, lean=True))
+        made = session.start(
+            again.recorder, ReplayMode(load(Tape(run.path)), again.recorder, lean=True)
+        )
         began = seconds()
         for number in range(workers):
             work(made, f"worker-{number}", live=False)

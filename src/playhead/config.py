@@ -5,18 +5,23 @@ defaults. Knows names and types of settings; not what they do.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Mapping
+from types import ModuleType
+from typing import Any
 
 from playhead.errors import ConfigError
 from playhead.events import LEVELS, Level
+from playhead.project import is_there
 from playhead.tape.store import default_home
 
-try:
-    import tomllib
-except ImportError:  # CPython 3.10, as a guest: there the launcher has read the file already
-    tomllib = None  # type: ignore[assignment]
+# Not in CPython 3.10: there Playhead is a guest, and the launcher has read the file already.
+_toml_parser: ModuleType | None = None
+with suppress(ImportError):
+    _toml_parser = import_module("tomllib")
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
@@ -24,6 +29,8 @@ _FALSE = ("0", "false", "no", "off", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """What holds for a recording; each default is what no setting means."""
+
     record: bool | None = None
     level: Level = "full"
     home: Path = field(default_factory=default_home)
@@ -74,31 +81,35 @@ def _file(cwd: Path) -> tuple[dict[str, Any], Path | None]:
     """The nearest `playhead.toml`, or `[tool.playhead]`, from here up to the project's root."""
     for folder in (cwd, *cwd.parents):
         own, shared = folder / "playhead.toml", folder / "pyproject.toml"
-        if own.is_file():
+        if is_there(own):
             return _toml(own), own
-        if shared.is_file():
-            section = _toml(shared).get("tool", {}).get("playhead")
+        if is_there(shared):
+            tools = _toml(shared).get("tool")
+            section = tools.get("playhead") if isinstance(tools, dict) else None
             if isinstance(section, dict):
                 return section, shared
-        if (folder / ".git").exists():
+        if is_there(folder / ".git"):
             break
     return {}, None
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    if tomllib is None:
+    if _toml_parser is None:
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        members: dict[str, Any] = _toml_parser.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         if path.name == "pyproject.toml":
             return {}  # somebody else's file: its own tool will complain
         raise ConfigError(f"{path} cannot be read: {error}", path=str(path)) from None
+    return members
 
 
 def _wrong(name: str, value: Any, expected: str, source: Path | None) -> ConfigError:
     place = f"{source}: " if source else ""
-    return ConfigError(f"{place}{name} is {value!r}; expected {expected}.", path=str(source or "") or None)
+    return ConfigError(
+        f"{place}{name} is {value!r}; expected {expected}.", path=str(source or "") or None
+    )
 
 
 def _flag(name: str, value: Any, source: Path | None) -> bool:

@@ -16,7 +16,8 @@ They carry objects, and a message that says what was wrong, what was expected an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playhead.event import Damage

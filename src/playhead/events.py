@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 from playhead.later import Later
 
 if TYPE_CHECKING:
-    from playhead.event import Damage as Damage
-    from playhead.event import Event as Event
+    from playhead.event import Damage as Damage  # noqa: PLC0414  for mypy: it is exported from here
+    from playhead.event import Event as Event  # noqa: PLC0414  likewise
 
 Level = Literal["minimal", "standard", "full"]
 LEVELS: tuple[Level, ...] = ("minimal", "standard", "full")
@@ -76,7 +76,7 @@ KINDS = frozenset(
 )
 
 # An event of the same segment by its seq, or of another by "SEGMENT:SEQ".
-Ref = Union[int, str]
+Ref = Union[int, str]  # noqa: UP007  evaluated by 3.10, too
 
 
 _event = Later("playhead.event")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, Callable
+from typing import Any
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -36,7 +37,7 @@ def decode_std(line: bytes) -> Any:
 
 def canonical(value: Any) -> bytes:
     """Sorted keys, one spelling a number: the form that fingerprints are taken of."""
-    return _canonical(value).encode()
+    return _canonical(value).encode("utf-8", "surrogatepass")
 
 
 def msgspec_encoder() -> Encode | None:

@@ -45,7 +45,8 @@ def quoted(file: str, line: int, function: str) -> str:
 
 
 def json_text(text: str) -> str:
-    return json.dumps(text)
+    # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
+    return json.dumps(text.encode("utf-8", "backslashreplace").decode())
 
 
 def shown(file: str) -> str:
@@ -54,7 +55,7 @@ def shown(file: str) -> str:
         here = os.getcwd() + os.sep
     except OSError:  # the folder was deleted under the program
         return file
-    return file[len(here) :] if file.startswith(here) else file
+    return file.removeprefix(here)
 
 
 def is_own(file: str) -> bool:

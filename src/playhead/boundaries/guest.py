@@ -5,9 +5,10 @@ and a way out when the library is not what we think. Knows patching; no library 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import update_wrapper
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 from playhead import deck, events
 from playhead.values import safe_str
@@ -70,9 +71,11 @@ def need(owner: Any, *names: str) -> None:
 
 def holders(name: str, original: Any) -> list[ModuleType]:
     """The modules that have `original` under `name`: its own, and those imported before us that
-    copied it (`from library import name`)."""
-    loaded = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
-    return [module for module in loaded if vars(module).get(name) is original]
+    copied it (`from library import name`).
+    """
+    loaded: list[object] = list(sys.modules.values())  # a host may have put anything there
+    modules = [one for one in loaded if isinstance(one, ModuleType)]
+    return [module for module in modules if vars(module).get(name) is original]
 
 
 Hook = Callable[[ModuleType, Patches], None]
@@ -84,12 +87,17 @@ def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
     library = module.__name__
     try:
         hook(module, patches)
-    except Exception as error:  # whatever a hook trips over must not break the host's import
+    except Exception as error:  # noqa: BLE001  whatever a hook trips over must not break the host's import
         patches.undo()
         why = f"{type(error).__name__}: {safe_str(error)}"
-        report(events.HOLE, {"boundary": boundary, "what": library, "version": version_of(module), "why": why})
+        report(
+            events.HOLE,
+            {"boundary": boundary, "what": library, "version": version_of(module), "why": why},
+        )
         if (open_deck := deck.active()) is not None:
-            open_deck.recorder.warn(f"{library} cannot be hooked ({why}); what it does is not recorded.")
+            open_deck.recorder.warn(
+                f"{library} cannot be hooked ({why}); what it does is not recorded."
+            )
         return patches
     report(events.HOOK, {"boundary": boundary, "library": library, "version": version_of(module)})
     return patches
@@ -114,4 +122,8 @@ def _named(made: Any, original: Any) -> Any:
 
 
 def _called(owner: Any) -> str:
-    return getattr(owner, "__qualname__", None) or getattr(owner, "__name__", None) or repr(type(owner))
+    return (
+        getattr(owner, "__qualname__", None)
+        or getattr(owner, "__name__", None)
+        or repr(type(owner))
+    )

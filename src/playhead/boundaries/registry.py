@@ -5,9 +5,10 @@ Our file is imported only when the library is: a program pays for what it uses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from playhead import deck
 from playhead.boundaries.guest import Patches, hook_module
@@ -15,8 +16,12 @@ from playhead.importing import forget, when_imported
 
 
 class Row(NamedTuple):
+    """A library's module, our file for it, and the boundary that it crosses."""
+
     watched: str  # the library's module: the hook runs right after it was imported
-    hook: str  # our module below playhead.boundaries; its function is `hook`, or named after a colon
+    hook: (
+        str  # our module below playhead.boundaries; its function is `hook`, or named after a colon
+    )
     boundary: str
 
 

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from playhead import events
-from playhead.chunks import as_bytes
 from playhead.calls import Call
+from playhead.chunks import as_bytes
 from playhead.events import BOUNDARIES, Event
 from playhead.replay import extras
 from playhead.replay.taped import Recording, TapedCall, load

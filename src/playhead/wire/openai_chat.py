@@ -90,10 +90,8 @@ def _of_stream(status: int, frames: Frames) -> LlmResponse:
         if chunk.get("error") or chunk.get("type") == "error":
             error = error_of(chunk, status)
     whole = [_whole_choice(choices[index], index) for index in sorted(choices)]
-    if error is not None:
-        reason = why_broken(error, status, frames)
-    else:
-        reason = _why_cut(frames, head, whole)
+    cut = _why_cut(frames, head, whole)
+    reason = cut if error is None else why_broken(error, status, frames)
     return _response(head, whole, status=status, error=error, reason=reason)
 
 
