@@ -92,6 +92,7 @@ def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         registry.ROWS = tuple(row for row in registry.ROWS if row.boundary == "process")
+        registry.REPLAY_ROWS = ()
         calls = cases(folder)
         first = new_deck(folder, "first")
         for case in calls.values():

@@ -181,6 +181,9 @@ class Flight:
         about to wait for something that, where the tape ends, will never come.
         """
         if waits and self.divergence is None and self.player is not None and self.player.is_at_end:
+            crossing = self.crossing
+            if crossing is not None and crossing.taped is not None and crossing.taped.dies:
+                crossing.cut()  # here the recorded run was killed, and so is this one
             self.diverged(
                 Divergence(
                     f"The tape of {self.name} ends here: it was still running when the recorded run "

@@ -18,7 +18,6 @@ from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_flight import Flight, by_pid
 from playhead.deck import Call
 
-
 # A name that the program did not give: which process has which number is a race between threads.
 _COUNTED = re.compile(r"(?:\w*Process|\w*PoolWorker)-[\d:]+")
 

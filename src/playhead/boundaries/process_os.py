@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from playhead import deck
+from playhead import deck, pacing
 from playhead.boundaries import children, process_exec, process_pty, process_spawn
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import like_builtin
@@ -20,9 +20,10 @@ from playhead.deck import Crossing
 from playhead.later import Later
 
 if TYPE_CHECKING:
-    from playhead.boundaries import revive
+    from playhead.boundaries import process_stage, revive
 else:
     # Only what replays needs these: see `playhead.later`.
+    process_stage = Later("playhead.boundaries.process_stage")
     revive = Later("playhead.boundaries.revive")
 
 
@@ -69,6 +70,10 @@ def _system(original: Callable[..., int]) -> Callable[..., int]:
 
 def _served_system(crossing: Crossing) -> int:
     taped = crossing.taped
+    if taped is not None and taped.how == "cut":
+        crossing.cut()  # here the recorded run was killed, and so is this one
+    if taped is not None:
+        pacing.rest(taped.took_ns)
     if taped is None or taped.how != "returned":
         error = revive.revived(taped.error if taped is not None else None, crossing.call.name)
         crossing.raised(error)
@@ -94,13 +99,27 @@ def _kill(original: Callable[[int, int], None]) -> Callable[[int, int], None]:
 
 def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
     def wait(*args: Any, **kwargs: Any) -> Any:
-        answer = original(*args, **kwargs)
+        played = by_pid.get(args[0]) if args else None
+        if played is not None and played.player is not None:
+            answer = process_stage.visibly(
+                lambda: original(*args, **kwargs), lambda: _is_running(args[0])
+            )
+        else:
+            answer = original(*args, **kwargs)
         flight = by_pid.get(answer[0])
         if flight is not None and not os.WIFSTOPPED(answer[1]) and not os.WIFCONTINUED(answer[1]):
             flight.exited(os.waitstatus_to_exitcode(answer[1]))
         return answer
 
     return wait
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a child has not ended yet; it stays to be waited for."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except OSError:
+        return False
 
 
 def _waitid(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,30 +2,33 @@
 
 The stand-in is `/bin/sh`, waiting on a pipe of ours for the one line that tells it how to end: it
 costs less than `true` does. The child's ends of the streams are ours: what the tape holds goes in
-as far as there is room before the program even has its process back; a thread plays the rest,
-and waits for what the program did in between. Knows descriptors and the script; not `subprocess`.
+as far as there is room before the program even has its process back; the rest is played by the
+thread of `process_stage`. Knows descriptors and the script; not `subprocess`, not threads.
 """
 
 from __future__ import annotations
 
-import _thread
 import fcntl
 import os
 import select
-import signal
 import termios
 from collections import deque
 from contextlib import suppress
 
 from playhead import clock, fingerprint
 from playhead.boundaries.process_flight import Flight, signal_name
-from playhead.boundaries.process_script import Script, Step
+from playhead.boundaries.process_script import Script, Show, Wait
+from playhead.boundaries.process_stage import STAGE, now_ns
 from playhead.errors import Divergence
 
 STAND_IN = "/bin/sh"
 
 # A program that does not do again what it did then must not hang for ever.
 _PATIENCE_NS = 60 * 1_000_000_000
+# A process that is quicker than this is there at once: nobody can have set his clock by it.
+_INSTANT_NS = 50_000_000
+# When a process ends that was running when the recorded run was killed.
+_NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 # As much as a pipe that is not full surely takes without making us wait.
 _AT_ONCE = 4096
@@ -33,7 +36,9 @@ _PIPE, _WIDEST = 1 << 16, 1 << 20
 
 
 class Player:
-    """One taped process, being played."""
+    """One taped process, being played. Its methods are called by the program's thread until `go`,
+    and by the stage's from then on; `signalled` by whoever sends a signal.
+    """
 
     def __init__(self, script: Script, flight: Flight) -> None:
         self._script = script
@@ -50,7 +55,9 @@ class Player:
         self._signals = 0
         self._control = -1
         self._stand_in = -1
-        self._wake: tuple[int, int] | None = None
+        # A moment of the replay, and the moment of the tape that it was.
+        self._anchor = (now_ns(), 0)
+        self._active_ns = clock.mono_ns()
 
     def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
         """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
@@ -68,26 +75,21 @@ class Player:
         """Whether the tape has something to put into this stream."""
         return bool(self._size_of(stream))
 
-    def _size_of(self, stream: str) -> int:
-        steps = self._script.steps
-        return sum(len(data) for step in steps for name, data in step.writes if name == stream)
-
     def ready(self) -> int:
         """Give what can be given now. Returns what the stand-in must have as its stdin."""
         self._stand_in, self._control = os.pipe()
-        if self._script.signals:
-            self._wake = os.pipe()
-        self._play()
+        self.play()
         return self._stand_in
 
     def go(self) -> None:
         """The stand-in runs."""
         os.close(self._stand_in)
-        if self._control >= 0:
-            _thread.start_new_thread(self._run, ())
+        self._stand_in = -1
+        if not self.is_over:
+            STAGE.enter(self)
 
     def stop(self) -> None:
-        """There is no stand-in after all."""
+        """There is no stand-in after all, or it is not ours."""
         if self._stand_in >= 0:
             os.close(self._stand_in)
         self._finish(None)
@@ -95,62 +97,85 @@ class Player:
     def signalled(self, number: int) -> bool:
         """Whether the tape has this signal here: then it is played, and not to be delivered."""
         wanted = self._script.signals[self._signals : self._signals + 1]
-        wake = self._wake
-        if wanted != (signal_name(number),) or wake is None:
+        if wanted != (signal_name(number),) or self.is_over:
             return False
         self._signals += 1
-        try:
-            os.write(wake[1], b"!")
-        except OSError:
-            return False  # the play has ended in this very moment
+        STAGE.wake()
         return True
+
+    @property
+    def is_over(self) -> bool:
+        return self._control < 0
 
     @property
     def is_at_end(self) -> bool:
         """Whether there is nothing more to come, although the process did not end on the tape."""
-        done = self._next == len(self._script.steps) and not self._queues
-        return done and self._script.ending is None
+        return self._script.ending is None and self._is_done
 
-    def _run(self) -> None:
-        # What the program made of SIGPIPE is its own affair; for us it is a stream that was closed.
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        since = clock.mono_ns()
-        while self._control >= 0:
-            if self._listen(since):
-                since = clock.mono_ns()
-            elif clock.mono_ns() - since >= _PATIENCE_NS:
-                self._skip_waiting()
-            self._play()
+    @property
+    def _is_done(self) -> bool:
+        return self._next == len(self._script.steps) and not self._queues
 
-    def _play(self) -> None:
-        """As many steps as the program has done its part for."""
-        steps = self._script.steps
+    def due_ns(self) -> int | None:
+        """The moment of the replay at which something is to be given; None: the program's turn."""
+        if self._queues:
+            return None
+        if self._is_done:
+            if self._script.ending is not None:
+                return self._due(self._script.ended_ns)
+            return self._anchor[0] + _NEVER_NS if self._script.cut else None
+        step = self._script.steps[self._next]
+        return self._due(step.at_ns) if isinstance(step, Show) else None
+
+    def play(self) -> None:
+        """As far as the program has done its part, and the time has come."""
+        if self._next < len(self._script.steps):
+            self._skip_waiting()
         self._give()
-        while not self._queues and self._next < len(steps) and self._is_met(steps[self._next]):
-            self._check(steps[self._next])
-            self._release(steps[self._next])
+        while self._next < len(self._script.steps) and self._step(self._script.steps[self._next]):
             self._next += 1
             self._give()
-        if self._next == len(steps) and not self._queues and self._script.ending is not None:
-            self._finish(self._script.ending)
+        ending = self._script.ending
+        if self._is_done and ending is not None and self._due(self._script.ended_ns) <= now_ns():
+            self._finish(ending)
 
-    def _is_met(self, step: Step) -> bool:
-        if (step.closed - self._closed) & self._ends.keys() or step.signals > self._signals:
+    def _step(self, step: Wait | Show) -> bool:
+        """Whether this step has been taken."""
+        if isinstance(step, Show):
+            due = self._due(step.at_ns)
+            if due > now_ns():
+                return False
+            if due > self._anchor[0]:
+                self._anchor = (due, step.at_ns)
+            self._queue(step.stream, None if step.data is None else memoryview(step.data))
+            return True
+        if self._queues or not self._is_met(step):
+            return False
+        self._check(step)
+        self._anchor = (now_ns(), max(step.at_ns, self._anchor[1]))
+        return True
+
+    def _due(self, at_ns: int) -> int:
+        """When a moment of the tape comes in this replay. Where it has no time of its own, at once."""
+        began, then = self._anchor
+        return began + at_ns - then if at_ns - then >= _INSTANT_NS and STAGE.is_timed else began
+
+    def _is_met(self, wait: Wait) -> bool:
+        if (wait.closed - self._closed) & self._ends.keys() or wait.signals > self._signals:
             return False
         if "stdin" in self._closed or "stdin" not in self._ends:
             return True
-        return self._read >= step.stdin or (step.lines is not None and self._lines >= step.lines)
+        return self._read >= wait.stdin or (wait.lines is not None and self._lines >= wait.lines)
 
     def _skip_waiting(self) -> None:
-        if self._next < len(self._script.steps):
-            self._release(self._script.steps[self._next])
+        waits = isinstance(self._script.steps[self._next], Wait)
+        if waits and clock.mono_ns() - self._active_ns >= _PATIENCE_NS:
+            self._active_ns = clock.mono_ns()
             self._next += 1
 
-    def _release(self, step: Step) -> None:
-        for stream, data in step.writes:
-            self._queue(stream, memoryview(data))
-        for stream in step.ends:
-            self._queue(stream, None)
+    def _size_of(self, stream: str) -> int:
+        shown = (step for step in self._script.steps if isinstance(step, Show))
+        return sum(len(one.data) for one in shown if one.stream == stream and one.data is not None)
 
     def _queue(self, stream: str, data: memoryview | None) -> None:
         if stream in self._ends:
@@ -196,35 +221,30 @@ class Player:
                 return None
         return data
 
-    def _listen(self, since: int) -> bool:
-        """Wait until the program does something, or has made room. Whether it has."""
-        poll = select.poll()
+    def watched(self) -> dict[int, int]:
+        """The descriptors by which the program's acts are seen, with what to ask of each."""
+        asked = {self._control: 0}
         for stream, fd in self._ends.items():
-            if stream == "stdin":
-                if "stdin" not in self._closed:
-                    poll.register(fd, select.POLLIN)
-            elif stream not in self._closed:
-                poll.register(fd, select.POLLOUT if stream in self._queues else 0)
-        poll.register(self._control, 0)
-        if self._wake is not None:
-            poll.register(self._wake[0], select.POLLIN)
-        left = max(0, _PATIENCE_NS - (clock.mono_ns() - since)) // 1_000_000
-        waits = self._next < len(self._script.steps)
-        happened = poll.poll(left + 1 if waits else None)
-        for fd, state in happened:
-            self._notice(fd, state)
-        return bool(happened)
+            if stream not in self._closed:
+                asked[fd] = (
+                    select.POLLIN
+                    if stream == "stdin"
+                    else select.POLLOUT
+                    if stream in self._queues
+                    else 0
+                )
+        return asked
 
-    def _notice(self, fd: int, state: int) -> None:
+    def notice(self, fd: int, state: int) -> None:
+        """`fd`, one of those watched, has something to say."""
+        self._active_ns = clock.mono_ns()
         if fd == self._control:
             self._finish(None)  # the stand-in is gone: killed by a signal that is not on the tape
-        elif self._wake is not None and fd == self._wake[0]:
-            os.read(fd, 1)
         elif fd == self._ends.get("stdin"):
             self._hear(fd)
         elif state & _GONE:
             for stream, end in self._ends.items():
-                if end == fd and stream != "stdin":
+                if end == fd:
                     self._closed.add(stream)
                     self._queues.pop(stream, None)
 
@@ -244,23 +264,21 @@ class Player:
         self._read += len(data)
         self._lines += data.count(b"\n")
 
-    def _check(self, step: Step) -> None:
+    def _check(self, wait: Wait) -> None:
         """Whether the program sent what it had sent then, but for what is minted anew each time."""
         if self._flight.sent or "stdin" not in self._ends:
             return
-        if self._odd is None and self._read >= step.stdin:
+        if self._odd is None and self._read >= wait.stdin:
             return
         sent = self._script.stdin[: self._read] if self._odd is None else bytes(self._odd)
         then, now = (
             fingerprint.rename(raw.decode("utf-8", "replace"))
-            for raw in (self._script.stdin[: step.stdin], sent)
+            for raw in (self._script.stdin[: wait.stdin], sent)
         )
         if then == now[: len(then)]:
             return
-        at = next(
-            (i for i, pair in enumerate(zip(then, now, strict=False)) if pair[0] != pair[1]),
-            len(now),
-        )
+        same = zip(then, now, strict=False)
+        at = next((i for i, pair in enumerate(same) if pair[0] != pair[1]), len(now))
         self._flight.diverged(
             Divergence(
                 f"The program sends something else to {self._flight.name} than it did then. "
@@ -285,15 +303,11 @@ class Player:
         while self._ends:
             self._close(next(iter(self._ends)))
         self._queues.clear()
-        wake, self._wake = self._wake, None
-        for fd in wake or ():
-            os.close(fd)
+        self._next = len(self._script.steps)
         if control >= 0:
-            try:
-                if ending is not None:
+            if ending is not None:
+                with suppress(BrokenPipeError):  # the stand-in is gone already
                     os.write(control, f"{ending}\n".encode())
-            except BrokenPipeError:
-                ending = None  # the stand-in is gone already
             os.close(control)
 
 

@@ -8,20 +8,26 @@ import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.boundaries import children, process_request
 from playhead.boundaries.guest import NotAsExpected, Patches, need
 from playhead.boundaries.process_files import expect_file
 from playhead.boundaries.process_flight import Flight, given_crossing, leave_all, within
-from playhead.boundaries.process_player import STAND_IN, Player
 from playhead.boundaries.process_request import DEVNULL, PIPE, STDOUT
-from playhead.boundaries.process_script import script_of
 from playhead.boundaries.process_streams import expect, tap
-from playhead.boundaries.revive import revived
 from playhead.deck import Call, Crossing
+from playhead.later import Later
 from playhead.values import safe_str
+
+if TYPE_CHECKING:
+    from playhead.boundaries import process_player, process_script, revive
+else:
+    # Only what replays needs these: see `playhead.later`.
+    process_player = Later("playhead.boundaries.process_player")
+    process_script = Later("playhead.boundaries.process_script")
+    revive = Later("playhead.boundaries.revive")
 
 _POSITIONAL = (
     *("args", "bufsize", "executable", "stdin", "stdout", "stderr", "preexec_fn", "close_fds"),
@@ -206,17 +212,19 @@ def _serve(
     if taped is None:
         raise AssertionError("only a taped crossing is served")
     if taped.how == "raised":
-        error = revived(taped.error, crossing.call.name)
+        error = revive.revived(taped.error, crossing.call.name)
         if isinstance(error, OSError) and taped.facts.get("filename") is not None:
             error.filename = taped.facts["filename"]
         flight.failed(error)
         raise error
-    flight.player = player = Player(script_of(taped, sent=flight.sent), flight)
+    flight.player = player = process_player.Player(
+        process_script.script_of(taped, sent=flight.sent), flight
+    )
     popen._playhead_flight = flight
     stand_in = {name: asked[name] for name in _OF_A_STAND_IN if name in asked}
     token = within.set("popen")
     try:
-        original(popen, [STAND_IN], env={}, **stand_in)
+        original(popen, [process_player.STAND_IN], env={}, **stand_in)
     except BaseException:
         player.stop()
         raise

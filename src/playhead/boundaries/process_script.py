@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -14,8 +14,8 @@ _ACTS = frozenset({"stdin", "signal", "closed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """First wait until the program has done as much as it had then, then give what it saw next.
+class Wait:
+    """Until the program has done as much as it had then.
 
     `stdin` counts bytes from the start; `lines` likewise, or None where the program had not ended
     a line there: what is minted anew in each run (a pid, a time) may differ in length.
@@ -25,44 +25,60 @@ class Step:
     lines: int | None = None
     closed: frozenset[str] = frozenset()
     signals: int = 0
-    writes: tuple[tuple[str, bytes], ...] = ()
-    ends: tuple[str, ...] = ()
+    at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """Something that the program saw then: a piece of a stream; None: the end of it."""
+
+    stream: str
+    data: bytes | None
+    at_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """A whole process, from its start to its end."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Wait | Show, ...]
     # All that the program sent, and by which signals.
     stdin: bytes
     signals: tuple[str, ...]
     # What the stand-in is told in the end, in the language of sh; None: it lives until it is killed.
     ending: str | None
+    # When the program knew of the end.
+    ended_ns: int = 0
+    # The whole run ended while this process was running.
+    cut: bool = False
 
 
 def script_of(taped: Taped, *, sent: bool = False) -> Script:
     """`sent`: what went to stdin is part of the request; the process ends after it was all read."""
-    ending = ending_of(taped.value, taped.facts) if taped.how == "returned" else None
-    steps = _steps(taped.pieces)
+    steps = [*_steps(taped.pieces)]
     if sent:
-        steps.append(Step(closed=frozenset({"stdin"})))
+        steps.append(Wait(closed=frozenset({"stdin"})))
     return Script(
         steps=tuple(steps),
         stdin=b"".join(piece.data for piece in taped.pieces if piece.stream == "stdin"),
         signals=tuple(_word(piece) for piece in taped.pieces if piece.stream == "signal"),
-        ending=ending,
+        ending=ending_of(taped.value, taped.facts) if taped.how == "returned" else None,
+        ended_ns=int(taped.facts.get("exited_ns") or taped.took_ns),
+        cut=taped.how == "cut",
     )
 
 
-def _steps(pieces: Sequence[Piece]) -> list[Step]:
-    steps: list[Step] = []
+def _steps(pieces: Sequence[Piece]) -> Iterator[Wait | Show]:
     stdin, lines, signals = 0, 0, 0
     closed: set[str] = set()
     ended_line = False
     for acts, group in groupby(pieces, key=lambda piece: piece.stream in _ACTS):
-        together = list(group)
-        for piece in together if acts else ():
+        if not acts:
+            yield from map(_shown, group)
+            continue
+        at_ns = 0
+        for piece in group:
+            at_ns = piece.at_ns
             if piece.stream == "stdin":
                 stdin += len(piece.data)
                 lines += piece.data.count(b"\n")
@@ -71,18 +87,19 @@ def _steps(pieces: Sequence[Piece]) -> list[Step]:
                 signals += 1
             else:
                 closed.add(_word(piece))
-        seen = () if acts else together
-        steps.append(
-            Step(
-                stdin=stdin,
-                lines=lines if ended_line else None,
-                closed=frozenset(closed),
-                signals=signals,
-                writes=tuple((one.stream, one.data) for one in seen if one.stream != "eof"),
-                ends=tuple(_word(one) for one in seen if one.stream == "eof"),
-            )
+        yield Wait(
+            stdin=stdin,
+            lines=lines if ended_line else None,
+            closed=frozenset(closed),
+            signals=signals,
+            at_ns=at_ns,
         )
-    return steps
+
+
+def _shown(piece: Piece) -> Show:
+    if piece.stream == "eof":
+        return Show(stream=_word(piece), data=None, at_ns=piece.at_ns)
+    return Show(stream=piece.stream, data=piece.data, at_ns=piece.at_ns)
 
 
 def _word(piece: Piece) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from playhead import deck
+from playhead import deck, pacing
 from playhead.boundaries import children
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import like_builtin
@@ -152,6 +152,7 @@ def _spawning(original: Spawn, with_env: Spawn, spawn: Spawn) -> Spawn:
         if crossing.taped is not None:
             if mode != os.P_WAIT or crossing.taped.how == "raised":
                 return _stand_in(spawn, flight, crossing.taped, {}, {})
+            pacing.rest(crossing.taped.took_ns)
             return _end(crossing, int(crossing.taped.value))
         program, made = children.carry([text_of(file), *words[1:]], env, crossing)
         argv = args if program[1:] == words[1:] else [*words[:1], *program[1:]]

@@ -14,12 +14,20 @@ import select
 import stat
 import sys
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from playhead.boundaries.process_flight import Flight
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import process_stage
+else:
+    # Only what replays needs it: see `playhead.later`.
+    process_stage = Later("playhead.boundaries.process_stage")
 
 Key = Hashable
 N = TypeVar("N", int, "int | None")
+T = TypeVar("T")
 
 _PTMX = (5, 2)
 _LINUX: bool = sys.platform == "linux"
@@ -47,8 +55,7 @@ class Tapped(io.RawIOBase):
             flight.expects(stream)
 
     def readinto(self, buffer: Any) -> int | None:
-        self._check()
-        size = self._file.readinto(buffer)
+        size = self._patiently(lambda: self._file.readinto(buffer))
         if size:
             self._flight.heard(self._stream, bytes(memoryview(buffer)[:size]))
         elif size == 0 and len(buffer):
@@ -59,9 +66,8 @@ class Tapped(io.RawIOBase):
         """Piece by piece: what has come is on the tape although the end has not."""
         pieces: list[bytes] = []
         while True:
-            self._check()
             try:
-                piece = _original_read(self._file.fileno(), 65536)
+                piece = self._patiently(lambda: _original_read(self._file.fileno(), 65536))
             except BlockingIOError:
                 return b"".join(pieces) if pieces else None
             if not piece:
@@ -91,11 +97,13 @@ class Tapped(io.RawIOBase):
         finally:
             super().close()
 
-    def _check(self) -> None:
-        flight = self._flight
-        if flight.player is not None:
-            fd = self._file.fileno()
-            flight.check(waits=os.get_blocking(fd) and not select.select([fd], [], [], 0)[0])
+    def _patiently(self, read: Callable[[], T]) -> T:
+        """Read; from a process that is only played in such a way that its player knows of it."""
+        flight, fd = self._flight, self._file.fileno()
+        if flight.player is None:
+            return read()
+        flight.check(waits=os.get_blocking(fd) and process_stage.is_silent(fd))
+        return process_stage.visibly(read, lambda: process_stage.is_silent(fd))
 
     def readable(self) -> bool:
         return self._file.readable()
@@ -225,7 +233,7 @@ class Reading:
 
     def __call__(self, fd: int, length: int, /) -> bytes:
         try:
-            data = self._original(fd, length)
+            data = self._read(fd, length)
         except OSError as error:
             # Linux says the end of a terminal, all of whose users are gone, in this way.
             if error.errno == errno.EIO and _raw_reads:
@@ -234,6 +242,14 @@ class Reading:
         if (fd in _reads or _raw_reads) and (data or length):
             _saw(fd, data)
         return data
+
+    def _read(self, fd: int, length: int) -> bytes:
+        known = _known_reader(fd) if _reads or _raw_reads else None
+        if known is None or known[0].player is None:
+            return self._original(fd, length)
+        return process_stage.visibly(
+            lambda: self._original(fd, length), lambda: process_stage.is_silent(fd)
+        )
 
 
 class Writing:
@@ -281,6 +297,10 @@ def _written(flight: Flight, write: Callable[[Any], N], data: Any) -> N:
         return size
     finally:
         flight.wrote(seen, counts=counts)
+
+
+def _known_reader(fd: int) -> tuple[Flight, str] | None:
+    return _reads.get(fd) or (_raw_reads.get(_key_of_host(fd)) if _raw_reads else None)
 
 
 def _saw(fd: int, data: bytes) -> None:

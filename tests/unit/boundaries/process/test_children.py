@@ -37,7 +37,9 @@ def told(output, stage):
 
 def test_an_environment_of_the_callers_own_is_carried_too(stage, carried):
     def scene(work):
-        return subprocess.run([sys.executable, "-c", SHOW], env={"A": "b"}, stdout=-1, check=False).stdout
+        return subprocess.run(
+            [sys.executable, "-c", SHOW], env={"A": "b"}, stdout=-1, check=False
+        ).stdout
 
     output = stage.record(scene)
     assert told(output, stage) == "['carried']"
@@ -55,7 +57,9 @@ def test_popen_shows_the_arguments_that_it_was_given(stage, carried):
 
 STARTS = {
     "shell": lambda: subprocess.check_output("echo $MARK", shell=True),
-    "executable": lambda: subprocess.check_output(["python", "-c", SHOW], executable=sys.executable),
+    "executable": lambda: subprocess.check_output(
+        ["python", "-c", SHOW], executable=sys.executable
+    ),
     "getoutput": lambda: subprocess.getoutput("echo $MARK").encode(),
 }
 

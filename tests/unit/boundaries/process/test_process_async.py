@@ -171,7 +171,9 @@ def test_a_protocol_of_the_programs_own(stage, on):
             self.done = asyncio.get_running_loop().create_future()
 
         def connection_made(self, transport):
-            self.told.append(("made", transport.get_pid() > 0, transport.get_pipe_transport(1) is not None))
+            self.told.append(
+                ("made", transport.get_pid() > 0, transport.get_pipe_transport(1) is not None)
+            )
 
         def pipe_data_received(self, fd, data):
             self.told.append((fd, data))
@@ -198,7 +200,9 @@ def test_a_protocol_of_the_programs_own(stage, on):
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_anyio_runs_and_opens(stage, backend):
     async def scene(work):
-        done = await anyio.run_process(["sh", "-c", TOUCH + "cat; echo err >&2"], cwd=work, input=b"in")
+        done = await anyio.run_process(
+            ["sh", "-c", TOUCH + "cat; echo err >&2"], cwd=work, input=b"in"
+        )
         async with await anyio.open_process(["cat"]) as process:
             await process.stdin.send(b"ping")
             pong = await process.stdout.receive()
@@ -221,7 +225,9 @@ def test_trio_runs_and_opens(stage):
             process = await nursery.start(
                 lambda task_status: trio.run_process(
                     ["sh", "-c", "echo up; exec sleep 60"],
-                    stdout=PIPE, check=False, task_status=task_status,
+                    stdout=PIPE,
+                    check=False,
+                    task_status=task_status,
                 )  # fmt: skip
             )
             first = await process.stdout.receive_some()
@@ -230,7 +236,10 @@ def test_trio_runs_and_opens(stage):
         return done.stdout, first, process.returncode
 
     recorded = stage.all(lambda work: trio.run(scene, work))
-    assert [one["exit_code" if "exit_code" in one else "signal"] for one in recorded.outcomes] == [0, "SIGTERM"]
+    assert [one["exit_code" if "exit_code" in one else "signal"] for one in recorded.outcomes] == [
+        0,
+        "SIGTERM",
+    ]
 
 
 def test_a_recorded_event_loop_leaves_no_descriptor_behind(stage):

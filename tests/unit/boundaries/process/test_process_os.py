@@ -68,7 +68,9 @@ def test_posix_spawn_with_pipes_of_the_programs_own(stage):
             (os.POSIX_SPAWN_DUP2, err[1], 2),
         ]
         script = TOUCH + "cat; echo err >&2"
-        pid = os.posix_spawn("/bin/sh", ["sh", "-c", script], {"PATH": os.defpath}, file_actions=actions)
+        pid = os.posix_spawn(
+            "/bin/sh", ["sh", "-c", script], {"PATH": os.defpath}, file_actions=actions
+        )
         for fd in (into[0], out[1], err[1]):
             os.close(fd)
         os.write(into[1], b"in\n")
@@ -87,7 +89,11 @@ def test_posix_spawn_into_a_file(stage):
     def scene():
         with open("log", "wb") as log:
             actions = [(os.POSIX_SPAWN_DUP2, log.fileno(), 1)]
-            code = reaped(os.posix_spawn("/bin/sh", ["sh", "-c", TOUCH + "echo x"], os.environ, file_actions=actions))
+            code = reaped(
+                os.posix_spawn(
+                    "/bin/sh", ["sh", "-c", TOUCH + "echo x"], os.environ, file_actions=actions
+                )
+            )
         with open("log", "rb") as log:
             return code, log.read()
 
@@ -130,7 +136,9 @@ def test_an_exit_is_noticed_however_it_is_waited_for(stage, wait):
 
 SPAWNS = {
     "spawnl": lambda: os.spawnl(os.P_WAIT, "/bin/sh", "sh", "-c", TOUCH + "exit 3"),
-    "spawnle": lambda: os.spawnle(os.P_WAIT, "/bin/sh", "sh", "-c", ": > trace; exit $A", {"A": "4"}),
+    "spawnle": lambda: os.spawnle(
+        os.P_WAIT, "/bin/sh", "sh", "-c", ": > trace; exit $A", {"A": "4"}
+    ),
     "spawnlp": lambda: os.spawnlp(os.P_WAIT, "sh", "sh", "-c", TOUCH + "kill -9 $$"),
     "spawnlpe": lambda: os.spawnlpe(os.P_WAIT, "sh", "sh", "-c", ": > trace", os.environ),
     "spawnv": lambda: os.spawnv(os.P_WAIT, "/bin/sh", ["sh", "-c", TOUCH + "exit 5"]),
@@ -166,7 +174,9 @@ def test_a_program_that_becomes_another_says_so_first(tmp_path, recorded, line):
         f"print(run.path, flush=True)\n{line}\n"
     )
     argv = [sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "A": "b"}, check=False)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, env={**os.environ, "A": "b"}, check=False
+    )
     path, said = done.stdout.splitlines()
     assert (said, done.returncode) == ("b", 7)
     tape = recorded(path)
@@ -202,7 +212,9 @@ def test_a_child_on_a_terminal_of_its_own(stage):
     def scene():
         pid, master = os.forkpty()
         if pid == 0:
-            os.execvp("sh", ["sh", "-c", TOUCH + "tty > /dev/null && echo tty; read x; echo got $x"])
+            os.execvp(
+                "sh", ["sh", "-c", TOUCH + "tty > /dev/null && echo tty; read x; echo got $x"]
+            )
         seen = b""
         while b"tty\r\n" not in seen:
             seen += os.read(master, 1000)

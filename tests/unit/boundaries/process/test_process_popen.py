@@ -49,9 +49,7 @@ CAPTURED = {
     ),
     "input that nobody reads": in_folder(["sh", "-c", TOUCH], input=b"x" * 300_000, stdout=PIPE),
     "a shell": in_folder(TOUCH + "echo $0 | tr a-z A-Z", shell=True, stdout=PIPE),
-    "shell and arguments": in_folder(
-        [TOUCH + 'echo "$0$1"', "a", "b"], shell=True, stdout=PIPE
-    ),
+    "shell and arguments": in_folder([TOUCH + 'echo "$0$1"', "a", "b"], shell=True, stdout=PIPE),
     "another shell": in_folder(
         TOUCH + "echo ${BASH_VERSION:+yes}", shell=True, executable="/bin/bash", stdout=PIPE
     ),
@@ -221,7 +219,9 @@ print(size, re.search(r"VmHWM:\s+(\d+)", pathlib.Path("/proc/self/status").read_
 
 
 def test_large_outputs_on_both_streams_come_whole(stage):
-    script = TOUCH + "head -c 700000 /dev/zero | tr '\\0' o; head -c 600000 /dev/zero | tr '\\0' e >&2"
+    script = (
+        TOUCH + "head -c 700000 /dev/zero | tr '\\0' o; head -c 600000 /dev/zero | tr '\\0' e >&2"
+    )
     recorded = stage.all(in_folder(["sh", "-c", script], capture_output=True))
     assert recorded.stream("stdout") == b"o" * 700_000
     assert recorded.stream("stderr") == b"e" * 600_000
@@ -238,7 +238,9 @@ def test_large_input_and_output_at_once_do_not_block(stage):
 
 def test_a_timeout_fires_and_the_rest_can_still_be_read(stage):
     def scene(work):
-        process = subprocess.Popen(["sh", "-c", TOUCH + "echo early; exec sleep 60"], cwd=work, stdout=PIPE)
+        process = subprocess.Popen(
+            ["sh", "-c", TOUCH + "echo early; exec sleep 60"], cwd=work, stdout=PIPE
+        )
         first = process.stdout.readline()
         with pytest.raises(subprocess.TimeoutExpired) as raised:
             process.wait(timeout=0.05)
@@ -251,7 +253,9 @@ def test_a_timeout_fires_and_the_rest_can_still_be_read(stage):
 def test_run_with_a_timeout_keeps_what_had_come(stage):
     def scene(work):
         with pytest.raises(subprocess.TimeoutExpired) as raised:
-            subprocess.run(["sh", "-c", "echo early; exec sleep 60"], stdout=PIPE, timeout=0.3, check=False)
+            subprocess.run(
+                ["sh", "-c", "echo early; exec sleep 60"], stdout=PIPE, timeout=0.3, check=False
+            )
         return raised.value.output, raised.value.timeout
 
     stage.all(scene)
@@ -293,7 +297,10 @@ def test_a_process_that_is_killed_dies_of_the_same_signal(stage, number):
 def test_a_whole_group_can_be_killed(stage):
     def scene(work):
         process = subprocess.Popen(
-            ["sh", "-c", TOUCH + "echo up; sleep 60 & wait"], cwd=work, stdout=PIPE, start_new_session=True
+            ["sh", "-c", TOUCH + "echo up; sleep 60 & wait"],
+            cwd=work,
+            stdout=PIPE,
+            start_new_session=True,
         )
         first = process.stdout.readline()
         assert os.getpgid(process.pid) == process.pid
@@ -305,7 +312,9 @@ def test_a_whole_group_can_be_killed(stage):
 
 def test_polling_with_select_finds_real_descriptors(stage):
     def scene(work):
-        process = subprocess.Popen(["sh", "-c", TOUCH + "echo x; exec sleep 60"], cwd=work, stdout=PIPE)
+        process = subprocess.Popen(
+            ["sh", "-c", TOUCH + "echo x; exec sleep 60"], cwd=work, stdout=PIPE
+        )
         ready, _, _ = select.select([process.stdout], [], [], 10)
         seen = os.read(process.stdout.fileno(), 10), len(ready), process.poll()
         poll = select.poll()
@@ -390,7 +399,9 @@ def test_output_into_a_file_of_the_program_is_there_again(stage):
         with (work / "log").open("w+b") as log:
             log.write(b"before\n")
             log.flush()
-            code = subprocess.call(["sh", "-c", TOUCH + "echo out; echo err >&2"], cwd=work, stdout=log, stderr=STDOUT)
+            code = subprocess.call(
+                ["sh", "-c", TOUCH + "echo out; echo err >&2"], cwd=work, stdout=log, stderr=STDOUT
+            )
             log.write(b"after\n")
             log.seek(0)
             return code, log.read()
@@ -404,7 +415,9 @@ def test_a_file_that_was_closed_at_once_and_one_that_is_appended_to(stage):
     def scene(work):
         (work / "log").write_bytes(b"old\n")
         with (work / "log").open("ab") as log:
-            first = subprocess.Popen(["sh", "-c", TOUCH + "read x; echo new"], cwd=work, stdin=PIPE, stdout=log)
+            first = subprocess.Popen(
+                ["sh", "-c", TOUCH + "read x; echo new"], cwd=work, stdin=PIPE, stdout=log
+            )
         first.communicate(b"go\n")
         with (work / "log").open("ab", buffering=0) as log:
             both = [subprocess.Popen(["echo", "same"], stdout=log) for _ in range(2)]
@@ -420,7 +433,10 @@ def test_inherited_streams_are_left_alone_and_said_to_be(stage, capfd):
     bare = capfd.readouterr()
     stage.record(in_folder(["sh", "-c", "echo out; echo err >&2"]))
     assert capfd.readouterr() == bare == ("out\n", "err\n")
-    assert (stage.recorded.call["stdout"], stage.recorded.call["stderr"]) == ("inherited", "inherited")
+    assert (stage.recorded.call["stdout"], stage.recorded.call["stderr"]) == (
+        "inherited",
+        "inherited",
+    )
     assert stage.recorded.stream("stdout") == b""
 
 
@@ -439,7 +455,9 @@ def test_descriptors_passed_on_by_number_reach_the_child(stage):
 def test_a_pipe_of_the_programs_own_is_seen_too(stage):
     def scene(work):
         read, write = os.pipe()
-        process = subprocess.Popen(["sh", "-c", TOUCH + "echo one; echo two"], cwd=work, stdout=write)
+        process = subprocess.Popen(
+            ["sh", "-c", TOUCH + "echo one; echo two"], cwd=work, stdout=write
+        )
         os.close(write)
         seen = b""
         while piece := os.read(read, 100):
@@ -453,7 +471,9 @@ def test_a_pipe_of_the_programs_own_is_seen_too(stage):
 def test_a_grandchild_that_keeps_the_pipe_open_keeps_it_open(stage):
     def scene(work):
         os.mkfifo(work / "go")
-        process = subprocess.Popen(["sh", "-c", "(cat go; echo late) & echo early"], cwd=work, stdout=PIPE)
+        process = subprocess.Popen(
+            ["sh", "-c", "(cat go; echo late) & echo early"], cwd=work, stdout=PIPE
+        )
         early, code = process.stdout.readline(), process.wait()
         (work / "go").write_bytes(b"now\n")
         with process:
@@ -505,7 +525,9 @@ def test_many_threads_do_not_mix_their_processes_up(stage):
 
         def ask(number):
             script = f"read x; echo {number}-$x"
-            done = subprocess.run(["sh", "-c", script], input=b"%d\n" % number, stdout=PIPE, check=False)
+            done = subprocess.run(
+                ["sh", "-c", script], input=b"%d\n" % number, stdout=PIPE, check=False
+            )
             seen[number] = done.stdout
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
@@ -521,7 +543,12 @@ def test_many_threads_do_not_mix_their_processes_up(stage):
 def test_arguments_that_popen_refuses_are_refused_by_popen(stage):
     def scene(work):
         told = []
-        for args, kwargs in [((), {}), ((["true"],), {"args": ["true"]}), ((["true"],), {"nope": 1}), ((7,), {})]:
+        for args, kwargs in [
+            ((), {}),
+            ((["true"],), {"args": ["true"]}),
+            ((["true"],), {"nope": 1}),
+            ((7,), {}),
+        ]:
             with pytest.raises(TypeError) as raised:
                 subprocess.Popen(*args, **kwargs)
             told.append(str(raised.value))
@@ -565,4 +592,11 @@ def test_input_that_differs_in_what_is_minted_anew_is_the_same(stage):
 def test_hooks_are_taken_out_again(stage):
     before = subprocess.Popen.__init__, subprocess.run, os.read, os.kill, os.waitpid, os.execv
     stage.record(in_folder(["true"]))
-    assert before == (subprocess.Popen.__init__, subprocess.run, os.read, os.kill, os.waitpid, os.execv)
+    assert before == (
+        subprocess.Popen.__init__,
+        subprocess.run,
+        os.read,
+        os.kill,
+        os.waitpid,
+        os.execv,
+    )

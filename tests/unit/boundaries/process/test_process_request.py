@@ -3,7 +3,14 @@ import subprocess
 
 import pytest
 
-from playhead.boundaries.process_request import call_of, env_changes, kind_of, name_of, one_line, script_of
+from playhead.boundaries.process_request import (
+    call_of,
+    env_changes,
+    kind_of,
+    name_of,
+    one_line,
+    script_of,
+)
 
 NAMES = {
     "git": ["git"],
@@ -84,7 +91,16 @@ def test_kinds_of_streams_are_the_same_in_every_run(tmp_path):
     with (tmp_path / "log").open("wb") as log, open(os.devnull, "wb") as null:
         kinds = [
             kind_of(given)
-            for given in (None, subprocess.PIPE, subprocess.STDOUT, subprocess.DEVNULL, 1, read, log, null)
+            for given in (
+                None,
+                subprocess.PIPE,
+                subprocess.STDOUT,
+                subprocess.DEVNULL,
+                1,
+                read,
+                log,
+                null,
+            )
         ]
     os.close(read)
     os.close(write)

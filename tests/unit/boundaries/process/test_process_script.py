@@ -1,10 +1,10 @@
-from playhead.boundaries.process_script import Step, ending_of, script_of
+from playhead.boundaries.process_script import Show, Wait, ending_of, script_of
 from playhead.deck import Piece, Taped
 
 
-def played(*pieces, how="returned", value=0, sent=False):
-    made = [Piece(stream=stream, data=data, at_ns=0) for stream, data in pieces]
-    return script_of(Taped(how=how, value=value, pieces=made), sent=sent)
+def played(*pieces, how="returned", value=0, sent=False, **facts):
+    made = [Piece(stream=stream, data=data, at_ns=at) for at, (stream, data) in enumerate(pieces)]
+    return script_of(Taped(how=how, value=value, pieces=made, facts=facts), sent=sent)
 
 
 def test_what_the_program_saw_waits_for_what_it_did_before():
@@ -16,24 +16,27 @@ def test_what_the_program_saw_waits_for_what_it_did_before():
         ("closed", b"stdin"),
         ("signal", b"SIGTERM"),
         ("eof", b"stdout"),
+        exited_ns=99,
     )
     assert script.steps == (
-        Step(writes=(("stdout", b"> "),)),
-        Step(stdin=4, lines=1),
-        Step(stdin=4, lines=1, writes=(("stdout", b"2\n"), ("stderr", b"warning\n"))),
-        Step(stdin=4, lines=1, closed=frozenset({"stdin"}), signals=1),
-        Step(stdin=4, lines=1, closed=frozenset({"stdin"}), signals=1, ends=("stdout",)),
+        Show(stream="stdout", data=b"> ", at_ns=0),
+        Wait(stdin=4, lines=1, at_ns=1),
+        Show(stream="stdout", data=b"2\n", at_ns=2),
+        Show(stream="stderr", data=b"warning\n", at_ns=3),
+        Wait(stdin=4, lines=1, closed=frozenset({"stdin"}), signals=1, at_ns=5),
+        Show(stream="stdout", data=None, at_ns=6),
     )
     assert script.stdin == b"1+1\n"
     assert script.signals == ("SIGTERM",)
+    assert script.ended_ns == 99
 
 
 def test_a_line_that_was_not_ended_is_waited_for_by_its_length():
-    assert played(("stdin", b"half"), ("stdout", b"x")).steps[-1].lines is None
+    assert played(("stdin", b"half"), ("stdout", b"x")).steps[0].lines is None
 
 
 def test_a_process_whose_input_was_known_ends_after_it_was_read():
-    assert played(("stdout", b"x"), sent=True).steps[-1] == Step(closed=frozenset({"stdin"}))
+    assert played(("stdout", b"x"), sent=True).steps[-1] == Wait(closed=frozenset({"stdin"}))
 
 
 def test_the_stand_in_is_told_to_end_as_the_process_did():
@@ -41,4 +44,4 @@ def test_the_stand_in_is_told_to_end_as_the_process_did():
     assert ending_of(None, {"exit_code": 3}) == "exit 3"
     assert "kill -9 $$" in ending_of(-9, {})
     assert played(how="left").ending is None
-    assert played(how="died").ending is None
+    assert played(how="cut").cut
