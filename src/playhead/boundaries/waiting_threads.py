@@ -28,7 +28,8 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
     original = module.sleep
     patches.replace(module, "sleep", lambda real: Builtin(_sleep(real)))
     replace_copies(patches, {id(original): module.sleep})
-    real = getattr(module.monotonic, "__wrapped__", None)
+    # Without the clock's own hook there is nothing to exchange, least of all every None in there.
+    real = getattr(module.monotonic, "__wrapped__", module.monotonic)
     for holder in filter(None, map(sys.modules.get, _COPIES)):
         for name in [name for name, value in vars(holder).items() if value is real]:
             patches.replace(holder, name, lambda _: module.monotonic)

@@ -61,7 +61,9 @@ class ReplayMode:
         if quiet:
             found["quiet"] = True
         taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
-        if taped.dies is not None and not taped.pieces and taped.head is None:
+        # A process may have run in the background: it dies with what waits for it, not when it starts.
+        waits = call.boundary != "process" and not taped.pieces and taped.head is None
+        if taped.dies is not None and waits:
             self.die()
         return taped
 
