@@ -65,9 +65,10 @@ def test_a_streamed_answer_is_edited_in_its_own_wire_shape(studio):
 
 
 def test_a_prefix_that_only_read_is_faithful(talk):
-    at = steps(talk, "tool")[0]
-    done = talk.play("fork", "--at", str(at), "--live", "llm", replies=[Reply(text="x")] * 2)
-    assert "Simulated" in done.stderr or "faithful" in done.stderr
+    at = str(steps(talk, "llm")[2])
+    done = talk.play("fork", "--at", at, "--require-faithful", replies=[Reply(text="Fine.")])
+    assert done.returncode == 0, done.stderr
+    assert "it is faithful" in " ".join(done.stderr.split())
 
 
 def test_a_prefix_that_sent_mail_is_simulated_and_refused_where_that_is_asked_for(
