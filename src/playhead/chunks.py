@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 from playhead import clock, events
 from playhead.events import Ref
-from playhead.losses import say
 from playhead.recorder import Recorder
 from playhead.redact import StreamCleaner
+from playhead.stderr import say
 from playhead.values import safe_str
 
 Piece = tuple[bytes, int]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -19,9 +18,11 @@ from playhead.project import is_there
 from playhead.tape.store import default_home
 
 # Not in CPython 3.10: there Playhead is a guest, and the launcher has read the file already.
-_toml_parser: ModuleType | None = None
-with suppress(ImportError):
+_toml_parser: ModuleType | None
+try:
     _toml_parser = import_module("tomllib")
+except ImportError:
+    _toml_parser = None
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")

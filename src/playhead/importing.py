@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from playhead.interrupts import is_interrupt
+from playhead.stderr import say
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
@@ -24,7 +27,7 @@ def when_imported(name: str, callback: Callback) -> None:
     """Run `callback(module)` right after `name` has been imported; at once if it is there."""
     module = sys.modules.get(name)
     if module is not None and not _is_loading(module):
-        callback(module)
+        _call(callback, module)
         return
     _waiting.setdefault(name, []).append(callback)
     if _finder not in sys.meta_path:
@@ -77,29 +80,48 @@ class _Finder:
 
 
 def _follow(spec: ModuleSpec) -> None:
-    """Wrap the loader's methods on the instance: its type stays what others look for."""
-    loader: Any = spec.loader
-    if loader is None or isinstance(loader, type):
-        return
-    execute, create = loader.exec_module, loader.create_module
+    """Wrap the loader's methods on the instance: its type stays what others look for.
 
-    def create_module(spec: ModuleSpec) -> ModuleType | None:
-        # An extension module may run all of its code in here.
-        loader.__dict__.pop("create_module", None)
-        for callback in _warned.pop(spec.name, ()):
-            callback()
-        made: ModuleType | None = create(spec)
+    A loader may serve many modules (a zip file's does): each call is looked at for whom it is. One
+    that cannot be wrapped loads its module as ever; that nobody then hooks it is a hole, no failure.
+    """
+    loader: Any = spec.loader
+    execute = getattr(loader, "exec_module", None)
+    create = getattr(loader, "create_module", None)
+    if execute is None or isinstance(loader, type) or not hasattr(loader, "__dict__"):
+        return
+
+    def create_module(asked: ModuleSpec) -> ModuleType | None:
+        if asked.name == spec.name:
+            loader.__dict__.pop("create_module", None)
+            # An extension module may run all of its code in here.
+            for callback in _warned.pop(spec.name, ()):
+                _call(callback)
+        made: ModuleType | None = create(asked) if create is not None else None
         return made
 
     def exec_module(module: ModuleType) -> None:
+        if getattr(module, "__name__", None) != spec.name:
+            execute(module)
+            return
         loader.__dict__.pop("exec_module", None)
         execute(module)
         for callback in _waiting.pop(spec.name, ()):
-            callback(module)
+            _call(callback, module)
 
-    loader.exec_module = exec_module
+    loader.__dict__["exec_module"] = exec_module
     if spec.name in _warned:
-        loader.create_module = create_module
+        loader.__dict__["create_module"] = create_module
+
+
+def _call(callback: Callable[..., None], *args: ModuleType) -> None:
+    """A fault of ours must not fail the host's import."""
+    try:
+        callback(*args)
+    except Exception as error:
+        if is_interrupt(error):
+            raise
+        say(f"{', '.join(module.__name__ for module in args)} is not recorded: {error!r}.")
 
 
 _finder = _Finder()

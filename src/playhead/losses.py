@@ -4,9 +4,9 @@ under threads, forks and signals; not how events are written.
 
 from __future__ import annotations
 
-import sys
 import threading
 
+from playhead.stderr import say
 from playhead.values import safe_str
 
 
@@ -39,20 +39,11 @@ class Losses:
             self.count(lost, why)
 
     def warn(self, message: str) -> None:
-        """Once a run, on stderr, one line. Not `warnings`: a host may turn those into errors."""
+        """Once a run, one line."""
         if self.warned:
             return
         self.warned = True
         say(f"{message} The program goes on unharmed.")
-
-
-def say(message: str) -> None:
-    """One line on stderr; where that is closed or broken there is nobody left to tell."""
-    try:
-        sys.stderr.write(f"playhead: {message}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        return
 
 
 def reason(error: BaseException) -> str:

@@ -18,11 +18,11 @@ from playhead.config import Settings
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level
 from playhead.later import Later
-from playhead.losses import say
 from playhead.project import commit_of, project_of
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
 from playhead.runs import Run
+from playhead.stderr import say
 from playhead.tape import store as stores
 from playhead.tape.manifest import Manifest, read_manifest, status_of, write_manifest
 from playhead.tape.resume import find_resumable, next_seq_of

@@ -13,9 +13,17 @@ _HASH = re.compile(r"[0-9a-f]{40,64}")
 
 def project_of(cwd: Path) -> Path:
     for folder in (cwd, *cwd.parents):
-        if (folder / ".git").exists():
+        if is_there(folder / ".git"):
             return folder
     return cwd
+
+
+def is_there(path: Path) -> bool:
+    """Whether it exists, as far as we may know: a folder that we must not look into is none."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def commit_of(project: Path) -> str | None:
@@ -25,8 +33,9 @@ def commit_of(project: Path) -> str | None:
         head = (folder / "HEAD").read_text().strip()
         if not head.startswith("ref: "):
             return head if _HASH.fullmatch(head) else None
-        return _resolve(folder, head[len("ref: ") :])
-    except OSError:
+        commit = _resolve(folder, head[len("ref: ") :]) or ""
+        return commit if _HASH.fullmatch(commit) else None
+    except (OSError, ValueError):  # not there; not text
         return None
 
 

@@ -19,10 +19,10 @@ from playhead.errors import PlayheadError
 from playhead.events import Level
 from playhead.interrupts import is_interrupt
 from playhead.later import Later
-from playhead.losses import say
 from playhead.opening import Wish
 from playhead.recorder import Recorder
 from playhead.runs import NO_RUN, NoRun, Run
+from playhead.stderr import say
 from playhead.values import safe_str
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ LAYERS = {
     "0 words": {
         *("_version", "clock", "errors", "event", "events", "fingerprint", "importing"),
         *("interrupts", "jsonbytes", "later", "plain", "project", "readings", "redact", "reduce"),
-        *("values", "where"),
+        *("stderr", "values", "where"),
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
