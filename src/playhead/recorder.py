@@ -71,7 +71,7 @@ class Recorder:
         parent: Ref | None = None,
         first_seq: int = 0,
         generation: int = 0,
-        may_import: bool = True,
+        may_import: bool = False,
     ) -> None:
         self.run = run
         self.run_id = run_id
@@ -183,6 +183,7 @@ class Recorder:
             except OSError:
                 if self._closed or writer.is_on_disk() or not self._come_back(writer):
                     raise
+                self._tell_losses(writer)
                 seq = writer.append(quoted[kind], rest, encoded)
             if not seq & _CHECK_EVERY or writer.unwritten:
                 self._look_after(writer)

@@ -127,20 +127,22 @@ class SegmentWriter:
         OSError: not yet; what we hold stays held, for the next try.
         """
         with self.lock:
-            if not self.holds() and self._find():
+            # Asked before anything is made: a new file may get the number of the old one.
+            held = self.holds()
+            if not held and self._find():
                 return 0
             name, path, fd = _create(self.run)
             gone = 0
-            if self.holds():
+            if held:
                 try:
                     _copy(self._fd, fd)
                 except OSError:
                     os.close(fd)
                     os.unlink(path)
                     raise
+                os.close(self._fd)
             else:
                 gone, self.crc = self.seq - self.first_seq, 0
-            self.close()
             self.name, self.path, self._fd = name, path, fd
             self._file = _identity(os.fstat(fd))
             self.size = os.fstat(fd).st_size
