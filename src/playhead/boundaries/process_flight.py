@@ -63,8 +63,9 @@ class Flight:
     """
 
     __slots__ = (
-        *("_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_held", "_held_size", "_open"),
-        *("_over", "_started", "_writing", "divergence", "name", "pid", "player", "sent"),
+        *("_alive_ns", "_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_held", "_late"),
+        *("_held_size", "_open", "_over", "_started", "_telling", "_writing"),
+        *("divergence", "name", "pid", "player", "sent"),
     )
 
     def __init__(self, crossing: Crossing, *, sent: bool = False) -> None:
@@ -73,6 +74,7 @@ class Flight:
         self._eof: list[str] = []
         self._exit: int | None = None
         self._exited_ns = 0
+        self._alive_ns: int | None = None
         self._at_exit: list[Callable[[Flight], None]] = []
         # Taken once, by whoever ends the flight: an exit may be noticed by several threads.
         self._over = _thread.allocate_lock()
@@ -80,6 +82,8 @@ class Flight:
         self._writing: list[None] = []
         self._held: deque[tuple[str, bytes]] = deque()
         self._held_size = 0
+        self._telling: set[int] = set()
+        self._late: deque[tuple[str, bytes]] = deque()
         self.name = crossing.call.name
         self.pid = 0
         self.divergence: Divergence | None = None
@@ -143,9 +147,9 @@ class Flight:
     def wrote(self, data: bytes, *, counts: bool = True) -> None:
         """The other half of `begin_write`, whose answer is `counts`."""
         try:
-            if counts and data and (crossing := self.crossing) is not None:
-                self._tell_eof(crossing)
-                crossing.chunk(data, "stdin")
+            if counts and data:
+                self._tell_eof()
+                self._tell("stdin", data)
         finally:
             self._writing.pop()
             self._tell_held()
@@ -154,10 +158,9 @@ class Flight:
     @_fails_open
     def ended(self, stream: str, *, closed: bool = False) -> None:
         """The program has seen the end of a stream, or has closed it."""
-        crossing = self.crossing
-        if crossing is not None and self._exit is None and self.expected(stream):
+        if self._exit is None and self.expected(stream):
             if closed:
-                self._act(crossing, "closed", stream)
+                self._act("closed", stream)
             elif stream != "stdin":
                 self._eof.append(stream)
         self._open.discard(stream)
@@ -166,9 +169,8 @@ class Flight:
     @_fails_open
     def signalled(self, number: int) -> None:
         """The program has sent a signal."""
-        crossing = self.crossing
-        if crossing is not None and number and self._exit is None:
-            self._act(crossing, "signal", signal_name(number))
+        if number and self._exit is None:
+            self._act("signal", signal_name(number))
 
     def diverged(self, error: Divergence) -> None:
         """The program does something else with a taped process than it did then."""
@@ -204,6 +206,10 @@ class Flight:
                 self._at_exit.pop(0)(self)
         self._end_if_over()
 
+    def is_alive(self) -> None:
+        """The program has looked, and the process had not ended yet."""
+        self._alive_ns = clock.mono_ns() - self._started
+
     def mute(self) -> None:
         self._crossing = None
 
@@ -218,10 +224,10 @@ class Flight:
             self._end_if_over()
         _unfinished.discard(self)
 
-    def _act(self, crossing: Crossing, mark: str, what: str) -> None:
+    def _act(self, mark: str, what: str) -> None:
         if not (mark == "closed" and what == "stdin" and self.sent):
-            self._tell_eof(crossing)
-            crossing.chunk(what.encode(), mark)
+            self._tell_eof()
+            self._tell(mark, what.encode())
 
     def _tell_held(self) -> None:
         while self._held and not self._writing:
@@ -229,22 +235,34 @@ class Flight:
         self._held_size = 0
 
     def _tell(self, stream: str, data: bytes) -> None:
-        if (crossing := self.crossing) is not None:
-            crossing.chunk(data, stream)
+        me = _thread.get_ident()
+        self._late.append((stream, data))
+        if me in self._telling:
+            return  # a signal handler or a finalizer, in the middle of this: it waits its turn
+        self._telling.add(me)
+        try:
+            while self._late:
+                stream, data = self._late.popleft()
+                if (crossing := self.crossing) is not None:
+                    crossing.chunk(data, stream)
+        finally:
+            self._telling.discard(me)
+        self._end_if_over()
 
-    def _tell_eof(self, crossing: Crossing) -> None:
+    def _tell_eof(self) -> None:
         while self._eof:
-            crossing.chunk(self._eof.pop(0).encode(), "eof")
+            self._tell("eof", self._eof.pop(0).encode())
 
     def _end_if_over(self) -> None:
         code = self._exit
-        if code is None or self._open or self._writing:
+        if code is None or self._open or self._writing or _thread.get_ident() in self._telling:
             return
         if not self._over.acquire(blocking=False):
             return
         _unfinished.discard(self)
         if (crossing := self.crossing) is not None:
-            crossing.returned(code, pid=self.pid, exited_ns=self._exited_ns, **facts_of(code))
+            facts = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns, **facts_of(code)}
+            crossing.returned(code, pid=self.pid, **facts)
 
 
 def facts_of(code: int) -> dict[str, Any]:

@@ -106,6 +106,10 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
             )
         else:
             answer = original(*args, **kwargs)
+        if not answer[0]:
+            if args and (flight := by_pid.get(args[0])) is not None:
+                flight.is_alive()
+            return answer
         flight = by_pid.get(answer[0])
         if flight is not None and not os.WIFSTOPPED(answer[1]) and not os.WIFCONTINUED(answer[1]):
             flight.exited(os.waitstatus_to_exitcode(answer[1]))

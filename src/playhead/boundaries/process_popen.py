@@ -49,7 +49,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if os.name != "posix":
         raise NotAsExpected("processes are recorded on POSIX systems only")
     need(module, "Popen", "run", "PIPE", "STDOUT", "DEVNULL")
-    need(module.Popen, "_get_handles", "_handle_exitstatus", "_get_devnull", "wait")
+    need(module.Popen, "_get_handles", "_handle_exitstatus", "_get_devnull", "poll", "wait")
     if (module.PIPE, module.STDOUT, module.DEVNULL) != (PIPE, STDOUT, DEVNULL):
         raise NotAsExpected("subprocess spells PIPE, STDOUT and DEVNULL in another way")
     code = getattr(module.Popen.__init__, "__code__", None)
@@ -59,6 +59,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module.Popen, "__init__", _init)
     patches.replace(module.Popen, "_get_handles", _get_handles)
     patches.replace(module.Popen, "_handle_exitstatus", _handle_exitstatus)
+    patches.replace(module.Popen, "poll", _poll)
     patches.replace(module.Popen, "wait", _wait)
     patches.on_undo(leave_all)
 
@@ -274,6 +275,16 @@ def _handle_exitstatus(original: Callable[..., Any]) -> Callable[..., Any]:
         return answer
 
     return _handle_exitstatus
+
+
+def _poll(original: Callable[..., int | None]) -> Callable[..., int | None]:
+    def poll(self: Any) -> int | None:
+        code = original(self)
+        if code is None and (flight := getattr(self, "_playhead_flight", None)) is not None:
+            flight.is_alive()
+        return code
+
+    return poll
 
 
 def _wait(original: Callable[..., int]) -> Callable[..., int]:

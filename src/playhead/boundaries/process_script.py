@@ -47,7 +47,7 @@ class Script:
     signals: tuple[str, ...]
     # What the stand-in is told in the end, in the language of sh; None: it lives until it is killed.
     ending: str | None
-    # When the program knew of the end.
+    # When it ended.
     ended_ns: int = 0
     # The whole run ended while this process was running.
     cut: bool = False
@@ -55,7 +55,9 @@ class Script:
 
 def script_of(taped: Taped, *, sent: bool = False) -> Script:
     """`sent`: what went to stdin is part of the request; the process ends after it was all read."""
-    steps = [*_steps(taped.pieces)]
+    ended_ns = _ended_ns(taped)
+    # What the program read after it knew of the end had been there before.
+    steps = [*_steps(taped.pieces, ended_ns if taped.how == "returned" else None)]
     if sent:
         steps.append(Wait(closed=frozenset({"stdin"})))
     return Script(
@@ -63,18 +65,27 @@ def script_of(taped: Taped, *, sent: bool = False) -> Script:
         stdin=b"".join(piece.data for piece in taped.pieces if piece.stream == "stdin"),
         signals=tuple(_word(piece) for piece in taped.pieces if piece.stream == "signal"),
         ending=ending_of(taped.value, taped.facts) if taped.how == "returned" else None,
-        ended_ns=int(taped.facts.get("exited_ns") or taped.took_ns),
+        ended_ns=ended_ns,
         cut=taped.how == "cut",
     )
 
 
-def _steps(pieces: Sequence[Piece]) -> Iterator[Wait | Show]:
+def _ended_ns(taped: Taped) -> int:
+    """A program that looks again and again, between sleeps, has to find it where it found it then:
+    halfway between its last look in vain and the first that was not is farthest from any other.
+    """
+    known = int(taped.facts.get("exited_ns") or taped.took_ns)
+    alive = taped.facts.get("alive_ns")
+    return (known + int(alive)) // 2 if alive is not None else known
+
+
+def _steps(pieces: Sequence[Piece], latest: int | None) -> Iterator[Wait | Show]:
     stdin, lines, signals = 0, 0, 0
     closed: set[str] = set()
     ended_line = False
     for acts, group in groupby(pieces, key=lambda piece: piece.stream in _ACTS):
         if not acts:
-            yield from map(_shown, group)
+            yield from (_shown(piece, latest) for piece in group)
             continue
         at_ns = 0
         for piece in group:
@@ -96,10 +107,11 @@ def _steps(pieces: Sequence[Piece]) -> Iterator[Wait | Show]:
         )
 
 
-def _shown(piece: Piece) -> Show:
+def _shown(piece: Piece, latest: int | None) -> Show:
+    at_ns = piece.at_ns if latest is None else min(piece.at_ns, latest)
     if piece.stream == "eof":
-        return Show(stream=_word(piece), data=None, at_ns=piece.at_ns)
-    return Show(stream=piece.stream, data=piece.data, at_ns=piece.at_ns)
+        return Show(stream=_word(piece), data=None, at_ns=at_ns)
+    return Show(stream=piece.stream, data=piece.data, at_ns=at_ns)
 
 
 def _word(piece: Piece) -> str:

@@ -1,3 +1,4 @@
+import contextlib
 import io
 import os
 import select
@@ -600,3 +601,44 @@ def test_hooks_are_taken_out_again(stage):
         os.waitpid,
         os.execv,
     )
+
+
+def test_a_program_that_reaps_its_children_in_a_signal_handler_does_not_hang(stage):
+    """The handler may run in the middle of telling about the very process that it reaps."""
+
+    def scene(work):
+        def reap(*_):
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+        before = signal.signal(signal.SIGCHLD, reap)
+        try:
+            for _ in range(20):
+                with subprocess.Popen(["sh", "-c", "seq 500"], stdout=PIPE) as process:
+                    for _line in process.stdout:
+                        pass
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+
+    stage.record(scene)
+    assert [one["exit_code"] for one in stage.recorded.outcomes] == [0] * 20
+
+
+def test_a_forked_child_keeps_nothing_of_its_parents_processes(stage):
+    def scene(work):
+        with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as cat:
+            cat.stdin.write(b"before\n")
+            cat.stdin.flush()
+            first = cat.stdout.readline()
+            pid = os.fork()
+            if pid == 0:
+                cat.stdin.write(b"from the child\n")
+                cat.stdin.flush()
+                os._exit(0)
+            os.waitpid(pid, 0)
+            second = cat.stdout.readline()
+        return first, second
+
+    assert stage.record(scene) == (b"before\n", b"from the child\n")
+    assert stage.recorded.stream("stdin") == b"before\n"

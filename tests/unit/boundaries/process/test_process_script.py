@@ -45,3 +45,7 @@ def test_the_stand_in_is_told_to_end_as_the_process_did():
     assert "kill -9 $$" in ending_of(-9, {})
     assert played(how="left").ending is None
     assert played(how="cut").cut
+
+
+def test_a_process_that_was_looked_for_ends_between_two_looks():
+    assert played(exited_ns=2_000, alive_ns=1_000).ended_ns == 1_500
