@@ -223,6 +223,7 @@ class Deck:
         crossing = Crossing(self, call, taped, instead)
         if crossing.taped is None:
             self.live.add(crossing)
+            pacing.go_live(call.boundary)
         return crossing
 
     def cross(self, call: Call, live: Callable[[], T]) -> T:

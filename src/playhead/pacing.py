@@ -12,10 +12,16 @@ from typing import Any, Protocol
 
 
 class Time(Protocol):
-    """What the time of a replay must be able to do."""
+    """What the time of a replay must be able to do. `rests`: whether taped answers take their time."""
+
+    rests: bool
 
     def rest(self, ns: int) -> None: ...
 
+    def go_live(self) -> None: ...
+
+
+_INSIDE = ("tool", "state")
 
 _time: Time | None = None
 
@@ -44,8 +50,14 @@ def seconds(ns: int) -> float:
 
 async def rest_async(ns: int) -> None:
     """The same, while other tasks go on."""
-    if _time is not None and ns > 0:
+    if _time is not None and _time.rests and ns > 0:
         await _sleep(ns / 1e9)
+
+
+def go_live(boundary: str) -> None:
+    """A call is made for real. Those that stay inside the program do not make its time real."""
+    if _time is not None and boundary not in _INSIDE:
+        _time.go_live()
 
 
 async def _sleep(seconds: float) -> None:

@@ -104,7 +104,7 @@ def _hear(recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event:
     elif kind == events.SEGMENT_END:
         recording.closed.add(event.segment)
     elif kind == events.AMBIENT:
-        recording.ambient.append(event)
+        recording.ambient.append(recording.tape.whole(event) if _has_blob(event.data) else event)
     elif kind == events.OUTPUT:
         recording.outputs.append(event)
     elif kind == events.RUN_START and recording.run_start is None:

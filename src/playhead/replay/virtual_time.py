@@ -1,8 +1,8 @@
 """The time of a replay: it stands still while anybody works, and jumps when everybody waits.
 
 Sleeps and timeouts cost nothing then, and none fires that did not fire: while an answer is on its way
-(a thread computes, a child runs, a live call is in flight) no deadline comes nearer. Knows who waits
-for what until when; not how Python waits (`boundaries/waiting_*`).
+(a thread computes, a child runs) no deadline comes nearer. With the first live call it becomes real.
+Knows who waits for what until when; not how Python waits (`boundaries/waiting_*`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
-from playhead import clock, deck, pacing
+from playhead import clock, pacing
 from playhead.replay.strangers import Strangers
 
 # What is done for real between two looks at the others.
@@ -79,7 +79,10 @@ class VirtualTime:
         end_ns: int | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
-        self.pace = pace
+        # Whether time passes as it does outside: asked for, or because something is live.
+        self.is_real = pace
+        # Whether answers from the tape take their time.
+        self.rests = True
         # Whether waiting is hooked: then, and only then, may what waits see this time.
         self.drives = False
         self.end_ns = end_ns
@@ -88,8 +91,7 @@ class VirtualTime:
         self._now = began_ns
         self._furthest = max(began_ns, end_ns or 0) + _FURTHEST_NS
         self._moved = began_ns
-        self._looked = self._jumped = clock.mono_ns()
-        self._ran = False
+        self._looked = clock.mono_ns()
         self._waits: dict[int, _Wait] = {}
         # Counts who comes and goes: a look at all the others takes a while.
         self._changes = 0
@@ -97,33 +99,45 @@ class VirtualTime:
         _alive.add(self)
 
     def now_ns(self) -> int:
-        real = clock.mono_ns()
-        with self._guard:
-            runs = self.pace or _is_live()
-            if runs and self._ran:
-                self._now += real - self._looked
-            self._looked, self._ran = real, runs
-            return self._now
+        if self.is_real:
+            self._look()
+        return self._now
 
     def moving_ns(self) -> int:
         """For loops that wait by looking at the clock: the same, and the real time since it jumped."""
-        now = self.now_ns()
+        if self.is_real:
+            return self.now_ns()
         with self._guard:
-            if not self.pace:
-                now += clock.mono_ns() - self._jumped
-            self._moved = max(self._moved, now)
+            self._moved = max(self._moved, self._now + clock.mono_ns() - self._looked)
             return self._moved
+
+    def go_live(self) -> None:
+        """From here on time is real: one who backs off from a live service must really do so. What
+        still comes from the tape comes at once.
+        """
+        if not self.is_real:
+            self._looked = clock.mono_ns()
+            self.is_real = True
+            self.rests = False
+
+    def _look(self) -> None:
+        with self._guard:
+            real = clock.mono_ns()
+            self._now += real - self._looked
+            self._looked = real
 
     def sleep(self, seconds: float) -> None:
         """In place of `time.sleep`."""
-        if self.pace or seconds <= 0:
+        if self.is_real:
             return clock.sleep(seconds)
         self.wait(seconds, _nap, _always)
         return None
 
     def rest(self, ns: int) -> None:
         """See `pacing`."""
-        if self.pace:
+        if not self.rests:
+            return None
+        if self.is_real:
             return clock.sleep(ns / 1e9)
         self.wait(ns / 1e9, _nap, _always, patience_ns=_LONGEST_REST_NS)
         return None
@@ -139,7 +153,7 @@ class VirtualTime:
         """Whether it came before the timeout did."""
         me = _thread.get_ident()
         # One that is called by what another does to wait is part of it, and has to be real.
-        if self.pace or me in self._waits:
+        if self.is_real or me in self._waits:
             return attempt(timeout)
         wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck)
         self._enter(me, wait)
@@ -188,7 +202,7 @@ class VirtualTime:
     def _jump(self) -> bool:
         """To the nearest deadline, if nobody can do anything before."""
         changes = self._changes
-        if _is_live() or not self._all_wait():
+        if self.is_real or not self._all_wait():
             return False
         deadlines = [one.deadline for one in list(self._waits.values()) if one.deadline is not None]
         if not deadlines or changes != self._changes:
@@ -201,7 +215,7 @@ class VirtualTime:
         with self._guard:
             if changes == self._changes:
                 self._now = max(self._now, nearest + _BEYOND_NS)
-                self._jumped = clock.mono_ns()
+                self._looked = clock.mono_ns()
         return True
 
     def _all_wait(self) -> bool:
@@ -235,12 +249,6 @@ def _nap(seconds: float | None) -> bool:
 
 def _always() -> bool:
     return True
-
-
-def _is_live() -> bool:
-    """Whether something happens for real: then real time counts."""
-    open_deck = deck.active()
-    return open_deck is not None and bool(open_deck.live)
 
 
 _active: VirtualTime | None = None
