@@ -31,6 +31,7 @@ class Payloads:
         self._suspects = None if redactor is None else redactor.suspects
         self._encode = jsonbytes.fastest(may_import=may_import)
         self._variables = len(os.environ)
+        self._hurried = False
 
     def encode(self, kind: str, data: Any, user: bool) -> bytes:  # noqa: FBT001  (hot path)
         if self._level != "full":
@@ -81,8 +82,12 @@ class Payloads:
         return self._redactor.clean_names(frozen)
 
     def hurry(self) -> None:
-        """A busy program: take the faster encoder that the host has installed, but not loaded."""
-        if self._encode is jsonbytes.encode_std:
+        """A busy program: take the faster encoder that the host has installed, but not loaded.
+
+        Asked for once: a signal handler may record while that import is under way.
+        """
+        if not self._hurried:
+            self._hurried = True
             self._encode = jsonbytes.fastest(may_import=True)
 
     def renew_secrets(self) -> bool:

@@ -267,14 +267,22 @@ class Recorder:
         }
 
     def _look_after(self, writer: SegmentWriter) -> None:
-        """Now and then: the file, the secrets, the encoder, and what a signal handler left."""
-        while writer.unwritten:
-            self._lose(writer.unwritten.pop())
-        if not writer.is_on_disk():
-            self._come_back(writer)
-        self.renew_secrets()
-        if self.events >= _UPGRADE_AFTER:
-            self._payloads.hurry()
+        """Now and then: the file, the secrets, the encoder, and what a signal handler left.
+
+        The event that brought us here is on the tape, whatever becomes of the rest.
+        """
+        try:
+            while writer.unwritten:
+                self._lose(writer.unwritten.pop())
+            if not writer.is_on_disk():
+                self._come_back(writer)
+            self.renew_secrets()
+            if self.events >= _UPGRADE_AFTER:
+                self._payloads.hurry()
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            self._losses.count(0, reason(error))
 
     def _come_back(self, writer: SegmentWriter) -> bool:
         """Find or make the file again; whether that worked. The next event tries once more."""
