@@ -175,6 +175,8 @@ class Flight:
     def diverged(self, error: Divergence) -> None:
         """The program does something else with a taped process than it did then."""
         self.divergence = error
+        if self.player is not None:
+            self.player.give_up()
         if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
             crossing.raised(error)
 

@@ -58,6 +58,7 @@ class Player:
         # A moment of the replay, and the moment of the tape that it was.
         self._anchor = (now_ns(), 0)
         self._active_ns = clock.mono_ns()
+        self._given_up = False
 
     def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
         """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
@@ -94,6 +95,11 @@ class Player:
             os.close(self._stand_in)
         self._finish(None)
 
+    def give_up(self) -> None:
+        """The program has parted from the tape: the stand-in goes at once."""
+        self._given_up = True
+        STAGE.wake()
+
     def signalled(self, number: int) -> bool:
         """Whether the tape has this signal here: then it is played, and not to be delivered."""
         wanted = self._script.signals[self._signals : self._signals + 1]
@@ -129,6 +135,9 @@ class Player:
 
     def play(self) -> None:
         """As far as the program has done its part, and the time has come."""
+        if self._given_up:
+            self._finish("kill -9 $$")
+            return
         if self._next < len(self._script.steps):
             self._skip_waiting()
         self._give()
@@ -151,7 +160,8 @@ class Player:
             return True
         if self._queues or not self._is_met(step):
             return False
-        self._check(step)
+        if not self._is_as_then(step):
+            return False
         self._anchor = (now_ns(), max(step.at_ns, self._anchor[1]))
         return True
 
@@ -264,19 +274,19 @@ class Player:
         self._read += len(data)
         self._lines += data.count(b"\n")
 
-    def _check(self, wait: Wait) -> None:
+    def _is_as_then(self, wait: Wait) -> bool:
         """Whether the program sent what it had sent then, but for what is minted anew each time."""
         if self._flight.sent or "stdin" not in self._ends:
-            return
+            return True
         if self._odd is None and self._read >= wait.stdin:
-            return
+            return True
         sent = self._script.stdin[: self._read] if self._odd is None else bytes(self._odd)
         then, now = (
             fingerprint.rename(raw.decode("utf-8", "replace"))
             for raw in (self._script.stdin[: wait.stdin], sent)
         )
         if then == now[: len(then)]:
-            return
+            return True
         same = zip(then, now, strict=False)
         at = next((i for i, pair in enumerate(same) if pair[0] != pair[1]), len(now))
         self._flight.diverged(
@@ -287,7 +297,7 @@ class Player:
                 "Record the run anew, or let this process run for real: `--live process`."
             )
         )
-        self._finish("kill -9 $$")
+        return False
 
     def _close(self, stream: str) -> None:
         """A terminal is at its end when the last of its users has gone: all of them go."""

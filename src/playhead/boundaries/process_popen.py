@@ -18,6 +18,7 @@ from playhead.boundaries.process_flight import Flight, given_crossing, leave_all
 from playhead.boundaries.process_request import DEVNULL, PIPE, STDOUT
 from playhead.boundaries.process_streams import expect, tap
 from playhead.deck import Call, Crossing
+from playhead.errors import Divergence
 from playhead.later import Later
 from playhead.values import safe_str
 
@@ -290,11 +291,16 @@ def _poll(original: Callable[..., int | None]) -> Callable[..., int | None]:
 def _wait(original: Callable[..., int]) -> Callable[..., int]:
     def wait(self: Any, timeout: float | None = None) -> int:
         flight: Flight | None = getattr(self, "_playhead_flight", None)
-        if flight is not None and self.returncode is None:
-            flight.check(waits=timeout is None)
+        if flight is None or flight.player is None:
+            return original(self, timeout)
+        try:
+            if self.returncode is None:
+                flight.check(waits=timeout is None)
+        except Divergence:
+            original(self)  # the stand-in dies of it, and nobody else would wait for it
+            raise
         code = original(self, timeout)
-        if flight is not None:
-            flight.check()
+        flight.check()
         return code
 
     return wait

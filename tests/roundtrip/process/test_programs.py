@@ -63,7 +63,7 @@ PROGRAMS = {
         async def race():
             print([await done for done in asyncio.as_completed([one("0.5"), one("0.1"), one("0.3")])])
             try:
-                await asyncio.wait_for(one("5"), 0.2)
+                await asyncio.wait_for(one("1.5"), 0.2)
             except asyncio.TimeoutError:
                 print("too late again")
         asyncio.run(race())
@@ -94,7 +94,8 @@ PROGRAMS = {
         """,
     "signals": """
         import os, signal, subprocess
-        sleeper = subprocess.Popen(["sh", "-c", "touch trace; echo up; exec sleep 60"], stdout=-1, start_new_session=True)
+        argv = ["sh", "-c", "touch trace; echo up; exec sleep 60"]
+        sleeper = subprocess.Popen(argv, stdout=-1, start_new_session=True)
         print(sleeper.stdout.readline())
         os.killpg(sleeper.pid, signal.SIGTERM)
         print(sleeper.wait(), sleeper.stdout.read())
@@ -108,7 +109,9 @@ def play(tmp_path):
     store = {**os.environ, "PLAYHEAD_HOME": str(tmp_path / "store"), "PLAYHEAD_RECORD": "1"}
 
     def run(*argv):
-        return subprocess.run(argv, cwd=tmp_path, env=store, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            argv, cwd=tmp_path, env=store, capture_output=True, text=True, check=False
+        )
 
     return run
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from functools import partial
 from subprocess import DEVNULL, PIPE, STDOUT
 
 import anyio
@@ -222,14 +223,8 @@ def test_trio_runs_and_opens(stage):
             ["sh", "-c", TOUCH + "cat"], cwd=work, stdin=b"x" * 200_000, capture_stdout=True
         )
         async with trio.open_nursery() as nursery:
-            process = await nursery.start(
-                lambda task_status: trio.run_process(
-                    ["sh", "-c", "echo up; exec sleep 60"],
-                    stdout=PIPE,
-                    check=False,
-                    task_status=task_status,
-                )  # fmt: skip
-            )
+            run = partial(trio.run_process, stdout=PIPE, check=False)
+            process = await nursery.start(run, ["sh", "-c", "echo up; exec sleep 60"])
             first = await process.stdout.receive_some()
             process.terminate()
             await process.wait()

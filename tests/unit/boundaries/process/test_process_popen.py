@@ -10,6 +10,8 @@ from subprocess import DEVNULL, PIPE, STDOUT
 
 import pytest
 
+from playhead.errors import Divergence
+
 TOUCH = "touch trace; "
 
 
@@ -559,8 +561,6 @@ def test_arguments_that_popen_refuses_are_refused_by_popen(stage):
 
 
 def test_other_input_than_on_the_tape_is_a_divergence(stage):
-    from playhead.errors import Divergence
-
     def scene(line):
         def play(work):
             with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as cat:
@@ -572,7 +572,7 @@ def test_other_input_than_on_the_tape_is_a_divergence(stage):
         return play
 
     stage.record(scene(b"the quick brown fox\n"))
-    with pytest.raises(Divergence, match="'quick brown fox.*'slow brown fox"):
+    with pytest.raises(Divergence, match=r"'quick brown fox.*'slow brown fox"):
         stage.replay(scene(b"the slow brown fox\n"))
 
 
@@ -588,6 +588,25 @@ def test_input_that_differs_in_what_is_minted_anew_is_the_same(stage):
 
     assert stage.record(scene(7)) == b"I am pid 7\n"
     assert stage.replay(scene(123456)) == b"I am pid 7\n"
+
+
+def test_waiting_for_what_was_still_running_then_is_a_divergence(stage):
+    """And not a replay that hangs."""
+
+    def leave(work):
+        process = subprocess.Popen(["sleep", "60"])
+        left.append(process)
+        return process.poll()
+
+    def wait(work):
+        return subprocess.Popen(["sleep", "60"]).wait()
+
+    left = []
+    assert stage.record(leave) is None
+    left[0].kill()
+    left[0].wait()
+    with pytest.raises(Divergence, match="still running when the recorded run ended"):
+        stage.replay(wait)
 
 
 def test_hooks_are_taken_out_again(stage):
