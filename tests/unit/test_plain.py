@@ -55,7 +55,7 @@ def test_what_json_holds_is_plain(value):
         *(b"", (), {1}, {1: 2}, {None: 1}, {"$a": 1}, {"a": {"b$": 1}}),
         *(Text("a"), Colour.RED, {Text("a"): 1}, collections.OrderedDict(), object()),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_json_does_not_hold_exactly_is_not_plain(value):
     assert not is_plain(value)

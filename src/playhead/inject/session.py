@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead import ambient, deck, lane_hooks
+from playhead import ambient, deck, lane_hooks, lanes
 from playhead.boundaries import process_flight, registry
 from playhead.boundaries.children import set_carrier
 from playhead.deck import Deck, Mode
@@ -32,6 +32,8 @@ def start(
 
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
     """
+    # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
+    lanes.MAIN.spawned = 0
     made = Deck(recorder, mode)
     deck.activate(made)
     if source is None and recorder.level == "full":

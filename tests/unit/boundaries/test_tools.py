@@ -211,10 +211,11 @@ def test_parallel_calls_have_a_lane_each(hooks, taping):
     async def both() -> list:
         return await asyncio.gather(fetch("a"), fetch("b"))
 
-    asyncio.run(both())
+    with lanes.lane("shop"):
+        asyncio.run(both())
     with lanes.lane("worker-3"):
         search("c", 1)
-    assert [call.lane for call in taping.calls()] == ["main/1", "main/2", "worker-3"]
+    assert [call.lane for call in taping.calls()] == ["shop/1", "shop/2", "worker-3"]
 
 
 def test_a_cancelled_tool_was_left_by_the_agent(taping):
