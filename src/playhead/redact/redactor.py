@@ -28,6 +28,7 @@ _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand e
 _SHORTEST_TEXT = 8
 _MOST_KEYS = 10_000
 _LONGEST_KEY = 200
+_MOST_DIGESTS = 256
 _HIDDEN = "[redacted:"
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
 # Members that are looked at in their own way, wherever they stand: base64 is looked into, and in a
@@ -74,6 +75,8 @@ class Redactor:
         self._own = [re.compile(pattern) for pattern in self.patterns]
         self.safe_keys = SafeKeys(frozenset(name.lower() for name in self.names))
         self._values: dict[bytes, str] = {}
+        # A conversation repeats what was said in it, secrets included.
+        self._digests: dict[bytes, str] = {}
         self.renew(variables or {})
 
     def renew(self, variables: Mapping[str, str]) -> None:
@@ -165,7 +168,13 @@ class Redactor:
 
     def placeholder(self, kind: str, secret: str | bytes) -> str:
         raw = secret if isinstance(secret, bytes) else _utf8(secret)
-        return f"{_HIDDEN}{kind}:{hmac.new(self._key, raw, hashlib.sha256).hexdigest()[:8]}]"
+        digest = self._digests.get(raw)
+        if digest is None:
+            digest = hmac.new(self._key, raw, hashlib.sha256).hexdigest()[:8]
+            if len(self._digests) >= _MOST_DIGESTS:
+                self._digests.clear()
+            self._digests[raw] = digest
+        return f"{_HIDDEN}{kind}:{digest}]"
 
     def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
         """`raw` itself where there is nothing to hide."""
