@@ -37,6 +37,10 @@ class Lane:
     def child(self) -> Lane:
         return Lane(_below(self.name, next(self._ordinals)))
 
+    def restart(self) -> None:
+        """Count from 1 again: another run begins here."""
+        self._ordinals = count(1)
+
     def __repr__(self) -> str:
         return f"Lane({self.name!r})"
 

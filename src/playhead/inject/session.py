@@ -33,7 +33,7 @@ def start(
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
     """
     # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
-    lanes.MAIN.spawned = 0
+    lanes.MAIN.restart()
     made = Deck(recorder, mode)
     deck.activate(made)
     if source is None and recorder.level == "full":
