@@ -12,7 +12,7 @@ import _thread
 import os
 import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -63,8 +63,8 @@ class Flight:
     """
 
     __slots__ = (
-        *("_alive_ns", "_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_held", "_late"),
-        *("_held_size", "_open", "_over", "_started", "_telling", "_writing"),
+        *("_alive_ns", "_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_facts", "_held"),
+        *("_held_size", "_late", "_open", "_over", "_started", "_telling", "_writing"),
         *("divergence", "name", "pid", "player", "sent"),
     )
 
@@ -84,6 +84,7 @@ class Flight:
         self._held_size = 0
         self._telling: set[int] = set()
         self._late: deque[tuple[str, bytes]] = deque()
+        self._facts: dict[str, Any] = {}
         self.name = crossing.call.name
         self.pid = 0
         self.divergence: Divergence | None = None
@@ -109,6 +110,7 @@ class Flight:
     @_fails_open
     def failed(self, error: BaseException) -> None:
         """There is no process: it could not be started."""
+        self._leave_at_exit()
         if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
             facts = {"filename": _name(error.filename)} if isinstance(error, OSError) else {}
             crossing.raised(error, **facts)
@@ -204,9 +206,16 @@ class Flight:
         if self._exit is None:
             self._exit, self._exited_ns = code, clock.mono_ns() - self._started
             by_pid.pop(self.pid, None)
-            while self._at_exit:
-                self._at_exit.pop(0)(self)
+            self._leave_at_exit()
         self._end_if_over()
+
+    def _leave_at_exit(self) -> None:
+        while self._at_exit:
+            self._at_exit.pop(0)(self)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Further members of the outcome."""
+        self._facts.update(facts)
 
     def is_alive(self) -> None:
         """The program has looked, and the process had not ended yet."""
@@ -263,8 +272,8 @@ class Flight:
             return
         _unfinished.discard(self)
         if (crossing := self.crossing) is not None:
-            facts = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns, **facts_of(code)}
-            crossing.returned(code, pid=self.pid, **facts)
+            times = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns}
+            crossing.returned(code, pid=self.pid, **times, **facts_of(code), **self._facts)
 
 
 def facts_of(code: int) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from playhead.deck import Crossing
 from playhead.later import Later
 
 if TYPE_CHECKING:
-    from playhead.boundaries import process_stage, revive
+    from playhead.boundaries import process_inherited, process_stage, revive
 else:
-    # Only what replays needs these: see `playhead.later`.
+    # What few programs need, or only replays: see `playhead.later`.
+    process_inherited = Later("playhead.boundaries.process_inherited")
     process_stage = Later("playhead.boundaries.process_stage")
     revive = Later("playhead.boundaries.revive")
 
@@ -55,14 +56,16 @@ def _system(original: Callable[..., int]) -> Callable[..., int]:
         if crossing.taped is not None:
             return _served_system(crossing)
         _, env = children.carry(["/bin/sh", "-c", os.fsdecode(command)], None, crossing)
+        output = process_inherited.of(crossing)
         try:
             with children.LentVariables(env):
                 status = original(command)
         except BaseException as error:
+            output.end()
             crossing.raised(error)
             raise
         code = os.waitstatus_to_exitcode(status)
-        crossing.returned(code, **facts_of(code))
+        crossing.returned(code, **facts_of(code), **output.end())
         return status
 
     return system
@@ -79,6 +82,7 @@ def _served_system(crossing: Crossing) -> int:
         crossing.raised(error)
         raise error
     code = int(taped.value)
+    process_inherited.print_again(taped.pieces)
     crossing.returned(code, **facts_of(code))
     return code << 8 if code >= 0 else -code
 

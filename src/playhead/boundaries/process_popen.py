@@ -15,6 +15,7 @@ from playhead.boundaries import children, process_request
 from playhead.boundaries.guest import NotAsExpected, Patches, need
 from playhead.boundaries.process_files import expect_file
 from playhead.boundaries.process_flight import Flight, given_crossing, leave_all, within
+from playhead.boundaries.process_inherited import expect_inherited, waited_for
 from playhead.boundaries.process_request import DEVNULL, PIPE, STDOUT
 from playhead.boundaries.process_streams import expect, tap
 from playhead.deck import Call, Crossing
@@ -49,7 +50,7 @@ _input: ContextVar[Any] = ContextVar("playhead_process_input", default=None)
 def hook(module: ModuleType, patches: Patches) -> None:
     if os.name != "posix":
         raise NotAsExpected("processes are recorded on POSIX systems only")
-    need(module, "Popen", "run", "PIPE", "STDOUT", "DEVNULL")
+    need(module, "Popen", "run", "call", "PIPE", "STDOUT", "DEVNULL")
     need(module.Popen, "_get_handles", "_handle_exitstatus", "_get_devnull", "poll", "wait")
     if (module.PIPE, module.STDOUT, module.DEVNULL) != (PIPE, STDOUT, DEVNULL):
         raise NotAsExpected("subprocess spells PIPE, STDOUT and DEVNULL in another way")
@@ -57,6 +58,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if code is not None and code.co_argcount > 1 and code.co_varnames[1:18] != _POSITIONAL:
         raise NotAsExpected("Popen takes other arguments")
     patches.replace(module, "run", _run)
+    patches.replace(module, "call", _call)
     patches.replace(module.Popen, "__init__", _init)
     patches.replace(module.Popen, "_get_handles", _get_handles)
     patches.replace(module.Popen, "_handle_exitstatus", _handle_exitstatus)
@@ -67,15 +69,27 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _run(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("input") is None or deck.active() is None:
+        if deck.active() is None:
             return original(*args, **kwargs)
-        token = _input.set(kwargs["input"])
+        tokens = _input.set(kwargs.get("input")), waited_for.set(True)
         try:
             return original(*args, **kwargs)
         finally:
-            _input.reset(token)
+            _input.reset(tokens[0])
+            waited_for.reset(tokens[1])
 
     return run
+
+
+def _call(original: Callable[..., int]) -> Callable[..., int]:
+    def call(*args: Any, **kwargs: Any) -> int:
+        token = waited_for.set(True)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            waited_for.reset(token)
+
+    return call
 
 
 def _init(original: Callable[..., None]) -> Callable[..., None]:
@@ -148,6 +162,9 @@ def _perform(
 ) -> None:
     changed = _carried(asked, crossing)
     _prepare_files(asked, flight)
+    expect_inherited(
+        flight, crossing, *(process_request.kind_of(asked.get(name)) for name in _STREAMS[1:])
+    )
     token = within.set("popen")
     try:
         with crossing:

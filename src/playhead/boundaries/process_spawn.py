@@ -21,10 +21,11 @@ from playhead.deck import Crossing
 from playhead.later import Later
 
 if TYPE_CHECKING:
-    from playhead.boundaries import process_player, process_script, revive
+    from playhead.boundaries import process_inherited, process_player, process_script, revive
     from playhead.calls import Taped
 else:
-    # Only what replays needs these: see `playhead.later`.
+    # What few programs need, or only replays: see `playhead.later`.
+    process_inherited = Later("playhead.boundaries.process_inherited")
     process_player = Later("playhead.boundaries.process_player")
     process_script = Later("playhead.boundaries.process_script")
     revive = Later("playhead.boundaries.revive")
@@ -153,9 +154,11 @@ def _spawning(original: Spawn, with_env: Spawn, spawn: Spawn) -> Spawn:
             if mode != os.P_WAIT or crossing.taped.how == "raised":
                 return _stand_in(spawn, flight, crossing.taped, {}, {})
             pacing.rest(crossing.taped.took_ns)
-            return _end(crossing, int(crossing.taped.value))
+            process_inherited.print_again(crossing.taped.pieces)
+            return _end(crossing, int(crossing.taped.value), {})
         program, made = children.carry([text_of(file), *words[1:]], env, crossing)
         argv = args if program[1:] == words[1:] else [*words[:1], *program[1:]]
+        output = process_inherited.of(crossing) if mode == os.P_WAIT else None
         token = within.set("spawn")
         try:
             with crossing:
@@ -166,14 +169,15 @@ def _spawning(original: Spawn, with_env: Spawn, spawn: Spawn) -> Spawn:
             raise
         finally:
             within.reset(token)
+            wrote = {} if output is None else output.end()
         if mode == os.P_WAIT:
-            return _end(crossing, answer)
+            return _end(crossing, answer, wrote)
         flight.started(answer)
         return answer
 
     return spawnv
 
 
-def _end(crossing: Crossing, code: int) -> int:
-    crossing.returned(code, **facts_of(code))
+def _end(crossing: Crossing, code: int, wrote: dict[str, Any]) -> int:
+    crossing.returned(code, **facts_of(code), **wrote)
     return code

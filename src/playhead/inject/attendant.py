@@ -13,11 +13,13 @@ import select
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from playhead.inject.output import OutputBuffer
 from playhead.inject.pump import Pump
 from playhead.inject.streams import Stream
 from playhead.recorder import Recorder
+from playhead.tape.output_at import OutputPage
 
 _ASK_SIGNALS = b"s"
 _DRAIN = b"d"
@@ -62,13 +64,14 @@ def post(
 ) -> Attendant:
     """Fork the attendant. `signals` are blocked already, and stay so in it."""
     ask, hear = os.pipe(), os.pipe()
+    page = _page(recorder.run, streams)
     pid = os.fork()
     if pid == 0:
         try:
             _keep_only(
                 0, 1, 2, ask[0], hear[1], *(fd for one in streams for fd in (one.source, one.sink))
             )
-            _Attending(recorder, streams, signals, ask[0], hear[1]).attend()
+            _Attending(recorder, streams, signals, ask[0], hear[1], page=page).attend()
         finally:
             os._exit(0)
     os.close(ask[0])
@@ -89,6 +92,13 @@ def _keep_only(*kept: int) -> None:
         os.dup2(null, standard)
 
 
+def _page(run: Path, streams: Sequence[Stream]) -> OutputPage | None:
+    try:
+        return OutputPage(run, {one.name: one.source for one in streams}) if streams else None
+    except OSError:
+        return None  # a full disk: then no process knows which output is a child's own
+
+
 class _Attending:
     """The attendant's own end."""
 
@@ -99,10 +109,12 @@ class _Attending:
         signals: frozenset[signal.Signals],
         asked: int,
         answer: int,
+        *,
+        page: OutputPage | None,
     ) -> None:
         self._recorder = recorder
         self._tape: OutputBuffer | None = OutputBuffer(recorder)
-        self._pumps = [Pump(stream) for stream in streams]
+        self._pumps = [Pump(stream, page) for stream in streams]
         self._signals = signals
         self._asked = asked
         self._answer = answer

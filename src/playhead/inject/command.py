@@ -22,6 +22,7 @@ from playhead.inject.variables import SEED, Ticket
 from playhead.later import Later
 from playhead.recording import Wish, open_run
 from playhead.runs import Run
+from playhead.tape import output_at
 from playhead.values import safe_str
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def run_command(
         _load(meanwhile)
         ended = launch.wait(started, witness)
     witness.dismiss()
+    output_at.forget(run.path)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
     own = frozenset({run.recorder.segment, str(witness.pid)})

@@ -9,6 +9,7 @@ import struct
 import termios
 
 from playhead.inject.streams import Stream
+from playhead.tape.output_at import OutputPage
 
 # Half of what goes into a blob: a piece of output is one line of the tape.
 _AT_ONCE = 32 * 1024
@@ -17,8 +18,9 @@ _AT_ONCE = 32 * 1024
 class Pump:
     """One stream: read what comes, write it on; neither waits for the other streams."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, page: OutputPage | None = None) -> None:
         self.stream = stream
+        self._page = page
         # Read and not yet written; the whole piece that it is the rest of; its cut-off character.
         self.pending = b""
         self.piece = b""
@@ -45,10 +47,17 @@ class Pump:
 
     def pull(self) -> bool:
         """Take what the command wrote. False: it has closed its end."""
+        if self._page is not None:
+            self._page.begin(self.stream.name)
+        size = 0
         try:
             self.piece = self.pending = os.read(self.stream.source, _AT_ONCE)
+            size = len(self.piece)
         except BlockingIOError:
             return True
+        finally:
+            if self._page is not None:
+                self._page.end(self.stream.name, size)
         if self.owed is not None:
             self.owed -= len(self.piece)
         return bool(self.piece)

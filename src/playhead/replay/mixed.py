@@ -112,7 +112,7 @@ class MixedMode(ReplayMode):
         }
         if match.rung == "fuzzy":
             found["score"] = round(match.score, 4)
-        return answer_of(self.recording.tape, match.call, match=found, dies=None)
+        return self.with_output(answer_of(self.recording.tape, match.call, match=found, dies=None))
 
     def _alike(self, call: Call, name: str, request: Any) -> Match | None:
         """The nearest unserved call of the same name, at or over the threshold."""

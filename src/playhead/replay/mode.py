@@ -16,6 +16,7 @@ from playhead.deck import Call, Taped
 from playhead.errors import Divergence
 from playhead.recorder import Recorder
 from playhead.replay.divergence import Parting, advice_for
+from playhead.replay.inherited import Printed, with_output
 from playhead.replay.matcher import Matcher
 from playhead.replay.nearest import nearest
 from playhead.replay.taped import Recording, answer_of
@@ -39,6 +40,7 @@ class ReplayMode:
         self.partings: list[Parting] = []
         self._recorder = recorder
         self._count = 0
+        self._printed: dict[str, Printed] = {}
         self._lock = threading.Lock()
 
     def answer(self, call: Call, lane: str) -> Taped | None:
@@ -61,11 +63,17 @@ class ReplayMode:
         if quiet:
             found["quiet"] = True
         taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
+        taped = self.with_output(taped)
         # A process may have run in the background: it dies with what waits for it, not when it starts.
         waits = call.boundary != "process" and not taped.pieces and taped.head is None
         if taped.dies is not None and waits:
             self.die()
         return taped
+
+    def with_output(self, taped: Taped) -> Taped:
+        """With what a child had printed by itself, on the output that it had from the program."""
+        recording = self.recording
+        return with_output(taped, self._printed, recording.tape, recording.outputs)
 
     def look(self, call: Call, lane: str) -> Taped | None:
         """The taped answer of this call, which stays on the tape."""

@@ -92,6 +92,17 @@ PROGRAMS = {
         os.write(master, b"typed" + bytes([10]))
         print(read(master), os.waitpid(pid, 0)[1])
         """,
+    "inherited output": """
+        import os, subprocess, sys
+        print("first", flush=True)
+        subprocess.run(["sh", "-c", "touch trace; date +%N; echo err >&2"])
+        os.system("echo system; date +%N")
+        print("between", flush=True)
+        subprocess.check_call([sys.executable, "-c", "print('a Python')"])
+        print(subprocess.run(["echo", "captured"], stdout=-1).stdout, flush=True)
+        os.spawnlp(os.P_WAIT, "echo", "echo", "spawned")
+        print("last")
+        """,
     "signals": """
         import os, signal, subprocess
         argv = ["sh", "-c", "touch trace; echo up; exec sleep 60"]
@@ -133,6 +144,7 @@ def test_a_program_prints_from_the_tape_what_it_printed_then(tmp_path, play, sou
     trace.unlink()
     replayed = play(playhead, "replay", "last")
     assert replayed.stdout == recorded.stdout, replayed.stderr
+    assert "identical" in replayed.stderr
     assert replayed.returncode == 0, replayed.stderr
     assert not trace.exists()
 

@@ -1,0 +1,101 @@
+"""How far a command's output has come: a page in the run's folder, for as long as the run lasts.
+
+Whoever passes the output on writes there what it has read; every process of the run can tell from
+it, and from what is still in the pipe, how much has been written in all. So a program knows which
+part of the output is a child's own, although nothing stands between the child and the pipe. Knows
+the page and pipes; not who writes into them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import stat
+import struct
+import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
+
+_NAME = "output.at"
+_STREAMS = ("stdout", "stderr")
+# The pipe's inode; a count that is odd while the pipe is being read; bytes read so far.
+_SLOT = struct.Struct("QQQ")
+# How often to look again at a reader that is in the middle of reading: it needs microseconds, or has
+# lost the processor, and then nobody shall wait for it.
+_LOOKS = 200
+
+
+class OutputPage:
+    """The reader's side."""
+
+    def __init__(self, run: Path, pipes: dict[str, int]) -> None:
+        """`pipes`: the descriptor of each stream's pipe."""
+        fd = os.open(run / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.ftruncate(fd, _SLOT.size * len(_STREAMS))
+            self._page = mmap.mmap(fd, _SLOT.size * len(_STREAMS))
+        finally:
+            os.close(fd)
+        for stream, pipe in pipes.items():
+            _SLOT.pack_into(self._page, _place(stream), os.fstat(pipe).st_ino, 0, 0)
+
+    def begin(self, stream: str) -> None:
+        """The pipe is about to be read."""
+        inode, count, total = _SLOT.unpack_from(self._page, _place(stream))
+        _SLOT.pack_into(self._page, _place(stream), inode, count | 1, total)
+
+    def end(self, stream: str, size: int) -> None:
+        """So much was in it."""
+        inode, count, total = _SLOT.unpack_from(self._page, _place(stream))
+        _SLOT.pack_into(self._page, _place(stream), inode, (count | 1) + 1, total + size)
+
+
+def forget(run: Path) -> None:
+    """The run is over: what its processes write from here on is no part of it."""
+    with suppress(OSError):
+        os.unlink(run / _NAME)
+
+
+class OutputGauge:
+    """A writer's side: how much has gone into a pipe that is the command's output."""
+
+    def __init__(self, run: Path) -> None:
+        self._page: mmap.mmap | None = None
+        with suppress(OSError, ValueError):  # there is none: nobody passes our output on
+            fd = os.open(run / _NAME, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                self._page = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
+            finally:
+                os.close(fd)
+
+    def read(self, fd: int) -> tuple[str, int] | None:
+        """The name of the stream that `fd` is, and how much has been written into it; None where it
+        is something else, or cannot be told.
+        """
+        if self._page is None or sys.platform != "linux":
+            return None
+        try:
+            what = os.fstat(fd)
+            if not stat.S_ISFIFO(what.st_mode):
+                return None
+            for stream in _STREAMS:
+                if _SLOT.unpack_from(self._page, _place(stream))[0] == what.st_ino:
+                    return self._look(stream, fd)
+        except OSError:
+            return None
+        return None
+
+    def _look(self, stream: str, fd: int) -> tuple[str, int] | None:
+        assert self._page is not None  # noqa: S101  asked by `read` alone
+        for _ in range(_LOOKS):
+            before = _SLOT.unpack_from(self._page, _place(stream))
+            waiting = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+            if before[1] % 2 == 0 and _SLOT.unpack_from(self._page, _place(stream)) == before:
+                return stream, int(before[2]) + int(waiting)
+        return None
+
+
+def _place(stream: str) -> int:
+    return _SLOT.size * _STREAMS.index(stream)
