@@ -208,16 +208,17 @@ class Recorder:
         """Say goodbye on the tape and let go of the file. Idempotent. `facts` are further members
         of the last event: the error that ended the process.
         """
-        writer = self._writer
-        if writer is None or self._closed:
+        if self._closed:
             return
-        self.say_last_words()
+        self.say_last_words()  # first: those of a forked child may be all that it has to say
+        writer = self._writer
+        if writer is None:
+            return
         if not writer.is_on_disk():
             self._come_back(writer)
         # Written together, or an event of another thread between the two would not be counted.
         with writer.lock:
-            if self._losses.untold is not None:
-                self._tell_losses(writer)
+            self._tell_losses_if_possible(writer)
             data = {"events": self.events + 1, "lost": self.lost, **facts}
             self.add(events.SEGMENT_END, data, '""', parent=self._root)
             self._closed = True
@@ -328,6 +329,12 @@ class Recorder:
         except OSError:
             self._losses.give_back(lost, why)
             raise
+
+    def _tell_losses_if_possible(self, writer: SegmentWriter) -> None:
+        try:
+            self._tell_losses(writer)
+        except OSError as error:
+            self._warn_of(error)  # still no; the manifest will say how much is missing
 
     def before_fork(self) -> None:
         self._opening.acquire()
