@@ -32,7 +32,27 @@ from playhead.runs import NO_RUN
 
 Once = Callable[[], Any]
 
-WORDS = ["the", "customer", "asks", "for", "a", "refund", "of", "an", "order", "that", "arrived", "broken", "last", "week", "and", "wants", "it", "in", "writing"]
+WORDS = [
+    "the",
+    "customer",
+    "asks",
+    "for",
+    "a",
+    "refund",
+    "of",
+    "an",
+    "order",
+    "that",
+    "arrived",
+    "broken",
+    "last",
+    "week",
+    "and",
+    "wants",
+    "it",
+    "in",
+    "writing",
+]
 PER_ROUND = 300
 
 

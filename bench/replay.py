@@ -120,7 +120,7 @@ def measure_session(store: Path, crossings: int, workers: int) -> tuple[float, f
                 )
                 deck.cross(call, lambda: {"exit_code": 0, "stdout": "clean"})
                 if not live:
-                    time.sleep(11.5)  # noqa: TID251  the thing that is measured: it must cost nothing
+                    time.sleep(11.5)
 
     with playhead.record(name="long", store=store) as run:
         for number in range(workers):

@@ -146,7 +146,12 @@ async def test_agent(playhead_run):
     assert await asyncio.to_thread(ask, "Where is A-17?") == "It shipped."
 """
     pytester.makepyfile(AGENT + test)
-    asynchronous = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
+    asynchronous = (
+        "-p",
+        "pytest_asyncio.plugin",
+        "-o",
+        "asyncio_default_fixture_loop_scope=function",
+    )
     run(pytester, "--playhead=record", *asynchronous).assert_outcomes(passed=1)
     llm.stop()
     run(pytester, "-p", "xdist.plugin", "-n", "2", *asynchronous).assert_outcomes(passed=1)

@@ -55,18 +55,25 @@ def _set_system(api: str, asked: dict[str, Any], text: str) -> None:
     elif api == "gemini.generate":
         asked["systemInstruction"] = {"parts": [{"text": text}]}
     else:
-        messages = [m for m in asked.get("messages", []) if m.get("role") not in ("system", "developer")]
+        messages = [
+            m for m in asked.get("messages", []) if m.get("role") not in ("system", "developer")
+        ]
         asked["messages"] = [{"role": "system", "content": text}, *messages]
 
 
 def _shorten(api: str, asked: dict[str, Any], most: int) -> None:
     """The last `most` messages, from a user's on: an API refuses a history that begins with an answer,
-    or with the result of a tool call that is no longer in it."""
+    or with the result of a tool call that is no longer in it.
+    """
     name = {"openai.responses": "input", "gemini.generate": "contents"}.get(api, "messages")
     messages = asked.get(name)
     if not isinstance(messages, list):
         return
-    kept = [one for one in messages if isinstance(one, dict) and one.get("role") in ("system", "developer")]
+    kept = [
+        one
+        for one in messages
+        if isinstance(one, dict) and one.get("role") in ("system", "developer")
+    ]
     rest = [one for one in messages if one not in kept]
     if len(rest) <= most:
         return
@@ -83,7 +90,8 @@ def _opens(message: Any) -> bool:
     if not isinstance(content, list):
         return True
     return not any(
-        isinstance(part, dict) and (part.get("type") == "tool_result" or "functionResponse" in part) for part in content
+        isinstance(part, dict) and (part.get("type") == "tool_result" or "functionResponse" in part)
+        for part in content
     )
 
 
@@ -93,17 +101,25 @@ def parse_patch(text: str, source: str) -> tuple[Mapping[str, Any], ...]:
         steps = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{source} is no JSON: {error}.") from None
-    if not isinstance(steps, list) or not all(isinstance(one, dict) and "op" in one and "path" in one for one in steps):
-        raise UsageError(f'{source} is no JSON Patch: expected [{{"op": "replace", "path": "/model", "value": …}}].')
+    if not isinstance(steps, list) or not all(
+        isinstance(one, dict) and "op" in one and "path" in one for one in steps
+    ):
+        raise UsageError(
+            f'{source} is no JSON Patch: expected [{{"op": "replace", "path": "/model", "value": …}}].'
+        )
     for step in steps:
         if step["op"] not in ("add", "remove", "replace", "test"):
-            raise UsageError(f"{source}: op {step['op']!r} is not known; add, remove, replace and test are.")
+            raise UsageError(
+                f"{source}: op {step['op']!r} is not known; add, remove, replace and test are."
+            )
     return tuple(steps)
 
 
 def _patched(document: Any, step: Mapping[str, Any]) -> Any:
     """One step. A path that is not there leaves the document as it is: not every call has every field."""
-    words = [word.replace("~1", "/").replace("~0", "~") for word in str(step["path"]).split("/")[1:]]
+    words = [
+        word.replace("~1", "/").replace("~0", "~") for word in str(step["path"]).split("/")[1:]
+    ]
     if not words:
         return copy.deepcopy(step.get("value")) if step["op"] in ("add", "replace") else document
     made = copy.deepcopy(document)
@@ -121,7 +137,11 @@ def _patched(document: Any, step: Mapping[str, Any]) -> Any:
 
 def _walk(document: Any, words: Sequence[str]) -> Any:
     for word in words:
-        if isinstance(document, list) and word.lstrip("-").isdigit() and -len(document) <= int(word) < len(document):
+        if (
+            isinstance(document, list)
+            and word.lstrip("-").isdigit()
+            and -len(document) <= int(word) < len(document)
+        ):
             document = document[int(word)]
         elif isinstance(document, dict) and word in document:
             document = document[word]
