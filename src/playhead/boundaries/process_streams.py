@@ -45,6 +45,11 @@ _raw_writes: dict[Key, tuple[Flight, str]] = {}
 class Tapped(io.RawIOBase):
     """A file of `Popen`'s, with a listener. Descriptor, blocking and errors are the file's own."""
 
+    # Set by io when an object is collected that nobody had closed.
+    _finalizing = False
+
+    # No __getattr__: io looks for attributes that are not there, many times for each file.
+
     def __init__(self, file: io.FileIO, flight: Flight, stream: str) -> None:
         self._file = file
         self._flight = flight
@@ -83,8 +88,8 @@ class Tapped(io.RawIOBase):
     def close(self) -> None:
         if self.closed:
             return
-        if getattr(self, "_finalizing", False):
-            self._file._dealloc_warn(self)  # type: ignore[attr-defined]  # as FileIO warns of itself
+        if self._finalizing:
+            self._dealloc_warn(self)  # as FileIO warns of itself
         # Told first: a process may end the moment it sees the end of its stdin, and some other
         # thread may know of that before this one comes back.
         if not self._file.closed:
@@ -117,8 +122,20 @@ class Tapped(io.RawIOBase):
     def isatty(self) -> bool:
         return self._file.isatty()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
+    @property
+    def name(self) -> Any:
+        return self._file.name
+
+    @property
+    def mode(self) -> str:
+        return self._file.mode
+
+    @property
+    def closefd(self) -> bool:
+        return self._file.closefd
+
+    def _dealloc_warn(self, source: Any) -> None:
+        self._file._dealloc_warn(source)  # type: ignore[attr-defined]  # private, as this one is
 
     def __repr__(self) -> str:
         return repr(self._file)

@@ -51,7 +51,7 @@ def test_a_process_of_multiprocessing_is_told_and_so_is_what_it_does(tmp_path, r
 def test_a_failed_start_is_on_the_tape(stage):
     def scene(work):
         process = multiprocessing.get_context("spawn").Process(target=lambda: None)
-        with pytest.raises(Exception, match="pickle|local object"):
+        with pytest.raises(Exception, match=r"pickle|local object"):
             process.start()
 
     stage.record(scene)
