@@ -37,7 +37,7 @@ demo: $(READY) ## record a small agent, watch it, replay it, without a key or a 
 	@$(BIN)/playhead demo $(ARGS)
 
 test: $(READY) ## every test but those of real agent frameworks; ARGS="-k torn" for some
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 $(ARGS)
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)
