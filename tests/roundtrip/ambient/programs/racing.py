@@ -1,0 +1,53 @@
+"""Tools that run beside each other: what is said depends on which answer comes first."""
+
+import asyncio
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+import playhead
+
+LATENCIES = {"slow": 0.4, "quick": 0.1, "middling": 0.25}
+
+
+@playhead.tool
+async def search(name: str) -> str:
+    await asyncio.sleep(LATENCIES[name])
+    return f"found by {name}"
+
+
+@playhead.tool
+def look(name: str) -> str:
+    time.sleep(LATENCIES[name])
+    return f"seen by {name}"
+
+
+async def main():
+    async def tick():
+        while True:
+            await asyncio.sleep(0.15)
+            print("tick")
+
+    ticker = asyncio.ensure_future(tick())
+    for answer in asyncio.as_completed([search(name) for name in LATENCIES]):
+        print(await answer)
+    done, rest = await asyncio.wait(
+        [asyncio.ensure_future(search(name)) for name in LATENCIES],
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    print(sorted(one.result() for one in done))
+    await asyncio.gather(*rest)
+    for timeout in (0.05, 0.2):
+        try:
+            print(await asyncio.wait_for(search("quick"), timeout))
+        except asyncio.TimeoutError:
+            print("too slow")
+    ticker.cancel()
+
+
+asyncio.run(main())
+with ThreadPoolExecutor(3) as pool:
+    futures = [pool.submit(look, name) for name in LATENCIES]
+    for future in as_completed(futures):
+        print(future.result())
