@@ -12,7 +12,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from playhead.interrupts import is_interrupt
 from playhead.losses import Losses, reason
 from playhead.payloads import Payloads
 from playhead.redact import Redactor
+from playhead.spelling import Quoted, is_seq, word
 from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
 from playhead.values import safe_str
@@ -32,29 +32,6 @@ from playhead.values import safe_str
 _CHECK_EVERY = 63
 # When a busy recorder may import a faster encoder that the host has installed but not loaded.
 _UPGRADE_AFTER = 256
-_LONGEST_REMEMBERED = 200
-_MOST_REMEMBERED = 10_000
-
-
-class Quoted(dict[str, str]):
-    """Strings that come again and again (kinds, names), spelled as JSON once, secrets out."""
-
-    def __init__(self, redactor: Redactor | None) -> None:
-        super().__init__()
-        self._redactor = redactor
-
-    def __missing__(self, text: str) -> str:
-        spelled = self.spell(text)
-        if len(text) <= _LONGEST_REMEMBERED:
-            if len(self) > _MOST_REMEMBERED:
-                self.clear()
-            self[text] = spelled
-        return spelled
-
-    def spell(self, text: str) -> str:
-        clean = text if self._redactor is None else self._redactor.clean_text(text)
-        # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
-        return json.dumps(clean.encode("utf-8", "backslashreplace").decode())
 
 
 class Recorder:
@@ -363,21 +340,6 @@ class Recorder:
         lanes.enclosing.set(self._parent)
         writer.close()
         self._first_seq = 0
-
-
-def is_seq(ref: object) -> bool:
-    return type(ref) is int and 0 <= ref < 2**63
-
-
-def word(value: object) -> str:
-    """A kind or a name that a host gives as an enum, or as anything else that has a text."""
-    if type(value) is str:
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, Enum) and isinstance(value.value, str):
-        return value.value
-    return safe_str(value)
 
 
 _live: weakref.WeakSet[Recorder] = weakref.WeakSet()
