@@ -17,7 +17,7 @@ from typing import Any
 
 from playhead import clock, events, lanes
 from playhead.clock import thread_id
-from playhead.events import Level, Ref
+from playhead.events import KINDS, Level, Ref
 from playhead.interrupts import is_interrupt
 from playhead.losses import Losses, reason
 from playhead.payloads import Payloads
@@ -27,6 +27,8 @@ from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
 from playhead.values import safe_str
 
+# On the way of every event: looked up once.
+current_lane, enclosing = lanes.current.get, lanes.enclosing.get
 # Every so many events (one more than this) the recorder asks whether the file still has its name:
 # two system calls, not for every event.
 _CHECK_EVERY = 63
@@ -138,12 +140,12 @@ class Recorder:
                 kind = word(kind)
             encoded = self._clean(kind, data) if clean else self._data(kind, data, user)
             if parent is None:
-                parent = lanes.enclosing.get()
+                parent = enclosing()
                 if parent is None:
                     parent = self._root
             quoted = self._quoted
             rest = (
-                f'{self._ids}"thread":{thread_id()},"lane":{quoted[lanes.current.get().name]},"at":{at},'
+                f'{self._ids}"thread":{thread_id()},"lane":{quoted[current_lane().name]},"at":{at},'
                 f'"who":{self._who if who is None else quoted[word(who)]},'
                 f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
             )
@@ -151,7 +153,7 @@ class Recorder:
                 rest += f'"cause":{cause if is_seq(cause) else quoted[word(cause)]},'
             if why is not None:
                 rest += f'"why":{quoted.spell(word(why))},'
-            if user and kind in events.KINDS:
+            if user and kind in KINDS:
                 rest += '"user":true,'
             if self._losses.untold is not None:
                 self._tell_losses(writer)

@@ -91,7 +91,7 @@ class Redactor:
         """Whether this JSON may hold a secret. False is certain; True means: look closely."""
         if suspicious(encoded, self._runs) or self._own:  # a user's own pattern may fit anything
             return True
-        return any(value in encoded for value in self._without_run)
+        return bool(self._without_run) and any(value in encoded for value in self._without_run)
 
     def clean(self, frozen: Any) -> Any:
         """`frozen` (plain JSON) with every secret replaced; a new value, never changed in place."""
