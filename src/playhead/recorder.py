@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from playhead import clock, events, lanes
+from playhead import clock, events, jsonbytes, lanes
 from playhead.clock import thread_id
 from playhead.events import KINDS, Level, Ref
 from playhead.interrupts import is_interrupt
@@ -203,6 +203,10 @@ class Recorder:
             self._closed = True
             writer.close()
         _live.discard(self)
+
+    def encode_with(self, encode: jsonbytes.Encode) -> None:
+        """Use this encoder from here on, and no other: for measuring one beside the other."""
+        self._payloads.encode_with(encode)
 
     def warn(self, message: str) -> None:
         """Once a run, on stderr, one line."""
