@@ -10,12 +10,15 @@ from typing import Any
 
 from playhead import events, jsonbytes
 from playhead.events import Level
-from playhead.plain import AnyKey, is_plain
+from playhead.plain import Keys, is_plain
 from playhead.redact import Redactor
 from playhead.reduce import reduce
 from playhead.tape.blobs import THRESHOLD
 from playhead.tape.spill import spill
 from playhead.values import freeze
+
+# Lone surrogates; keys of another class than `str`; a dict that another thread changes just now.
+_UNPLAIN = (ValueError, TypeError, RecursionError, RuntimeError)
 
 
 class Payloads:
@@ -27,7 +30,7 @@ class Payloads:
         self._run = run
         self._level = level
         self._redactor = redactor
-        self._safe_keys = AnyKey() if redactor is None else redactor.safe_keys
+        self._keys = Keys() if redactor is None else redactor.safe_keys
         self._suspects = None if redactor is None else redactor.suspects
         self._encode = jsonbytes.fastest(may_import=may_import)
         self._variables = len(os.environ)
@@ -39,13 +42,13 @@ class Payloads:
             data = reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
         plain = False
         try:
-            if is_plain(data, self._safe_keys):
+            if is_plain(data, self._keys):
                 encoded = self._encode(data)
                 if len(encoded) <= THRESHOLD and not (self._suspects and self._suspects(encoded)):
                     return encoded
                 plain = True
-        except (ValueError, TypeError, RecursionError, RuntimeError):
-            plain = False  # lone surrogates; a dict that another thread changes just now
+        except _UNPLAIN:
+            plain = False
         frozen = self._clean(data) if plain else self._settled(data)
         encoded = self._encode(frozen)
         return encoded if len(encoded) <= THRESHOLD else spill(self._run, frozen, self._encode)
@@ -62,10 +65,10 @@ class Payloads:
     def frozen(self, value: Any) -> Any:
         """`value` as it would stand on the tape: frozen, secrets out. For matching against one."""
         try:
-            if is_plain(value, self._safe_keys):
+            if is_plain(value, self._keys):
                 suspicious = self._suspects is not None and self._suspects(self._encode(value))
                 return self._clean(value) if suspicious else value
-        except (ValueError, TypeError, RecursionError, RuntimeError):
+        except _UNPLAIN:
             return self._settled(value)
         return self._settled(value)
 

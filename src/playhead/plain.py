@@ -5,7 +5,7 @@ On the recorder's hot path: everything that is plain is encoded without another 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from types import NoneType
 from typing import Any
 
@@ -16,63 +16,75 @@ _LONGEST_KEY = 200
 # A few lists that hold each other several times over unfold to more than any tape can hold.
 _MOST_PARTS = 100_000
 _COUNTED_FROM = 3
+_LEAVES = frozenset({str, bool, NoneType})
 
 
-class AnyKey(dict[str, bool]):
-    """Keys that may be written as they stand: all but those that could be taken for a codec."""
+class Keys:
+    """Which keys of the host's dicts may be written as they stand; those seen before are `known`.
 
-    def __missing__(self, key: str) -> bool:
-        safe = "$" not in key
-        if len(key) <= _LONGEST_KEY:
-            if len(self) > _MOST_KEYS:
-                self.clear()  # keys made of ids: do not grow with the run
-            self[key] = safe
-        return safe
+    Here all but those that could be taken for a codec.
+    """
+
+    def __init__(self) -> None:
+        # A set, and not a dict of answers: that it holds all keys of a dict is one question in C.
+        self.known: set[str] = set()
+
+    def is_safe(self, key: str) -> bool:
+        return "$" not in key
+
+    def learn(self, keys: Iterable[Any]) -> bool:
+        """Whether all of these may be written; they are remembered if so."""
+        for key in keys:
+            if not isinstance(key, str) or not self.is_safe(key):
+                return False
+            if len(key) <= _LONGEST_KEY:
+                if len(self.known) > _MOST_KEYS:
+                    self.known = set()  # keys made of ids: do not grow with the run
+                self.known.add(str.__str__(key))
+        return True
 
 
-_ANY_KEY: Mapping[str, bool] = AnyKey()
+_ANY_KEY = Keys()
 
 
-def is_plain(value: Any, safe_keys: Mapping[str, bool] = _ANY_KEY, depth: int = 0) -> bool:
+def is_plain(value: Any, keys: Keys = _ANY_KEY, depth: int = 0) -> bool:
     """Whether JSON holds `value` exactly, so that it can be encoded as it stands.
 
-    On the recorder's hot path: exact types only (a `str` subclass may be an enum), leaves are
-    looked at in line, `safe_keys` answers by a dict look-up (see `redact.SafeKeys`), and nothing is
-    counted or remembered until it gets deep.
+    On the recorder's hot path: values by exact type (a `str` subclass may be an enum), leaves in
+    line, and nothing is counted or remembered until it gets deep. Keys may be subclasses of `str`:
+    to every encoder they are their text.
     """
     kind = type(value)
     if kind is dict:
         if depth > _COUNTED_FROM:
-            return _is_plain_below(value, safe_keys)
-        for key, item in value.items():
-            if type(key) is not str or not safe_keys[key]:
-                return False
-            kind = type(item)
-            if kind is str or kind is NoneType or kind is bool:
-                continue
-            if kind is int:
-                if INT_MIN <= item <= INT_MAX:
-                    continue
-                return False
-            if not is_plain(item, safe_keys, depth + 1):
-                return False
-        return True
-    if kind is list:
+            return _is_plain_below(value, keys)
+        if not keys.known.issuperset(value) and not keys.learn(value):
+            return False
+        value = value.values()
+    elif kind is list:
         if depth > _COUNTED_FROM:
-            return _is_plain_below(value, safe_keys)
-        for item in value:  # noqa: SIM110  a generator costs twice as much here
-            if type(item) is not str and not is_plain(item, safe_keys, depth + 1):
-                return False
-        return True
-    if kind is int:
+            return _is_plain_below(value, keys)
+    elif kind is int:
         return bool(INT_MIN <= value <= INT_MAX)
-    if kind is float:
+    elif kind is float:
         # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
         return bool(1e-4 <= value < 1e16 or -1e16 < value <= -1e-4 or value == 0)
-    return kind is str or kind is bool or kind is NoneType
+    else:
+        return kind in _LEAVES
+    for item in value:
+        kind = type(item)
+        if kind in _LEAVES:
+            continue
+        if kind is int:
+            if INT_MIN <= item <= INT_MAX:
+                continue
+            return False
+        if not is_plain(item, keys, depth + 1):
+            return False
+    return True
 
 
-def _is_plain_below(value: Any, safe_keys: Mapping[str, bool]) -> bool:
+def _is_plain_below(value: Any, keys: Keys) -> bool:
     """The same for what lies deep: here cycles come to an end, and what unfolds without one."""
     waiting = [(value, _COUNTED_FROM)]
     left = _MOST_PARTS
@@ -82,7 +94,7 @@ def _is_plain_below(value: Any, safe_keys: Mapping[str, bool]) -> bool:
         if depth > DEEPEST or left < 0:
             return False
         if type(value) is dict:
-            if any(type(key) is not str or not safe_keys[key] for key in value):
+            if not keys.known.issuperset(value) and not keys.learn(value):
                 return False
             value = value.values()
         for item in value:

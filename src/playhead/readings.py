@@ -69,16 +69,21 @@ def unpack(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         if type(item) is not dict:
             yield item
-        elif isinstance(line := item.get("between"), list):
+        elif _are_numbers(line := item.get("between")) and len(line) == 3:
             yield from _spread(line, str(item.get("as")))
         else:
             for unit in ("ns", "int"):
-                if isinstance(steps := item.get(unit), list):
+                if _are_numbers(steps := item.get(unit)):
                     yield from (_reading(one, unit) for one in accumulate(steps))
 
 
-def _spread(line: list[Any], unit: str) -> Iterator[Any]:
-    start, end, count = map(int, line)
+def _are_numbers(found: Any) -> bool:
+    """A tape is data from a stranger."""
+    return isinstance(found, list) and all(type(one) is int for one in found)
+
+
+def _spread(line: list[int], unit: str) -> Iterator[Any]:
+    start, end, count = line
     return (_reading(start + (end - start) * n // (count + 1), unit) for n in range(1, count + 1))
 
 

@@ -12,49 +12,28 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from playhead import clock, events, lanes
+from playhead import clock, events, jsonbytes, lanes
 from playhead.clock import thread_id
-from playhead.events import Level, Ref
+from playhead.events import KINDS, Level, Ref
 from playhead.interrupts import is_interrupt
 from playhead.losses import Losses, reason
 from playhead.payloads import Payloads
 from playhead.redact import Redactor
+from playhead.spelling import Quoted, is_seq, word
 from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
 from playhead.values import safe_str
 
+# On the way of every event: looked up once.
+current_lane, enclosing = lanes.current.get, lanes.enclosing.get
 # Every so many events (one more than this) the recorder asks whether the file still has its name:
 # two system calls, not for every event.
 _CHECK_EVERY = 63
 # When a busy recorder may import a faster encoder that the host has installed but not loaded.
 _UPGRADE_AFTER = 256
-_LONGEST_REMEMBERED = 200
-_MOST_REMEMBERED = 10_000
-
-
-class Quoted(dict[str, str]):
-    """Strings that come again and again (kinds, names), spelled as JSON once, secrets out."""
-
-    def __init__(self, redactor: Redactor | None) -> None:
-        super().__init__()
-        self._redactor = redactor
-
-    def __missing__(self, text: str) -> str:
-        spelled = self.spell(text)
-        if len(text) <= _LONGEST_REMEMBERED:
-            if len(self) > _MOST_REMEMBERED:
-                self.clear()
-            self[text] = spelled
-        return spelled
-
-    def spell(self, text: str) -> str:
-        clean = text if self._redactor is None else self._redactor.clean_text(text)
-        # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
-        return json.dumps(clean.encode("utf-8", "backslashreplace").decode())
 
 
 class Recorder:
@@ -161,12 +140,12 @@ class Recorder:
                 kind = word(kind)
             encoded = self._clean(kind, data) if clean else self._data(kind, data, user)
             if parent is None:
-                parent = lanes.enclosing.get()
+                parent = enclosing()
                 if parent is None:
                     parent = self._root
             quoted = self._quoted
             rest = (
-                f'{self._ids}"thread":{thread_id()},"lane":{quoted[lanes.current.get().name]},"at":{at},'
+                f'{self._ids}"thread":{thread_id()},"lane":{quoted[current_lane().name]},"at":{at},'
                 f'"who":{self._who if who is None else quoted[word(who)]},'
                 f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
             )
@@ -174,7 +153,7 @@ class Recorder:
                 rest += f'"cause":{cause if is_seq(cause) else quoted[word(cause)]},'
             if why is not None:
                 rest += f'"why":{quoted.spell(word(why))},'
-            if user and kind in events.KINDS:
+            if user and kind in KINDS:
                 rest += '"user":true,'
             if self._losses.untold is not None:
                 self._tell_losses(writer)
@@ -224,6 +203,10 @@ class Recorder:
             self._closed = True
             writer.close()
         _live.discard(self)
+
+    def encode_with(self, encode: jsonbytes.Encode) -> None:
+        """Use this encoder from here on, and no other: for measuring one beside the other."""
+        self._payloads.encode_with(encode)
 
     def warn(self, message: str) -> None:
         """Once a run, on stderr, one line."""
@@ -363,21 +346,6 @@ class Recorder:
         lanes.enclosing.set(self._parent)
         writer.close()
         self._first_seq = 0
-
-
-def is_seq(ref: object) -> bool:
-    return type(ref) is int and 0 <= ref < 2**63
-
-
-def word(value: object) -> str:
-    """A kind or a name that a host gives as an enum, or as anything else that has a text."""
-    if type(value) is str:
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, Enum) and isinstance(value.value, str):
-        return value.value
-    return safe_str(value)
 
 
 _live: weakref.WeakSet[Recorder] = weakref.WeakSet()

@@ -138,8 +138,8 @@ class _Freezer:
     def mapping(self, value: dict[Any, Any]) -> Any:
         # dict.items, not value.items: a subclass may have overridden it with something endless.
         pairs = [(key, self.freeze(item)) for key, item in list(dict.items(value))]
-        if all(type(key) is str and _text(key) is key for key, _ in pairs):
-            frozen = dict(pairs)
+        if all(isinstance(key, str) and _is_text(key) for key, _ in pairs):
+            frozen = {str.__str__(key): item for key, item in pairs}
             return {"$dict": frozen} if any(key[:1] == "$" for key in frozen) else frozen
         return {"$map": [[self.freeze(key), item] for key, item in pairs]}
 
@@ -249,6 +249,15 @@ def _digits(value: int) -> str:
         return int.__repr__(value)
     except ValueError:  # more digits than Python is willing to spell
         return hex(value)
+
+
+def _is_text(key: str) -> bool:
+    """Whether UTF-8 can hold it. What a subclass says of itself is not asked."""
+    try:
+        str.encode(key)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(value: str) -> Any:

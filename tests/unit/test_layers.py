@@ -30,7 +30,7 @@ LAYERS = {
     "2 run": {
         *("ambient", "around", "calls", "causes", "chunks", "compare", "config", "deck", "emitted"),
         *("lane_hooks", "lanes", "losses", "pacing", "payloads", "recorder", "replay"),
-        *("retrievals", "runs", "turns"),
+        *("retrievals", "runs", "spelling", "turns"),
     },
     "3 in": {"boundaries", "inject", "opening", "proxy", "recording", "sessions", "tapping"},
     "3 out": {"export", "library", "llm", "model", "views"},

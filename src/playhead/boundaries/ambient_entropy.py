@@ -77,11 +77,12 @@ def _whole(module: ModuleType, kind: str) -> Callable[[Any], Any]:
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def made(*args: Any, **kwargs: Any) -> Any:
-            if args or kwargs:
-                return original(*args, **kwargs)  # of a node or a moment that the program names
-            return module.UUID(
-                ambient.read(kind, lambda: str(original()), lambda draw: _minted(draw(16), version))
+            taken = ambient.read(
+                kind,
+                lambda: str(original(*args, **kwargs)),
+                lambda draw: _minted(draw(16), version),
             )
+            return module.UUID(taken)
 
         return made
 

@@ -78,6 +78,7 @@ REPLAY_ROWS: tuple[Row, ...] = (
     Row("time", "waiting_threads:hook_time", "clock"),
     Row("threading", "waiting_threads:hook_threading", "clock"),
     Row("queue", "waiting_threads:hook_queue", "clock"),
+    Row("subprocess", "waiting_threads:hook_subprocess", "clock"),
     Row("selectors", "waiting_selectors:hook_selectors", "clock"),
     Row("select", "waiting_selectors:hook_select", "clock"),
     Row("trio", "waiting_selectors:hook_trio", "clock"),

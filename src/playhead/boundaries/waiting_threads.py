@@ -1,4 +1,4 @@
-"""How threads wait: `time.sleep`, locks, queues, joins. Knows where Python does it in C.
+"""How threads wait: `time.sleep`, locks, queues, joins, children. Knows where Python does it in C.
 
 Everything in `threading`, `queue` and `concurrent.futures` waits in a lock. So the lock is where a
 timeout is given the time of the replay, and where it is known that a thread waits at all.
@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from playhead import clock
 from playhead.boundaries.copies import replace_copies
 from playhead.boundaries.graft import graft
 from playhead.boundaries.guest import Patches, need
@@ -33,6 +34,18 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
     for holder in filter(None, map(sys.modules.get, _COPIES)):
         for name in [name for name, value in vars(holder).items() if value is real]:
             patches.replace(holder, name, lambda _: module.monotonic)
+    if (sched := sys.modules.get("sched")) is not None:
+        _default(patches, sched.scheduler.__init__, (module.monotonic, module.sleep))
+
+
+def _default(patches: Patches, function: Any, made: tuple[Any, ...]) -> None:
+    """What a function had copied into its default arguments."""
+    before, function.__defaults__ = function.__defaults__, made
+
+    def undo() -> None:
+        function.__defaults__ = before
+
+    patches.on_undo(undo)
 
 
 def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
@@ -98,6 +111,31 @@ def _join(original: Callable[..., Any]) -> Callable[..., Any]:
         return None
 
     return join
+
+
+def hook_subprocess(module: ModuleType, patches: Patches) -> None:
+    """With a timeout a child is looked after twenty times a second: for a day, that is too much."""
+    need(module, "Popen", "TimeoutExpired")
+    need(module.Popen, "_wait", "poll")
+
+    def _wait(original: Callable[..., int]) -> Callable[..., int]:
+        def wait(self: Any, timeout: float | None) -> int:
+            time = virtual_time.active()
+            if time is None or time.is_real or timeout is None:
+                return original(self, timeout)
+
+            def attempt(seconds: float | None) -> bool:
+                if seconds:
+                    clock.sleep(seconds)
+                return self.poll() is not None
+
+            if time.wait(timeout, attempt, lambda: True):
+                return original(self, None)
+            raise module.TimeoutExpired(self.args, timeout)
+
+        return wait
+
+    patches.replace(module.Popen, "_wait", _wait)
 
 
 def hook_queue(module: ModuleType, patches: Patches) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from playhead.later import Later
+from playhead.plain import Keys
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
 from playhead.redact.spans import Span, apart, run_of, spans, suspicious
 
@@ -26,8 +27,6 @@ else:
 
 _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
 _SHORTEST_TEXT = 8
-_MOST_KEYS = 10_000
-_LONGEST_KEY = 200
 _MOST_DIGESTS = 256
 _HIDDEN = "[redacted:"
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
@@ -36,23 +35,15 @@ _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
 _OWN_WAY = frozenset({"b64", "argv", "command", "shell"})
 
 
-class SafeKeys(dict[str, bool]):
-    """Remembers for each key of the host's dicts whether it may be written as it stands.
-
-    The recorder asks once a key and event; a dict's own look-up is the cheapest memory there is.
-    """
+class SafeKeys(Keys):
+    """Keys that are no names of secrets either."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
         self._names = names
 
-    def __missing__(self, key: str) -> bool:
-        safe = "$" not in key and key not in _OWN_WAY and not self.is_secret(key)
-        if len(key) <= _LONGEST_KEY:
-            if len(self) > _MOST_KEYS:
-                self.clear()  # keys made of ids: do not grow with the run
-            self[key] = safe
-        return safe
+    def is_safe(self, key: str) -> bool:
+        return "$" not in key and key not in _OWN_WAY and not self.is_secret(key)
 
     def is_secret(self, key: str) -> bool:
         return is_secret_name(key) or key.lower() in self._names
@@ -100,7 +91,7 @@ class Redactor:
         """Whether this JSON may hold a secret. False is certain; True means: look closely."""
         if suspicious(encoded, self._runs) or self._own:  # a user's own pattern may fit anything
             return True
-        return any(value in encoded for value in self._without_run)
+        return bool(self._without_run) and any(value in encoded for value in self._without_run)
 
     def clean(self, frozen: Any) -> Any:
         """`frozen` (plain JSON) with every secret replaced; a new value, never changed in place."""

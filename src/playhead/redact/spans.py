@@ -17,13 +17,15 @@ from playhead.redact import shapes
 # start, end, kind
 Span = tuple[int, int, str]
 
-_RUN = b"a" * shapes.LONG
+_LONG = shapes.LONG
+_RUN = b"a" * _LONG
 _RUNS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"_-" else 32 for c in range(256))
 # Lowercase, `:` as `=`; quotes, escapes and blanks between a name and its value go.
 _ASSIGNMENTS = bytes(61 if c == 58 else ord(chr(c).lower()) if c < 128 else c for c in range(256))
 _BETWEEN = b"\\\"' "
 # What may stand directly before a run that is a secret only because of that.
-_TELLING = frozenset({b".", b":", b" ", b"+", b"0", b"=", b"/"})
+_TELLING = frozenset(b".: +0=/")
+_DOT = ord(".")
 _LAST_SIX = frozenset(
     name.encode()[-6:]
     for name in (
@@ -31,6 +33,8 @@ _LAST_SIX = frozenset(
         "passwd",
         "secret",
         *(f"{word}{joint}key" for word in shapes.WORDS_OF_KEY for joint in ("", "_", "-")),
+        *(f"{chr(before)}token" for before in range(128)),
+        "token",
     )
 )
 
@@ -46,13 +50,10 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
     at = runs.find(_RUN)
     if at >= 0 and _is_in_runs(raw, runs, at, known):
         return True
-    pieces = raw.translate(_ASSIGNMENTS, _BETWEEN).split(b"=")
-    pieces.pop()
-    for piece in pieces:
-        tail = piece[-6:]
-        if tail in _LAST_SIX or tail[-5:] == b"token" or tail[-4:] == b";pwd":
-            return True
-    return False
+    assigned = raw.translate(_ASSIGNMENTS, _BETWEEN)
+    if not _LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")]):
+        return True
+    return b"=" in raw and b";" in raw and b";pwd=" in assigned
 
 
 def run_of(value: bytes) -> bytes | None:
@@ -65,22 +66,22 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
     """Spelled out, because ids and paths bring the recorder's hot path here."""
     if b"PRIVATE KEY" in raw:
         return True
-    size = len(raw)
-    may_start = shapes.start_in_run().search
+    size, find, may_start = len(raw), runs.find, shapes.start_in_run().search
     while at >= 0:
-        end = runs.find(b" ", at + shapes.LONG)
+        end = find(b" ", at + _LONG)
         if end < 0:
             end = size
+        # Before the first byte stands the last one: a look too many, and no harm.
         if (
             may_start(raw, at, end) is not None
-            or raw[at - 1 : at] in _TELLING
-            or raw[end : end + 1] == b"."
+            or raw[at - 1] in _TELLING
+            or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end), None) is not None:
             return True
         for run in known:
             if raw.find(run, at, end) >= 0:
                 return True
-        at = runs.find(_RUN, end)
+        at = find(_RUN, end)
     return False
 
 
@@ -116,7 +117,7 @@ def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
     if b"PRIVATE KEY" in raw:
         yield from ((*one.span(), "pem") for one in shapes.pem().finditer(raw))
     while at >= 0:
-        end = runs.find(b" ", at + shapes.LONG)
+        end = runs.find(b" ", at + _LONG)
         if end < 0:
             end = len(raw)
         yield from _in_run(raw, at, end)

@@ -117,7 +117,7 @@ def _peer(event: str, args: tuple[Any, ...]) -> str:
     verb = "connect to" if event == "socket.connect" else "send to"
     if isinstance(address, tuple) and len(address) >= 2:
         return f"{verb} {address[0]}:{address[1]}"
-    return f"{verb} {_path(address) or address!r}"
+    return f"{verb} {_path(address) or repr(address)}"
 
 
 def _host(asked: Any) -> str:

@@ -70,7 +70,8 @@ class TapedSource:
                 self.served += 1
                 self._follow(kind, value)
                 return value
-            self.missed += 1
+            if lane is None:
+                self.missed += 1
             if kind in CLOCKS:
                 return self._made(kind, live)
             if derive is None:

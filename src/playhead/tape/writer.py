@@ -64,7 +64,7 @@ class SegmentWriter:
                     f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns()},"mono":{mono_ns()},{rest}"data":'
                 ).encode() + data
                 crc = crc32(body, self.crc)
-                line = b'%b,"crc":"%08x"}\n' % (body, crc)
+                line = body + b',"crc":"%08x"}\n' % crc
                 size = len(line)
                 # Where we left it, or it is not our file: the host has closed our descriptor and
                 # opened something of its own under that number.

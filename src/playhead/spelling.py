@@ -1,0 +1,51 @@
+"""Names of things in an event, spelled as JSON. Knows what hosts call kinds, agents and causes, and
+that there may be secrets in it; not what is named.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import Any
+
+from playhead.redact import Redactor
+from playhead.values import safe_str
+
+_LONGEST_REMEMBERED = 200
+_MOST_REMEMBERED = 10_000
+
+
+class Quoted(dict[str, str]):
+    """Strings that come again and again (kinds, names), spelled as JSON once, secrets out."""
+
+    def __init__(self, redactor: Redactor | None) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def __missing__(self, text: str) -> str:
+        spelled = self.spell(text)
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(self) > _MOST_REMEMBERED:
+                self.clear()
+            self[text] = spelled
+        return spelled
+
+    def spell(self, text: str) -> str:
+        clean = text if self._redactor is None else self._redactor.clean_text(text)
+        # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
+        return json.dumps(clean.encode("utf-8", "backslashreplace").decode())
+
+
+def is_seq(ref: Any) -> bool:
+    return type(ref) is int and 0 <= ref < 2**63
+
+
+def word(value: Any) -> str:
+    """A kind or a name that a host gives as an enum, or as anything else that has a text."""
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Enum) and isinstance(value.value, str):
+        return value.value
+    return safe_str(value)
