@@ -69,17 +69,16 @@ def unpack(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         if type(item) is not dict:
             yield item
-        elif _are_numbers(line := item.get("between")) and len(line) == 3:
+        elif len(line := _numbers(item.get("between"))) == 3:
             yield from _spread(line, str(item.get("as")))
         else:
             for unit in ("ns", "int"):
-                if _are_numbers(steps := item.get(unit)):
-                    yield from (_reading(one, unit) for one in accumulate(steps))
+                yield from (_reading(one, unit) for one in accumulate(_numbers(item.get(unit))))
 
 
-def _are_numbers(found: Any) -> bool:
+def _numbers(found: Any) -> list[int]:
     """A tape is data from a stranger."""
-    return isinstance(found, list) and all(type(one) is int for one in found)
+    return found if isinstance(found, list) and all(type(one) is int for one in found) else []
 
 
 def _spread(line: list[int], unit: str) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from playhead import deck, events, lanes
+from playhead import deck, events, lanes, pacing
 from playhead.boundaries import answers
 from playhead.boundaries.answers import Named
 from playhead.boundaries.guest import report
@@ -80,6 +80,7 @@ def perform(describe: Callable[[], Tool], live: Callable[[], Any]) -> Any:
         return live()
     crossing = open_deck.open(_call(tool))
     if crossing.taped is not None:
+        pacing.rest(crossing.taped.took_ns)
         return _serve(crossing, tool)
     with crossing:
         _claim(crossing, tool)
@@ -146,9 +147,12 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 async def given_up(crossing: Crossing) -> None:
-    """Where the agent gave up on the tape, it will do so again: wait for that, not for ever."""
+    """The answer comes after as long as it took. Where the agent gave up on the tape, it will do so
+    again: wait for that, not for ever.
+    """
     taped = crossing.taped
     if taped is None or taped.how != "left":
+        await pacing.rest_async(0 if taped is None else taped.took_ns)
         return
     try:
         await _sleep(taped.took_ns / 1e9 + _PATIENCE_S)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
-from playhead import deck, where
+from playhead import deck, pacing, where
 from playhead.boundaries import answers, tool_streams
 from playhead.boundaries.answers import Named
 from playhead.boundaries.arguments import Bind, binder, is_method
@@ -115,6 +115,7 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
         call = Call(boundary="tool", name=name, request=request, effect=effect, at=at)
         crossing = open_deck.open(call)
         if crossing.taped is not None:
+            pacing.rest(crossing.taped.took_ns)
             return answers.serve(crossing, declared.types())
         with crossing:
             try:

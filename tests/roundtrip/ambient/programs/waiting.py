@@ -1,4 +1,5 @@
 """Waits in every way for tenths of seconds, and says what came of it."""
+# ruff: noqa: TID251, PLW1510  it sleeps: that is what it is about
 
 import asyncio
 import concurrent.futures
