@@ -84,6 +84,9 @@ class Payloads:
             return self._redactor.clean(frozen)
         return self._redactor.clean_names(frozen)
 
+    def encode_with(self, encode: jsonbytes.Encode) -> None:
+        self._encode, self._hurried = encode, True
+
     def hurry(self) -> None:
         """A busy program: take the faster encoder that the host has installed, but not loaded.
 

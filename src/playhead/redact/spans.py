@@ -23,8 +23,16 @@ _RUNS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"_-" else 32 for c i
 # Lowercase, `:` as `=`; quotes, escapes and blanks between a name and its value go.
 _ASSIGNMENTS = bytes(61 if c == 58 else ord(chr(c).lower()) if c < 128 else c for c in range(256))
 _BETWEEN = b"\\\"' "
+_SHORT = 1024
+# The same question, in one look: all names end in one of r, w, e and one of d, t, y, n.
+_LAST_TWO = bytes(
+    61 if c in b":=" else 101 if c in b"rweRWE" else 110 if c in b"dtynDTYN" else 120
+    for c in range(256)
+)
 # What may stand directly before a run that is a secret only because of that.
 _TELLING = frozenset(b".: +0=/")
+# A line of a PEM block, in a text or in JSON (`\\n`), begins after one of these.
+_NEW_LINE = frozenset(b"\n\r\\ ")
 _DOT = ord(".")
 _LAST_SIX = frozenset(
     name.encode()[-6:]
@@ -50,10 +58,18 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
     at = runs.find(_RUN)
     if at >= 0 and _is_in_runs(raw, runs, at, known):
         return True
+    # The quick look is one only where it is short: of so few letters, little can be skipped.
+    if len(raw) < _SHORT and b"en=" not in raw.translate(_LAST_TWO, _BETWEEN):
+        return False
+    return _may_assign(raw)
+
+
+def _may_assign(raw: bytes) -> bool:
+    """Whether a name of a secret stands before a `=` or `:`."""
     assigned = raw.translate(_ASSIGNMENTS, _BETWEEN)
     if not _LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")]):
         return True
-    return b"=" in raw and b";" in raw and b";pwd=" in assigned
+    return b";" in raw and b";pwd=" in assigned
 
 
 def run_of(value: bytes) -> bytes | None:
@@ -64,19 +80,20 @@ def run_of(value: bytes) -> bytes | None:
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
     """Spelled out, because ids and paths bring the recorder's hot path here."""
-    if b"PRIVATE KEY" in raw:
-        return True
     size, find, may_start = len(raw), runs.find, shapes.start_in_run().search
     while at >= 0:
         end = find(b" ", at + _LONG)
         if end < 0:
             end = size
         # Before the first byte stands the last one: a look too many, and no harm.
+        before = raw[at - 1]
         if (
             may_start(raw, at, end) is not None
-            or raw[at - 1] in _TELLING
+            or before in _TELLING
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end), None) is not None:
+            return True
+        if before in _NEW_LINE and b"PRIVATE KEY" in raw:
             return True
         for run in known:
             if raw.find(run, at, end) >= 0:
