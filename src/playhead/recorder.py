@@ -208,10 +208,6 @@ class Recorder:
         """Use this encoder from here on, and no other: for measuring one beside the other."""
         self._payloads.encode_with(encode)
 
-    def encode_with(self, encode: jsonbytes.Encode) -> None:
-        """Use this encoder from here on, and no other: for measuring one beside the other."""
-        self._payloads.encode_with(encode)
-
     def warn(self, message: str) -> None:
         """Once a run, on stderr, one line."""
         self._losses.warn(message)
