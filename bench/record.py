@@ -116,8 +116,16 @@ def floor_of_json(folder: Path, data: dict[str, Any]) -> Once:
         nonlocal seq
         seq += 1
         event = {
-            **{"seq": seq, "kind": "tool:result", "wall": wall(), "mono": mono(), "pid": pid},
-            **{"thread": thread(), "lane": "main", "at": place, "who": "agent", "parent": 0},
+            "seq": seq,
+            "kind": "tool:result",
+            "wall": wall(),
+            "mono": mono(),
+            "pid": pid,
+            "thread": thread(),
+            "lane": "main",
+            "at": place,
+            "who": "agent",
+            "parent": 0,
             "data": data,
         }
         write(fd, encode(event) + b"\n")

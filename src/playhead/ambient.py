@@ -11,11 +11,12 @@ import _thread
 import os
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Protocol, TypeVar
 
-from playhead import clock, events, lanes, where
+from playhead import clock, events, lanes
 from playhead.lanes import Lane
+from playhead.readers import BEHALF, OWNERS, place_of, reader_at
 from playhead.readings import MOST_EXACT, Run
 from playhead.recorder import Recorder
 
@@ -33,19 +34,6 @@ _WALL = ("time", "time_ns", "now")
 _STEADY = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
 _USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
 CLOCKS = frozenset({*_WALL, *_STEADY, *_USED})
-
-# Whose steady clocks drive the waiting itself: they stay with the time that passes.
-_SCHEDULERS = ("trio", "uvloop", "gevent", "eventlet", "curio", "twisted", "tornado")
-_TOOLS = (
-    "pytest",
-    "_pytest",
-    "pytest_timeout",
-    "xdist",
-    "execnet",
-    "coverage",
-    "pydevd",
-    "debugpy",
-)
 
 
 class Source(Protocol):
@@ -171,59 +159,6 @@ class TapingSource:
         run.add(values)
 
 
-_places: dict[int, tuple[CodeType, str]] = {}
-_MOST_PLACES = 20_000
-
-
-def place_of(code: CodeType) -> str:
-    """`agents/planner.py respond`. Not the line: an edit above must not move the place; not the whole
-    path: an environment lies elsewhere on another machine.
-    """
-    hit = _places.get(id(code))
-    if hit is not None:
-        return hit[1]
-    if len(_places) > _MOST_PLACES:
-        _places.clear()  # a host that makes code as it goes must not make us grow
-    text = f"{'/'.join(code.co_filename.split(os.sep)[-2:])} {code.co_name}"
-    _places[id(code)] = (code, text)
-    return text
-
-
-class _Files(dict[str, int]):
-    """Whose code is in a file: 0 that of the program and its packages, 1 a scheduler's or a tool's,
-    2 the standard library's or our own, which read on behalf of somebody else.
-    """
-
-    def __missing__(self, file: str) -> int:
-        if where.is_standard(file) or where.is_own(file):
-            kind = 2
-        else:
-            package = where.package_of(file)
-            kind = 1 if package in _SCHEDULERS or package in _TOOLS else 0
-        if len(self) > _MOST_PLACES:
-            self.clear()
-        self[file] = kind
-        return kind
-
-
-_files = _Files()
-
-
-def _reader(frame: FrameType) -> CodeType:
-    """On whose behalf something is read: the nearest code that is not the standard library's."""
-    outer: FrameType | None = frame
-    while outer is not None:
-        if _files[outer.f_code.co_filename] != 2:
-            return outer.f_code
-        outer = outer.f_back
-    return frame.f_code
-
-
-def is_program(frame: FrameType) -> bool:
-    """Whether this is code of the program or its packages, and not of what runs it."""
-    return _files[frame.f_code.co_filename] == 0
-
-
 _source: Source | None = None
 
 
@@ -254,7 +189,7 @@ def read(kind: str, live: Callable[[], T], derive: Derive | None = None) -> T:
     chosen = _source
     if chosen is None:
         return live()
-    reader = _reader(sys._getframe(1))
+    reader = reader_at(sys._getframe(1))
     return chosen.read(kind, reader, live, derive)  # type: ignore[no-any-return]  # as live
 
 
@@ -266,8 +201,9 @@ def read_once(kind: str, code: CodeType, live: Callable[[], T]) -> T:
     return chosen.read(kind, code, live, None, lanes.MAIN)  # type: ignore[no-any-return]  # as live
 
 
-def wall_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
-    """What stands in place of `real`, a wall clock. Spelled out: programs read it in loops.
+def wall_reader(kind: str, real: Callable[[], T], *, depth: int = 1) -> Callable[[], T]:
+    """What stands in place of `real`, a wall clock; `depth` frames above it is who reads. Spelled out:
+    programs read it in loops.
 
     Takes what it does not need: a builtin in a class body (`clock = time.time`) becomes no method, a
     function does, and is given the object.
@@ -278,9 +214,9 @@ def wall_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
         chosen = _source
         if chosen is None:
             return real()
-        code = getframe(1).f_code
-        if _files[code.co_filename] == 2:
-            code = _reader(getframe(1))
+        code = getframe(depth).f_code
+        if OWNERS[code.co_filename] == BEHALF:
+            code = reader_at(getframe(depth))
         log = chosen.log
         if log is None:
             return chosen.read(kind, code, real)  # type: ignore[no-any-return]  # as real
@@ -304,11 +240,11 @@ def steady_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
             return real()
         code = getframe(1).f_code
         log = chosen.log
-        whose = _files[code.co_filename]
+        whose = OWNERS[code.co_filename]
         if whose:
             if log is not None:
                 return real()
-            return chosen.pass_by(kind, real, waits=whose == 2)  # type: ignore[no-any-return]  # as real
+            return chosen.pass_by(kind, real, waits=whose == BEHALF)  # type: ignore[no-any-return]  # as real
         if log is None:
             return chosen.read(kind, code, real)  # type: ignore[no-any-return]  # as real
         value = real()

@@ -116,18 +116,18 @@ class Recorder:
     def checksum(self) -> int:
         return self._writer.crc if self._writer else 0
 
-    def add(
+    def add(  # noqa: PLR0917  (see below)
         self,
         kind: str,
         data: Any,
         at: str,
-        *,
+        # By position too: passing five names costs an event as much as finding its place.
         who: str | None = None,
         why: str | None = None,
         parent: Ref | None = None,
         cause: Ref | None = None,
-        user: bool = False,
-        clean: bool = False,
+        user: bool = False,  # noqa: FBT001, FBT002  (as above)
+        clean: bool = False,  # noqa: FBT001, FBT002  (as above)
     ) -> int | None:
         """Put one event on the tape; its seq, or None if it could not be written.
 

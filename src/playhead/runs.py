@@ -18,6 +18,7 @@ from playhead.tape.manifest import Manifest, SegmentSummary, write_manifest
 from playhead.tape.store import MANIFEST
 from playhead.turns import Turn
 from playhead.values import Frozen, freeze, safe_str
+from playhead.where import fragment
 
 
 class Run:
@@ -72,9 +73,8 @@ class Run:
         cause: Ref | None = None,
     ) -> int | None:
         """Put an event of the user's own on the tape. Returns its seq; None if it was lost."""
-        return self.recorder.add(
-            kind, data, where.fragment(sys._getframe(1)), who=who, why=why, cause=cause, user=True
-        )
+        at = fragment(sys._getframe(1))
+        return self.recorder.add(kind, data, at, who, why, None, cause, True)
 
     def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
         """`with run.turn("respond") as turn:`, `async with`, or `@run.turn("respond")`."""

@@ -23,7 +23,17 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 LAYERS = {
     "0 words": {
         *("_version", "clock", "errors", "event", "events", "fingerprint", "importing"),
-        *("interrupts", "jsonbytes", "later", "plain", "project", "readings", "redact", "reduce"),
+        *(
+            "interrupts",
+            "jsonbytes",
+            "later",
+            "plain",
+            "project",
+            "readers",
+            "readings",
+            "redact",
+            "reduce",
+        ),
         *("stderr", "values", "where"),
     },
     "1 tape": {"tape", "wire"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -31,6 +32,7 @@ _UTCNOW_IS_DEPRECATED = (
 
 def hook_time(module: ModuleType, patches: Patches) -> None:
     _give_way_to_time_machine(module, patches)
+    _move_to_the_zone(module, patches)
     need(module, "time", "time_ns", "gmtime", "localtime", "ctime", "asctime", "strftime", *_STEADY)
     real, localtime = module.time, module.localtime
     made: dict[int, Any] = {}
@@ -53,6 +55,39 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
         if hasattr(module, name):
             replace(name, partial(_by_id, module, unit))
     replace_copies(patches, made)
+
+
+def _move_to_the_zone(module: ModuleType, patches: Patches) -> None:
+    """The tape may come from another machine. Told to the C library alone: `os.environ` is the
+    program's.
+    """
+    here = _zone()
+    then = ambient.read_once("zone", hook_time.__code__, lambda: here)
+    if not then or then == here or not hasattr(module, "tzset"):
+        return
+
+    def move(zone: str | None) -> None:
+        if zone is None:
+            os.unsetenv("TZ")
+        else:
+            os.putenv("TZ", zone)
+        module.tzset()
+
+    move(then)
+    patches.on_undo(lambda: move(os.environ.get("TZ")))
+
+
+def _zone() -> str | None:
+    """`Europe/Berlin`; None where the system has it only as a table of numbers."""
+    if (told := os.environ.get("TZ")) is not None:
+        return told
+    try:
+        _, found, name = os.readlink("/etc/localtime").rpartition("zoneinfo/")
+    except FileNotFoundError:
+        return "UTC"
+    except OSError:
+        return None
+    return name if found else None
 
 
 def _moment(convert: Callable[..., Any], real: Callable[[], float]) -> Callable[..., Any]:
@@ -99,8 +134,7 @@ def hook_datetime(module: ModuleType, patches: Patches) -> None:
     if from_timestamp is None:
         raise NotAsExpected("datetime.fromtimestamp is not where it was")
 
-    def microseconds() -> int:
-        return ambient.read("now", lambda: clock.wall_ns() // 1000)
+    microseconds = ambient.wall_reader("now", lambda: clock.wall_ns() // 1000, depth=2)
 
     def now(cls: Any, tz: Any = None) -> Any:
         return from_timestamp.__get__(None, cls)(microseconds() / 1e6, tz)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from playhead import ambient
 from playhead.boundaries.graft import graft
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import Builtin
+from playhead.readers import is_program
 from playhead.replay import virtual_time
 
 _poll = select.poll
@@ -106,7 +106,7 @@ def _polled(
     def poll(self: Any, timeout: float | None = None, *more: Any, **named: Any) -> list[Any]:
         time = virtual_time.active()
         waits = timeout is None or timeout > 0
-        if time is None or not waits or not ambient.is_program(sys._getframe(1)):
+        if time is None or not waits or not is_program(sys._getframe(1)):
             return original(self, timeout, *more, **named)
         found: list[Any] = []
 

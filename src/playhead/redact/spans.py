@@ -34,6 +34,7 @@ _TELLING = frozenset(b".: +0=/")
 # A line of a PEM block, in a text or in JSON (`\\n`), begins after one of these.
 _NEW_LINE = frozenset(b"\n\r\\ ")
 _DOT = ord(".")
+_HEXADECIMAL = b"0123456789abcdef-"
 _LAST_SIX = frozenset(
     name.encode()[-6:]
     for name in (
@@ -88,7 +89,8 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
         # Before the first byte stands the last one: a look too many, and no harm.
         before = raw[at - 1]
         if (
-            may_start(raw, at, end) is not None
+            # No start is made of hexadecimal digits and dashes alone, as UUIDs and hashes are.
+            (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end) is not None)
             or before in _TELLING
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end), None) is not None:

@@ -14,9 +14,10 @@ from types import CodeType
 from typing import Any
 
 from playhead import clock, lanes
-from playhead.ambient import CLOCKS, Derive, place_of
+from playhead.ambient import CLOCKS, Derive
 from playhead.events import Event
 from playhead.lanes import Lane
+from playhead.readers import place_of
 from playhead.readings import unpack
 from playhead.replay.virtual_time import VirtualTime
 

@@ -1,5 +1,5 @@
 """Prints whatever clocks and chance have to say, in every kind of concurrency."""
-# ruff: noqa: DTZ, LOG015, SIM905  it prints what a program may print
+# ruff: noqa: DTZ002, DTZ005, DTZ011, LOG015, SIM905  it prints what a program may print
 
 import asyncio
 import concurrent.futures

@@ -40,15 +40,25 @@ class Twice:
         self.served = self.missed = 0
 
     def __call__(self, function: Callable[[], Any], again: Callable[[], Any] | None = None) -> Any:
-        recorder = Recorder(run=self.folder, run_id="run", who="test")
-        with hooked(self.hooks, ambient.TapingSource(recorder)):
+        with self.recording():
             then = function()
-        recorder.close()
-        with hooked(self.hooks, self.tape()) as _:
+        with self.serving() as source:
             now = (again or function)()
-            source = ambient.source()
             self.served, self.missed = source.served, source.missed
         return then, now
+
+    @contextmanager
+    def recording(self):
+        recorder = Recorder(run=self.folder, run_id="run", who="test")
+        with hooked(self.hooks, ambient.TapingSource(recorder)):
+            yield
+        recorder.close()
+
+    @contextmanager
+    def serving(self):
+        source = self.tape()
+        with hooked(self.hooks, source):
+            yield source
 
     def tape(self) -> TapedSource:
         tape = Tape(self.folder)

@@ -3,6 +3,7 @@
 import datetime
 import email.utils
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -103,16 +104,36 @@ def test_utcnow_says_the_same_again_and_warns_as_it_did(twice):
     assert len(warned) == (2 if sys.version_info >= (3, 12) else 0)
 
 
-def test_a_moment_in_the_hour_that_comes_twice_keeps_its_fold(twice, monkeypatch):
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    twice_past_two = datetime.datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
-    monkeypatch.setattr(clock, "wall_ns", lambda: int(twice_past_two.timestamp() * 1e9))
-    try:
-        then, now = twice(lambda: datetime.datetime.now().fold)
-    finally:
-        monkeypatch.undo()
+@pytest.fixture
+def zone(monkeypatch):
+    def move(name):
+        monkeypatch.setenv("TZ", name)
         time.tzset()
+
+    yield move
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_tape_from_another_zone_tells_its_own_time(twice, zone):
+    def program():
+        return time.localtime(), datetime.datetime.now().astimezone().utcoffset(), time.tzname
+
+    zone("Asia/Tokyo")
+    with twice.recording():
+        then = program()
+    zone("America/New_York")
+    with twice.serving():
+        assert program() == then
+        assert os.environ["TZ"] == "America/New_York"
+    assert time.tzname == ("EST", "EDT")
+
+
+def test_a_moment_in_the_hour_that_comes_twice_keeps_its_fold(twice, zone, monkeypatch):
+    twice_past_two = datetime.datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    zone("Europe/Berlin")
+    monkeypatch.setattr(clock, "wall_ns", lambda: int(twice_past_two.timestamp() * 1e9))
+    then, now = twice(lambda: datetime.datetime.now().fold)
     assert then == now == 1
 
 
@@ -128,7 +149,7 @@ def test_wrong_arguments_are_refused_as_they_were(twice):
 
 def test_a_moment_that_the_program_names_reads_no_clock(twice):
     twice(lambda: (time.gmtime(0), time.strftime("%Y", time.gmtime(0)), time.ctime(5)))
-    assert twice.kinds() == set()
+    assert twice.kinds() == {"zone"}
 
 
 def test_isinstance_and_types_stay_what_they_were(twice):
