@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from playhead.errors import PlayheadError
@@ -206,6 +206,7 @@ DAMAGES = {
 
 @few
 @given(kinds=st.lists(st.sampled_from(sorted(DAMAGES)), min_size=1, max_size=2), seed=st.integers())
+@example(kinds=["moved", "overwritten"], seed=630)  # the line after the overwritten one stood first
 def test_every_kind_of_damage_is_reported_and_heals(tmp_path_factory, plain, kinds, seed):
     chance = random.Random(seed)
     name = "tape-100.jsonl"

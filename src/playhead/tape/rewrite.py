@@ -76,7 +76,7 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
             elif event.seq not in places or (place.sound and not places[event.seq].sound):
                 places[event.seq] = place
     chain.close()
-    unread += _drop_absurd(places)
+    unread += _drop_absurd(places, unread)
     believed = bool(places) and places[min(places)].sound
     return Found(
         places=places,
@@ -87,15 +87,19 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
     )
 
 
-def _drop_absurd(places: dict[int, Place]) -> int:
-    """A seq far beyond all others in the middle of the file was not written there: it is altered."""
+def _drop_absurd(places: dict[int, Place], unread: int) -> int:
+    """A seq far beyond all others in the middle of the file was not written there: it is altered.
+
+    Not so one that the lines which cannot be read leave room for: lines change places, too.
+    """
     highest = max((seq for seq, place in places.items() if place.sound), default=None)
     if highest is None:
         return 0
     end = places[highest].offset
     while highest + 1 in places:
         highest += 1
-    absurd = [seq for seq, place in places.items() if seq > highest and place.offset < end]
+    within = highest + unread + 1
+    absurd = [seq for seq, place in places.items() if seq > within and place.offset < end]
     for seq in absurd:
         del places[seq]
     return len(absurd)
