@@ -90,7 +90,7 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
 def _drop_absurd(places: dict[int, Place], unread: int) -> int:
     """A seq far beyond all others in the middle of the file was not written there: it is altered.
 
-    Not so one that the lines which cannot be read leave room for: lines change places, too.
+    Not so one near by: lines change places, and others are lost, too.
     """
     highest = max((seq for seq, place in places.items() if place.sound), default=None)
     if highest is None:
@@ -98,7 +98,7 @@ def _drop_absurd(places: dict[int, Place], unread: int) -> int:
     end = places[highest].offset
     while highest + 1 in places:
         highest += 1
-    within = highest + unread + 1
+    within = highest + len(places) + unread
     absurd = [seq for seq, place in places.items() if seq > within and place.offset < end]
     for seq in absurd:
         del places[seq]
