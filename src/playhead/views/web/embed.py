@@ -1,0 +1,107 @@
+"""A run as blocks for a page of one file: the outline, and the details in groups. Pure.
+
+A conversation is sent again with every question, so long texts are kept once, and one that only grows
+as what is new in it. A group stands alone: the page unpacks the one that holds what is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from playhead.model import Story
+from playhead.views.web.detail import detail
+from playhead.views.web.outline import outline
+
+# Characters of JSON in a group: unpacked in some ten milliseconds.
+_LARGEST_GROUP = 2_000_000
+_LONG = 48
+_LONGEST_SEARCH = 12
+_TEXT, _QUOTED = "$t", "$q"
+
+
+def run_blocks(story: Story, *, report: dict[str, Any] | None = None) -> dict[str, Any]:
+    """For `page.standalone`. `report` is that of a replay."""
+    told = outline(story)
+    groups = list(_groups(story, told["refs"]))
+    blocks: dict[str, Any] = {
+        "start": {"page": "run", "id": story.manifest.run, "groups": [row for row, _ in groups]},
+        "outline": told,
+    }
+    if report is not None:
+        blocks["report"] = report
+    return blocks | {f"detail-{number}": group for number, (_, group) in enumerate(groups)}
+
+
+def _groups(story: Story, refs: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """With the row that each begins at."""
+    first, packer = 0, Packer()
+    items: dict[str, Any] = {}
+    for row, ref in enumerate(refs):
+        if "~" in ref:
+            continue
+        if packer.size > _LARGEST_GROUP:
+            yield first, {"texts": packer.texts, "items": items}
+            first, packer, items = row, Packer(), {}
+        items[ref] = packer.pack(detail(story, ref))
+    yield first, {"texts": packer.texts, "items": items}
+
+
+class Packer:
+    """Takes long texts out of values; `static/packed.js` puts them back."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        # A text, or [index of an earlier one, how much of its beginning, of its end, what is between].
+        self.texts: list[str | list[Any]] = []
+        self._whole: list[str] = []
+        self._known: dict[str, int] = {}
+
+    def pack(self, value: Any) -> Any:
+        if isinstance(value, str):
+            self.size += len(value) if len(value) <= _LONG else 8
+            return value if len(value) <= _LONG else {_TEXT: self._index(value)}
+        if isinstance(value, dict):
+            packed = {str(name): self.pack(member) for name, member in value.items()}
+            self.size += sum(len(name) + 4 for name in packed)
+            return {_QUOTED: packed} if _TEXT in value or _QUOTED in value else packed
+        if isinstance(value, (list, tuple)):
+            self.size += len(value)
+            return [self.pack(member) for member in value]
+        self.size += 6
+        return value
+
+    def _index(self, text: str) -> int:
+        known = self._known.get(text)
+        if known is not None:
+            return known
+        index = self._known[text] = len(self._whole)
+        kept = self._grown(text)
+        self.size += len(kept if isinstance(kept, str) else kept[3]) + 16
+        self._whole.append(text)
+        self.texts.append(kept)
+        return index
+
+    def _grown(self, text: str) -> str | list[Any]:
+        """What is new in `text` beside one of the last ones, if most of it is old."""
+        best: list[Any] | None = None
+        for base in range(len(self._whole) - 1, max(-1, len(self._whole) - _LONGEST_SEARCH), -1):
+            old = self._whole[base]
+            before = _shared(old, text)
+            after = _shared(old[before:][::-1], text[before:][::-1])
+            if (before + after) * 2 > len(text) and (best is None or before + after > best[4]):
+                middle = text[before : len(text) - after]
+                best = [base, before, after, middle, before + after]
+        return text if best is None else best[:4]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with; halving, since comparing slices is quick."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,139 @@
+"""A run as columns: all that the viewer needs to draw its tree, its lanes and its figures. Pure.
+
+Columns rather than objects, and each text once: 100,000 rows must be on the screen within a second.
+What a row holds in full is in `detail`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from playhead.export.story_json import failure_json
+from playhead.model import CallItem, NoteItem, Story, TurnItem
+from playhead.model.totals import usages
+from playhead.views.web.brief import name_and_brief, reason
+from playhead.views.web.reasons import WORDS, reasons
+from playhead.views.web.rows import Row, rows_of
+
+VERSION = 1
+KINDS = ("turn", "call", "note", "seam", "person")
+# In flight when the tape ends; a moment, without a length.
+IN_FLIGHT, MOMENT = -1, -2
+_NUMBERS = ("kind", "depth", "above", "lane", "boundary", "name", "brief", "fail", "how")
+_COLUMNS = (*_NUMBERS, "at", "took", "place", "number", "came", "went", "cost", "because", "word")
+
+
+def outline(story: Story) -> dict[str, Any]:
+    """See `static/model.js` for who reads it. Times are microseconds from the first item."""
+    rows = list(rows_of(story))
+    columns = _Columns(story, rows)
+    filled = columns.filled(rows)
+    return {
+        "version": VERSION,
+        "run": _run(story),
+        "totals": {**dataclasses.asdict(story.totals), "tokens": story.totals.tokens},
+        "failure": failure_json(story.failure),
+        "last_seam": story.last_seam,
+        "failed_turn": story.failed_turn,
+        "in_flight": list(story.in_flight),
+        "damage": list(story.damage),
+        "kinds": list(KINDS),
+        "words": list(WORDS),
+        "lanes": list(columns.lanes),
+        "strings": list(columns.strings),
+        "refs": [row.ref for row in rows],
+        "columns": filled,
+    }
+
+
+def _run(story: Story) -> dict[str, Any]:
+    manifest = story.manifest
+    return {
+        "id": manifest.run,
+        "name": manifest.name,
+        "status": story.status,
+        "started_at": manifest.started_at,
+        "started_ns": manifest.started_ns,
+        "duration_us": story.duration_ns // 1000,
+        "command": manifest.command,
+        "cwd": manifest.cwd,
+        "project": manifest.project,
+        "git_commit": manifest.git_commit,
+        "tags": manifest.tags,
+        "host": manifest.host,
+        "python": manifest.python,
+        "playhead": manifest.playhead,
+        "level": manifest.level,
+        "redacted": manifest.redacted,
+        "exit_code": manifest.exit_code,
+        "replay_of": manifest.replay_of,
+        "keep": manifest.keep,
+    }
+
+
+class _Columns:
+    """Fills the columns row by row; texts and lanes get the number of their first use."""
+
+    def __init__(self, story: Story, rows: list[Row]) -> None:
+        self.strings: dict[str, int] = {"": 0}
+        self.lanes: dict[str, int] = {}
+        self._reasons = reasons(story)
+        # The row of an item: where it has two, the one that is the item itself.
+        self._row_of = {row.ref: index for index, row in enumerate(rows)}
+        self._first = min((item.mono for item in story.items.values()), default=0)
+
+    def filled(self, rows: list[Row]) -> dict[str, list[Any]]:
+        table = [self._row(row) for row in rows]
+        found = [list(column) for column in zip(*table, strict=True)] or [[] for _ in _COLUMNS]
+        return dict(zip(_COLUMNS, found, strict=True))
+
+    def _text(self, text: str) -> int:
+        return self.strings.setdefault(text, len(self.strings))
+
+    def _row(self, row: Row) -> tuple[Any, ...]:
+        item = row.item
+        name, brief = name_and_brief(row)
+        above = -1 if row.above is None else self._row_of.get(row.above, -1)
+        went_back = self._reasons.get(item.ref) if row.kind in ("turn", "call", "note") else None
+        because = -1 if went_back is None else self._row_of.get(went_back[0], -1)
+        at, took = self._time(row)
+        boundary, how, fail, number = "", "", "", 0
+        came, went, cost = 0, 0, 0.0
+        if isinstance(item, CallItem) and row.kind == "call":
+            boundary, how, number = item.boundary, item.how or "", item.number
+            fail = reason(item.failure)
+            used = usages(item)
+            came = sum(one.input_tokens or 0 for one in used)
+            went = sum(one.output_tokens or 0 for one in used)
+            cost = 0.0 if item.cost is None else round(float(item.cost.usd), 8)
+        elif isinstance(item, TurnItem) and row.kind == "turn":
+            how, fail = item.how or "", reason(item.failure)
+        elif isinstance(item, NoteItem):
+            boundary = item.kind
+        numbers = (
+            *(KINDS.index(row.kind), row.depth, above),
+            *(self.lanes.setdefault(item.lane, len(self.lanes)), self._text(boundary)),
+            *(self._text(name), self._text(brief), self._text(fail), self._text(how)),
+        )
+        word = went_back[1] if went_back is not None else 0
+        return (*numbers, at, took, _place(row), number, came, went, cost, because, word)
+
+    def _time(self, row: Row) -> tuple[int, int]:
+        item = row.item
+        since = (item.mono - self._first) // 1000
+        if isinstance(item, TurnItem) and row.kind == "seam":
+            return since + item.seams[row.seam].at_ns // 1000, MOMENT
+        if isinstance(item, NoteItem) or row.kind == "person":
+            return since, MOMENT
+        if item.how is None:
+            return since, IN_FLIGHT
+        ended = item.ended.mono - item.mono if item.ended is not None else 0
+        return since, (item.took_ns if item.took_ns is not None else max(0, ended)) // 1000
+
+
+def _place(row: Row) -> int:
+    if isinstance(row.item, TurnItem) and row.kind == "seam":
+        passed = row.item.seams[row.seam].passed
+        return passed.place if passed is not None else row.item.place
+    return row.item.place

@@ -1,0 +1,98 @@
+"""The viewer's files, and the whole viewer in one file. Knows HTML and policies; nothing of runs.
+
+The policy lets nothing run but our own scripts and lets nothing leave the page, whatever a tape says.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from playhead.views.web.bundle import bundle
+
+INDEX = "index.html"
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_NOWHERE = "base-uri 'none'; form-action 'none'"
+# For the pages of a server; frame-ancestors means nothing in a <meta>.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    f"connect-src 'self'; {_NOWHERE}; frame-ancestors 'none'"
+)
+_STYLES = ("base.css", "run.css", "detail.css", "pages.css")
+_ENTRY = "app.js"
+
+
+@cache
+def static_files() -> Mapping[str, tuple[str, bytes]]:
+    """Name below /static/ → (content type, bytes). `index.html` is the page of every address."""
+    folder = files("playhead.views.web") / "static"
+    return {
+        one.name: (_TYPES[one.name.rpartition(".")[2]], one.read_bytes())
+        for one in sorted(folder.iterdir(), key=lambda one: one.name)
+        if one.name.rpartition(".")[2] in _TYPES
+    }
+
+
+def standalone(data: Mapping[str, Any], *, title: str = "Playhead") -> str:
+    """The viewer and its data in one file. Each value becomes a block of its own, compressed: a page
+    unpacks what it shows. Base64 has no `<`, so nothing in a block can end it.
+    """
+    script, style = _script(), _style()
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        f"img-src data:; {_NOWHERE}"
+    )
+    blocks = "\n".join(
+        f'<script type="text/plain" data-block="{escape(name)}">{_packed(value)}</script>'
+        for name, value in data.items()
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        '<div id="app"><noscript>This page needs JavaScript; it loads nothing from anywhere.'
+        f"</noscript></div>\n{blocks}\n"
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def _text(name: str) -> str:
+    return static_files()[name][1].decode()
+
+
+@cache
+def _style() -> str:
+    return "\n".join(_text(name) for name in _STYLES)
+
+
+@cache
+def _script() -> str:
+    return bundle(_ENTRY, _text)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _packed(value: Any) -> str:
+    # Lone surrogates, which a tape may hold, cannot be encoded: escaped they can.
+    raw = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        told = raw.encode()
+    except UnicodeEncodeError:
+        told = json.dumps(value, separators=(",", ":"), default=str).encode()
+    return base64.b64encode(zlib.compress(told, 9)).decode()

@@ -1,0 +1,76 @@
+"""Why each item of a run happened: the one thing before it that it goes back to. Pure.
+
+A tool was called because a response asked for it, a model was asked because of what a tool gave back,
+an HTTP exchange happened inside the tool that made it. Followed upwards this is a chain of causes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from playhead import wire
+from playhead.model import CallItem, Item, Story, TurnItem
+
+# Words between an item and what it goes back to; their index is what the outline holds.
+WORDS = ("", "asked for by", "told the result of", "inside", "part of")
+_ASKED, _TOLD, _INSIDE, _PART = 1, 2, 3, 4
+
+Reason = tuple[str, int]
+
+
+def reasons(story: Story) -> dict[str, Reason]:
+    """ref → (the ref it goes back to, index of the word between them)."""
+    found: dict[str, Reason] = {}
+    uses: dict[str, tuple[str, str, int]] = {}
+    for ref, item in story.items.items():
+        reason = _near(story, item)
+        if isinstance(item, CallItem) and item.llm:
+            told = _told(story, item, uses)
+            reason = (told, _TOLD) if told is not None else reason
+            _remember(item, uses)
+        if reason is not None and reason[0] != ref:
+            found[ref] = reason
+    return found
+
+
+def _near(story: Story, item: Item) -> Reason | None:
+    cause = getattr(item, "cause", None)
+    if cause is not None and cause in story.items:
+        above = story.items[cause]
+        return cause, _ASKED if isinstance(above, CallItem) and above.llm else _INSIDE
+    if item.parent is None or item.parent not in story.items:
+        return None
+    return item.parent, _PART if isinstance(story.items[item.parent], TurnItem) else _INSIDE
+
+
+def _remember(call: CallItem, uses: dict[str, tuple[str, str, int]]) -> None:
+    """Each tool call that this response asks for: which it is among those of the same name."""
+    seen: Counter[str] = Counter()
+    for exchange in call.llm:
+        for use in exchange.response.tool_calls if exchange.response else ():
+            name = use.name or ""
+            if use.id is not None:
+                uses[use.id] = (call.ref, name, seen[name])
+            seen[name] += 1
+
+
+def _told(story: Story, call: CallItem, uses: dict[str, tuple[str, str, int]]) -> str | None:
+    """The tool call whose result is the last that the model was told here for the first time."""
+    for message in reversed(call.llm[0].request.messages):
+        if message.role == "assistant":
+            return None
+        for part in reversed(message.parts):
+            if isinstance(part, wire.ToolResult) and part.id in uses:
+                return _performed(story, *uses[part.id])
+    return None
+
+
+def _performed(story: Story, asker: str, name: str, ordinal: int) -> str:
+    """The call that performed what was asked for; the response itself where none is on the tape."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for ref in story.children.get(asker, ()):
+        item = story.items[ref]
+        if isinstance(item, CallItem):
+            by_name[item.name].append(ref)
+    performed = by_name.get(name, [])
+    return performed[ordinal] if ordinal < len(performed) else asker
