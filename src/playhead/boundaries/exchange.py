@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -149,17 +149,20 @@ def begin(
     headers: Sequence[Pair],
     body: object = None,
     rewrites: bool = False,
+    at: str | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> Exchange | None:
     """Announce a request. None: nobody records, or a client around this one already does.
 
     `body` is bytes, None or STREAMED. A client that `rewrites` sends `exchange.instead`, if it is
-    there. Raises a Divergence where a replay has no answer.
+    there. `at` (as JSON) says who asks, where that is no code of this process; `facts` are further
+    members of the event. Raises a Divergence where a replay has no answer.
     """
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("http", "llm"):
         return None
     try:
-        request = Request(library, method, url, headers, body)
+        request = Request(library, method, url, headers, body, at, facts)
         call = describe(request, open_deck.recorder.redactor)
     except Exception as error:
         if open_deck.mode is not None:  # a replay fails closed: nothing goes out unasked
@@ -210,11 +213,13 @@ class Request(NamedTuple):
     url: str
     headers: Sequence[Pair]
     body: object
+    at: str | None = None
+    facts: Mapping[str, Any] | None = None
 
 
 def describe(request: Request, redactor: Redactor | None = None) -> Call:
     """The call that stands for a request: what is compared in `request`, the rest in facts."""
-    library, method, url, headers, body = request
+    library, method, url, headers, body, at, more = request
     compared: dict[str, str] = {}
     others: list[Pair] = []
     for pair in headers:
@@ -227,18 +232,18 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
             url = f"ws{url[4:]}"
     asked = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
+    facts.update(more or {})
     raw = body if isinstance(body, bytes) else None
     api = recognise.api_of(method, url, headers, raw) or _api_of_socket(url)
     if api is None:
-        return calls.Call(
-            boundary="http", name=f"{method} {_place(url)}", request=asked, facts=facts
-        )
+        name = f"{method} {_place(url)}"
+        return calls.Call(boundary="http", name=name, request=asked, facts=facts, at=at)
     facts["api"] = api
     model = recognise.model_in(url) or _model(raw) or _model_asked(url)
     if model is not None:
         facts["model"] = model
     name = api if model is None else f"{api} {model}"
-    return calls.Call(boundary="llm", name=name, request=asked, facts=facts)
+    return calls.Call(boundary="llm", name=name, request=asked, facts=facts, at=at)
 
 
 def cleaned(redactor: Redactor | None, headers: Iterable[Pair]) -> list[list[str]]:

@@ -49,6 +49,9 @@ _LONGEST_TOLD = 64 * 1024 * 1024
     envvar="PLAYHEAD_RECORD_SESSION",
     help="Write the run as one file, too.",
 )
+@click.option(
+    "--no-proxy", is_flag=True, help="Leave the base URLs of programs that are no Python alone."
+)
 @click.option("--no-seal", is_flag=True, help="Leave the tape as plain lines.")
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON (on stderr, too).")
@@ -57,8 +60,8 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 )
 def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
-    resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_seal: bool, quiet: bool,
-    as_json: bool, session: Path | None, command_line: tuple[str, ...],
+    resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool, no_seal: bool,
+    quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and put everything it does on a tape.
 
@@ -66,9 +69,11 @@ def command(
     playhead record -- python my_agent.py
     playhead record --name nightly --tag env=ci -- uv run agent
     playhead record --level standard --quiet -- ./loop.sh > out.txt
+    playhead record -- claude -p "What does this project do?"
 
     The command finds its stdin, stdout, stderr, terminal, signals and exit code as they were. Every
     Python that it starts is recorded, in whatever environment it lives; nothing is installed there.
+    Programs that are not Python (Claude Code, Codex, Gemini CLI) talk to their models by a proxy.
     """
     settings = config.load()
     wish = Wish(
@@ -84,7 +89,9 @@ def command(
     if force and not (name or run_id):
         raise click.UsageError("--force needs to know which run to move aside: --run-id or --name.")
     told = None if quiet else load_model
-    done = record_command(list(command_line), wish, settings, seal=not no_seal, meanwhile=told)
+    done = record_command(
+        list(command_line), wish, settings, seal=not no_seal, proxy=not no_proxy, meanwhile=told
+    )
     write_session(done.run, session)
     if not quiet:
         totals = counted(done, settings)

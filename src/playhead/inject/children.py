@@ -14,6 +14,7 @@ from playhead import lanes
 from playhead.inject import variables
 from playhead.inject.variables import Ticket
 from playhead.later import Later
+from playhead.proxy.routes import Detour
 
 if TYPE_CHECKING:
     from playhead.inject import python_argv
@@ -27,9 +28,15 @@ class Carriage:
     """Takes the run along into the children of this process."""
 
     def __init__(
-        self, run: str, *, terminals: tuple[int, ...] = (), seed: str | None = None
+        self,
+        run: str,
+        *,
+        terminals: tuple[int, ...] = (),
+        seed: str | None = None,
+        detours: Mapping[str, Detour] | None = None,
     ) -> None:
         self._run = run
+        self._detours = detours
         self._terminals = terminals
         self._seed = seed
 
@@ -49,6 +56,8 @@ class Carriage:
             lane=lanes.current.get().child().name,
             terminals=self._terminals,
             seed=self._seed,
+            detours=self._detours,
+            inner=True,
         )
         return equip(argv, given, ticket)
 

@@ -20,6 +20,7 @@ from playhead.inject.environment import kept
 from playhead.inject.launch import Ended
 from playhead.inject.variables import SEED, Ticket
 from playhead.later import Later
+from playhead.proxy.beside import Waiting
 from playhead.recording import Wish, open_run
 from playhead.runs import Run
 from playhead.tape import output_at
@@ -47,6 +48,7 @@ def record_command(
     settings: Settings,
     *,
     seal: bool = True,
+    proxy: bool = True,
     meanwhile: Callable[[], object] | None = None,
 ) -> Recorded:
     """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
@@ -54,7 +56,7 @@ def record_command(
     UsageError: what was asked for cannot be; nothing was run.
     """
     try:
-        return run_command(command, wish, settings, seal=seal, meanwhile=meanwhile)
+        return run_command(command, wish, settings, seal=seal, proxy=proxy, meanwhile=meanwhile)
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
@@ -68,6 +70,7 @@ def run_command(
     settings: Settings,
     *,
     seal: bool = True,
+    proxy: bool = True,
     prepare: Callable[[Run], None] | None = None,
     meanwhile: Callable[[], object] | None = None,
     env: Mapping[str, str] | None = None,
@@ -75,6 +78,8 @@ def run_command(
     seed: str | None = None,
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
+
+    `proxy`: what in it cannot be hooked talks to its models by a proxy of ours.
 
     `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
     what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours.
@@ -95,24 +100,35 @@ def run_command(
     rules.post(run.recorder)
     if prepare is not None:
         prepare(run)
+    waiting = _waiting(run, env) if proxy else None
     ticket = Ticket(
-        run=str(run.path), parent=run.recorder.root, terminals=plan.terminals, seed=seed
+        run=str(run.path),
+        parent=run.recorder.root,
+        terminals=plan.terminals,
+        seed=seed,
+        detours=None if waiting is None else waiting.detours,
     )
     argv, env = equip(command, env, ticket)
     mask = launch.block_signals()
+    between = None if waiting is None else waiting.post(run.recorder)
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
     started = launch.spawn(argv, env, plan.streams, mask)
     # From here on nothing is raised: the command has been run, and must not be run again.
     if isinstance(started, Ended):
         ended = started
     else:
+        if between is not None:
+            between.watch(started)
         _load(meanwhile)
         ended = launch.wait(started, witness)
     witness.dismiss()
+    if between is not None:
+        between.dismiss()
     output_at.forget(run.path)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
-    own = frozenset({run.recorder.segment, str(witness.pid)})
+    beside = {str(one.pid) for one in (witness, between) if one is not None}
+    own = frozenset({run.recorder.segment, *beside})
     try:
         closing.close(run, ended, command, own)
         plain = closing.seal_if_worth(run) if seal else "not asked for"
@@ -120,6 +136,15 @@ def run_command(
         plain = f"{type(error).__name__}: {safe_str(error)}"
         _say(f"the tape of {run.id} could not be closed ({plain}).")
     return Recorded(run=run, ended=ended, plain=plain)
+
+
+def _waiting(run: Run, env: Mapping[str, str]) -> Waiting | None:
+    """The ports of the proxy; None where there are none to be had: the command goes on without."""
+    try:
+        return Waiting(env)
+    except OSError as error:
+        run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
+        return None
 
 
 def _load(meanwhile: Callable[[], object] | None) -> None:

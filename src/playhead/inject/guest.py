@@ -66,11 +66,22 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
             raise TapeNotReplayable(f"the replay in {run} has ended")
         return  # a daemon of a run that has ended: its tape is closed
     mode, source = _world(run, recorder) if is_replay else (None, None)
-    session.start(recorder, mode, terminals=ticket.terminals, seed=ticket.seed, source=source)
+    session.start(
+        recorder,
+        mode,
+        terminals=ticket.terminals,
+        seed=ticket.seed,
+        source=source,
+        detours=ticket.detours,
+    )
     _end_with(recorder, Tee(recorder, ticket.terminals))
     _branch_lanes()
     when_imported("playhead.runs", lambda runs: _join(runs, recorder))
-    stay(ticket._replace(parent=f"{recorder.segment}:0", lane=f"{ticket.lane}/~", restore=None))
+    stay(
+        ticket._replace(
+            parent=f"{recorder.segment}:0", lane=f"{ticket.lane}/~", restore=None, inner=True
+        )
+    )
 
 
 def stay(ticket: variables.Ticket) -> None:

@@ -4,6 +4,7 @@ began.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from playhead import ambient, deck, lane_hooks, lanes
@@ -12,6 +13,7 @@ from playhead.boundaries.children import set_carrier
 from playhead.deck import Deck, Mode
 from playhead.inject import children
 from playhead.later import Later
+from playhead.proxy.routes import Detour
 from playhead.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -27,10 +29,12 @@ def start(
     terminals: tuple[int, ...] = (),
     seed: str | None = None,
     source: ambient.Source | None = None,
+    detours: Mapping[str, Detour] | None = None,
 ) -> Deck:
     """Everything that crosses a boundary goes through the deck from here on; children join the run.
 
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
+    `detours` lead children that cannot be hooked to the run's proxy.
     """
     # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
     lanes.MAIN.restart()
@@ -45,7 +49,8 @@ def start(
         surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
     lane_hooks.install()
     registry.install()
-    set_carrier(children.Carriage(str(recorder.run), terminals=terminals, seed=seed).carry)
+    carriage = children.Carriage(str(recorder.run), terminals=terminals, seed=seed, detours=detours)
+    set_carrier(carriage.carry)
     return made
 
 

@@ -11,12 +11,16 @@ import os
 from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple
 
+from playhead.proxy import routes
+from playhead.proxy.routes import Detour
+
 RUN = "PLAYHEAD_RUN"
 PARENT = "PLAYHEAD_PARENT"
 LANE = "PLAYHEAD_LANE"
 TERMINALS = "PLAYHEAD_TERMINALS"
 RESTORE = "PLAYHEAD_RESTORE"
-ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE)
+DETOURS = "PLAYHEAD_DETOURS"
+ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS)
 
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
@@ -40,6 +44,10 @@ class Ticket(NamedTuple):
     seed: str | None = None
     # Variables that were changed on the way in, as the program has to find them; None: unset.
     restore: Mapping[str, str | None] | None = None
+    # Addresses of models that lead by the proxy: for programs that cannot be hooked.
+    detours: Mapping[str, Detour] | None = None
+    # Whether `parent` is a call of a hooked process, and not the run itself.
+    inner: bool = False
 
 
 def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
@@ -55,6 +63,11 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
         written[TERMINALS] = ",".join(map(str, ticket.terminals))
     if restore:
         written[RESTORE] = json.dumps(restore)
+    if ticket.detours:
+        parent = ticket.parent if ticket.inner else None
+        values, told = routes.led(written, ticket.detours, parent)
+        written.update(values)
+        written[DETOURS] = json.dumps(told)
     return written
 
 
@@ -64,6 +77,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
     if not run:
         return None
     restore = json.loads(env.get(RESTORE) or "{}")
+    ways = json.loads(env.get(DETOURS) or "{}")
     return Ticket(
         run=run,
         parent=env.get(PARENT, ""),
@@ -71,6 +85,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
         terminals=tuple(int(word) for word in env.get(TERMINALS, "").split(",") if word),
         seed=env.get(SEED) if restore.get(SEED, "") is None else None,
         restore=restore,
+        detours={name: Detour(*way) for name, way in ways.items()} or None,
     )
 
 
@@ -89,11 +104,23 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
             _forget(environ, name)
         else:
             environ[name] = value
+    _undo_detours(environ, ticket.detours or {})
     if own is None:
         _forget(environ, PATH)
     else:
         shown[os.fsencode(PATH)] = os.fsencode(own)
     os.putenv(PATH, _with_site(own))
+
+
+def _undo_detours(environ: MutableMapping[str, str], ways: Mapping[str, Detour]) -> None:
+    """A hooked program talks to its models itself. What a shell has set since then is left alone."""
+    for name, way in ways.items():
+        if not routes.is_through(environ.get(name, ""), ways):
+            continue
+        if way.had is None:
+            _forget(environ, name)
+        else:
+            environ[name] = way.had
 
 
 def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:

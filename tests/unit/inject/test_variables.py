@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from playhead.inject import variables
-from playhead.inject.variables import ALL, SITE, Ticket, read, standing, write
+from playhead.inject.variables import ALL, DETOURS, SITE, Ticket, read, standing, write
+from playhead.proxy.routes import Detour
 
 SOURCE = Path(__file__).parents[3] / "src"
 TICKET = Ticket(run="/store/runs/r", parent="1:0", lane="main/2", terminals=(5, 6), seed="77")
+THROUGH = {"ANTHROPIC_BASE_URL": Detour("http://127.0.0.1:4001/a", "https://models.example/a")}
 
 
 def test_what_is_written_is_what_is_read():
@@ -52,7 +54,20 @@ def test_an_earlier_ticket_is_replaced_whole():
 
 def test_what_stands_is_what_the_program_does_not_see():
     shown = {"PYTHONPATH": "/one", "A": "1"}
-    assert set(standing(shown, TICKET)) == {*ALL, "PYTHONPATH", "PYTHONHASHSEED"}
+    assert set(standing(shown, TICKET)) == {*ALL, "PYTHONPATH", "PYTHONHASHSEED"} - {DETOURS}
+
+
+def test_a_model_is_asked_by_the_proxy_and_the_program_is_told_its_own_address():
+    env = {"ANTHROPIC_BASE_URL": "https://models.example/a"}
+    written = write(env, TICKET._replace(detours=THROUGH))
+    assert written["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:4001/a"
+    assert read(written).detours == THROUGH
+
+
+def test_a_child_of_a_call_takes_the_call_along_on_its_way():
+    inner = TICKET._replace(detours=THROUGH, parent="7:12", inner=True)
+    env = {"ANTHROPIC_BASE_URL": "https://models.example/a"}
+    assert write(env, inner)["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:4001/~7:12/a"
 
 
 # Without `site`, which would find our sitecustomize and hide everything before we look.

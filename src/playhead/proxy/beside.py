@@ -1,0 +1,188 @@
+"""The proxy as a process of our own beside the command. Knows forking and who may end it; not HTTP.
+
+A process and not a thread of the launcher: whatever becomes of the launcher (`kill -9`), the command
+must be able to talk to its models. Until somebody connects it is a fork that waits: nothing of the
+proxy is loaded, and a run without such traffic has no segment of it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from playhead import deck
+from playhead.later import Later
+from playhead.proxy.listening import listen
+from playhead.proxy.routes import Detour, Origin, addresses, detours, origins
+from playhead.recorder import Recorder
+from playhead.tape.store import PLAN
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from playhead.proxy import server
+    from playhead.replay import begin as replay
+    from playhead.replay import plan as plans
+else:
+    # Loaded by the proxy, when somebody connects to it.
+    asyncio = Later("asyncio")
+    server = Later("playhead.proxy.server")
+    replay = Later("playhead.replay.begin")
+    plans = Later("playhead.replay.plan")
+
+_DISMISSED = b"d"
+_COMMAND = struct.Struct("=cq")
+
+
+class Waiting:
+    """Ports that are taken, and nobody serves yet: the command's environment can be made of them."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        """OSError: no port can be had."""
+        found = addresses(env)
+        self._env = dict(env)
+        self._listeners: dict[Origin, socket.socket] = {}
+        for origin in origins(found):
+            self._listeners[origin] = listen()
+        ports = {origin: one.getsockname()[1] for origin, one in self._listeners.items()}
+        self.detours: dict[str, Detour] = detours(env, found, ports)
+
+    def post(self, recorder: Recorder) -> Beside:
+        """Fork the proxy. Signals are blocked already, and stay so in it."""
+        ours, its = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(its)
+                _Serving(recorder, self._listeners, self._env, ours).serve()
+            finally:
+                os._exit(0)
+        os.close(ours)
+        self.close()
+        return Beside(pid, its)
+
+    def close(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+
+
+class Beside:
+    """The launcher's end."""
+
+    def __init__(self, pid: int, control: int) -> None:
+        self.pid = pid
+        self._control = control
+
+    def watch(self, command: int) -> None:
+        """Whom the proxy is there for: it goes with it, should the launcher be gone by then."""
+        with suppress(OSError):
+            os.write(self._control, _COMMAND.pack(b"c", command))
+
+    def dismiss(self) -> None:
+        """Returns when everything that was under way is on the tape."""
+        with suppress(OSError):
+            os.write(self._control, _DISMISSED)
+        os.close(self._control)
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+class _Serving:
+    """The proxy's own end."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        listeners: dict[Origin, socket.socket],
+        env: Mapping[str, str],
+        control: int,
+    ) -> None:
+        self._recorder = recorder
+        self._listeners = listeners
+        self._env = env
+        self._control = control
+        # Where the end of the command can be heard once the launcher is gone.
+        self._command: int | None = None
+        self._pid: int | None = None
+
+    def serve(self) -> None:
+        _keep_only(self._control, *(one.fileno() for one in self._listeners.values()))
+        if not self._wait_for_a_client():
+            return
+        paced = self._enter()
+        asyncio.run(self._run(paced=paced))
+        self._recorder.close()
+
+    def _wait_for_a_client(self) -> bool:
+        """False: the run is over, and nobody came."""
+        ports = {one.fileno() for one in self._listeners.values()}
+        while True:
+            watched = [self._control if self._command is None else self._command, *ports]
+            ready = set(select.select(watched, (), ())[0])
+            if ready & ports:
+                return True
+            if self._command in ready:
+                return False
+            if self._is_over() and self._command is None:
+                return False
+
+    def _enter(self) -> bool:
+        """The deck of this process; whether answers keep their time."""
+        run = self._recorder.run
+        if not (run / PLAN).exists():
+            deck.activate(deck.Deck(self._recorder))
+            return False
+        mode, _ = replay.begin_replay(run, self._recorder)
+        deck.activate(deck.Deck(self._recorder, mode))
+        plan = plans.read_plan(run)
+        return plan is not None and plan.pace
+
+    async def _run(self, *, paced: bool) -> None:
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def hear() -> None:
+            if not self._is_over():
+                return
+            loop.remove_reader(self._control)
+            if self._command is None:
+                over.set()
+            else:
+                loop.add_reader(self._command, over.set)
+
+        if self._command is None:
+            loop.add_reader(self._control, hear)
+        else:
+            loop.add_reader(self._command, over.set)
+        await server.Proxy(self._listeners, self._env, paced=paced).serve_until(over)
+
+    def _is_over(self) -> bool:
+        """Hear the launcher. Once it is gone without a word, the command's end is what counts: then
+        there is a descriptor to wait for, and this says that there is nothing more to hear here.
+        """
+        told = os.read(self._control, _COMMAND.size)
+        if told[:1] == b"c" and len(told) == _COMMAND.size:
+            self._pid = _COMMAND.unpack(told)[1]
+            return False
+        if not told and self._pid is not None:
+            with suppress(OSError, AttributeError):
+                self._command = os.pidfd_open(self._pid)
+        return True
+
+
+def _keep_only(*kept: int) -> None:
+    """Let go of everything else: whoever waits for the end of a pipe must not wait for us."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue  # the one by which the folder was read
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)

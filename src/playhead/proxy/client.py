@@ -1,0 +1,137 @@
+"""One client of the proxy: its requests one after the other, each across the deck.
+
+Knows connections and the order of things; who answers is the deck's business, and how is in `live`,
+`taped` and `socket`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from playhead import deck, lanes, where
+from playhead.boundaries import exchange
+from playhead.boundaries.exchange import Exchange
+from playhead.boundaries.http1 import NotHttp
+from playhead.errors import Divergence
+from playhead.proxy import asked as asking
+from playhead.proxy import live, refusal, side, sockets, taped
+from playhead.proxy.asked import Asked
+from playhead.proxy.routes import Origin, arrived
+from playhead.proxy.unheard import Unheard
+
+
+class Listening(asyncio.StreamReaderProtocol):
+    """Says when the client has left: nobody reads from it while its answer is on the way."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        super().__init__(reader)
+        self.left: Callable[[], object] | None = None
+
+    def eof_received(self) -> bool | None:
+        self._say()
+        return super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._say()
+        super().connection_lost(exc)
+
+    def _say(self) -> None:
+        if self.left is not None:
+            left, self.left = self.left, None
+            left()
+
+
+class Client:
+    """A connection to the proxy at the port that stands for `usual`."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        usual: Origin,
+        env: Mapping[str, str],
+        *,
+        paced: bool = False,
+    ) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.env = env
+        self.paced = paced
+        self.server = live.Server(self)
+        self._usual = usual
+        protocol = writer.transport.get_protocol()
+        self._protocol = protocol if isinstance(protocol, Listening) else None
+
+    @property
+    def has_left(self) -> bool:
+        return self.reader.at_eof() or self.writer.transport.is_closing()
+
+    def when_left(self, left: Callable[[], object] | None) -> None:
+        if self._protocol is not None:
+            self._protocol.left = left
+
+    async def serve(self) -> None:
+        try:
+            while (asked := await asking.read(self.reader, self.writer)) is not None:
+                if not await self._answer(asked):
+                    break
+        except NotHttp as error:
+            self.writer.write(refusal.bad_request(str(error)))
+        except ConnectionError:
+            return  # the client has left; what was on its way has been told
+        finally:
+            self.server.close()
+            self.writer.close()
+
+    async def _answer(self, asked: Asked) -> bool:
+        """Answer one request; whether the connection goes on."""
+        origin, target, parent = arrived(asked.target, self._usual)
+        url = f"{origin}{target}"
+        lanes.enclosing.set(parent)
+        # Which connection a client takes is a race: conversations are told apart by what is said.
+        lanes.current.set(lanes.MAIN)
+        try:
+            crossing = _announced(asked, url)
+        except Divergence as error:
+            self.writer.write(refusal.diverged(url, str(error)))
+            await self.writer.drain()
+            return False
+        asked = dataclasses.replace(asked, target=target)
+        if crossing.taped is None:
+            if not asked.is_upgrade:
+                return await self.server.answer(crossing, asked, origin)
+            await sockets.live(self, crossing, asked, origin)
+            return False
+        if not (asked.is_upgrade and sockets.is_talk(crossing.taped)):
+            return await taped.answer(self, crossing, asked)
+        await sockets.taped(self, crossing, asked)
+        return False
+
+
+def _announced(asked: Asked, url: str) -> Exchange:
+    """The request goes onto the tape before it is made."""
+    crossing = exchange.begin(
+        library="proxy",
+        method=asked.method,
+        url=url,
+        headers=asked.headers,
+        body=asked.body,
+        rewrites=True,
+        at=where.json_text(_agent(asked)),
+        facts=side.facts(asked.method, url, asked.body),
+    )
+    if crossing is not None:
+        return crossing
+    open_deck = deck.active()
+    if open_deck is None:
+        raise Divergence(
+            "Nothing is recorded any more, and nothing is replayed: the run has ended."
+        )
+    return Unheard(open_deck)
+
+
+def _agent(asked: Asked) -> str:
+    """Who asks, by its own word: `claude-cli/2.1.325`."""
+    return (asked.value("user-agent") or "").partition(" ")[0][:80]

@@ -1,0 +1,104 @@
+"""Answer from the tape: the same pieces, the same end. Knows `Taped` and HTTP/1.1; no server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from playhead.boundaries import http1
+from playhead.boundaries.exchange import Exchange
+from playhead.boundaries.served import PATIENCE_S
+from playhead.deck import Taped
+from playhead.proxy import refusal
+from playhead.proxy.asked import Asked
+
+if TYPE_CHECKING:
+    from playhead.proxy.client import Client
+
+
+async def answer(client: Client, exchange: Exchange, asked: Asked) -> bool:
+    """Whether the connection can be used again."""
+    taped = exchange.taped
+    if taped is None:
+        raise AssertionError("only a taped exchange is served")
+    if taped.head is None:
+        return await _headless(client, exchange, asked, taped)
+    _tell_head(exchange, taped)
+    whole = taped.how == "returned"
+    pieces = [piece for piece in taped.pieces if piece.stream == "body"]
+    data = [piece.data for piece in pieces]
+    blocks = http1.blocks(taped.head, data, whole=whole, sizes=taped.facts.get("sizes") or ())
+    at = 0
+    try:
+        for number, block in enumerate(blocks):
+            # The head, then a block for each piece, and maybe one that says that there are no more.
+            if client.paced and 1 <= number <= len(pieces):
+                await asyncio.sleep(max(0, pieces[number - 1].at_ns - at) / 1e9)
+                at = pieces[number - 1].at_ns
+            client.writer.write(block)
+            if 1 <= number <= len(pieces):
+                exchange.chunk(pieces[number - 1].data)
+            await client.writer.drain()
+    except ConnectionError:
+        exchange.left()
+        raise
+    return await _end(client, exchange, asked, taped)
+
+
+async def _end(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -> bool:
+    if taped.how == "returned":
+        exchange.returned()
+        words = " ".join(
+            str(v).lower() for n, v in taped.head["headers"] if n.lower() == "connection"
+        )
+        framed = any(str(name).lower() in _FRAMING for name, _ in taped.head["headers"])
+        return asked.keeps_alive and "close" not in words and framed
+    if taped.how == "left":
+        # The agent gave up then: it will again. But a replay must never hang.
+        await _until_left(client)
+        exchange.left()
+    elif taped.error is not None:
+        exchange.failed(taped.error)
+        client.writer.transport.abort()
+    else:
+        exchange.cut()
+    return False
+
+
+_FRAMING = ("content-length", "transfer-encoding")
+
+
+async def _headless(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -> bool:
+    """No answer ever began: the connection failed then, or the agent did not wait for it, or this is
+    traffic that nobody misses.
+    """
+    if taped.how == "left":
+        await _until_left(client)
+        exchange.left()
+        return False
+    if taped.how == "returned":
+        client.writer.write(refusal.nothing(asked.method))
+        exchange.returned()
+        return asked.keeps_alive
+    error = taped.error if isinstance(taped.error, Exception) else ConnectionResetError()
+    exchange.failed(error)
+    client.writer.transport.abort()
+    return False
+
+
+async def _until_left(client: Client) -> None:
+    left = asyncio.Event()
+    client.when_left(left.set)
+    if client.has_left:
+        return
+    try:
+        await asyncio.wait_for(left.wait(), PATIENCE_S)
+    except asyncio.TimeoutError:
+        return
+
+
+def _tell_head(exchange: Exchange, taped: Taped) -> None:
+    head = taped.head
+    headers = [(str(name), str(value)) for name, value in head.get("headers") or ()]
+    version = str(head.get("http_version") or "HTTP/1.1")
+    exchange.head(int(head["status"]), str(head.get("reason") or ""), version, headers)
