@@ -14,6 +14,7 @@ import time
 wall_ns = time.time_ns
 mono_ns = time.monotonic_ns
 cpu_ns = time.process_time_ns
+thread_cpu_ns = time.thread_time_ns
 sleep = time.sleep
 urandom = os.urandom
 pid = os.getpid

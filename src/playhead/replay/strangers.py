@@ -36,8 +36,14 @@ class Strangers:
         self._seen: dict[object, tuple[object, int, int]] = {}
         self._children: frozenset[int] = frozenset()
         self._were_several = False
+        # What our own looking has taken of the processor: nobody else was at work in that time.
+        self._looking = 0
         # Threads of the system that are none of Python's, or none any more, and since when.
         self._unseen: dict[str, int] = {}
+
+    def count_look(self, since: int) -> None:
+        """A look is over that this thread began when it had used `since` of the processor."""
+        self._looking += clock.thread_cpu_ns() - since
 
     def is_idle(self, ident: int, frame: FrameType) -> bool:
         """Of a thread that is at `frame`, which we know nothing of."""
@@ -109,7 +115,7 @@ class Strangers:
         return False
 
     def _has_stood(self, who: object, place: object, patience: int) -> bool:
-        now, used = clock.mono_ns(), clock.cpu_ns()
+        now, used = clock.mono_ns(), clock.cpu_ns() - self._looking
         seen = self._seen.get(who)
         if seen is None or seen[0] != place:
             self._seen[who] = (place, now, used)

@@ -184,7 +184,7 @@ class VirtualTime:
             self._waits[me] = wait
 
     def _poll(self, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int) -> bool:
-        nap = _SHORTEST_NAP
+        nap, used = _SHORTEST_NAP, clock.thread_cpu_ns()
         while True:
             if attempt(0):
                 return True
@@ -194,7 +194,8 @@ class VirtualTime:
                 continue
             if attempt(nap):
                 return True
-            nap = min(nap * 2, _LONGEST_NAP)
+            self.strangers.count_look(used)
+            nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
 
     def _has_come(self, wait: _Wait) -> bool:
         return wait.deadline is not None and self.now_ns() >= wait.deadline

@@ -77,6 +77,26 @@ def test_sleepers_wake_in_the_order_of_their_moments(time):
     assert woken == [1000, 2000, 3000]
 
 
+def test_sleepers_do_not_take_their_own_looking_around_for_somebody_at_work(time):
+    hears, tells = os.pipe()
+    stranger = threading.Thread(target=os.read, args=(hears, 1))
+    stranger.start()
+    children = [subprocess.Popen(["cat"], stdin=subprocess.PIPE) for _ in range(5)]
+    sleepers = [threading.Thread(target=time.sleep, args=(15 + n,)) for n in range(3)]
+    for sleeper in sleepers:
+        sleeper.start()
+    for sleeper in sleepers:
+        sleeper.join()
+    for child in children:
+        child.communicate()
+    os.write(tells, b"!")
+    stranger.join()
+    os.close(hears)
+    os.close(tells)
+    # Who waits in vain for the others to be idle gives up without time having moved.
+    assert time.now_ns() >= BEGAN + 17 * 10**9
+
+
 def test_a_timeout_fires_when_nobody_is_left_who_could_prevent_it(time):
     assert time.wait(30, never, always) is False
     assert time.now_ns() >= BEGAN + 30 * 10**9
