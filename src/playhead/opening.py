@@ -80,6 +80,8 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
     )
     try:
         write_manifest(path, manifest)
+        if earlier is not None:
+            stores.announce(path)
         started = Run(recorder, manifest)
         introduction = _introduction(manifest, resumed=earlier is not None)
         recorder.add(events.RUN_START, {**introduction, **(wish.facts or {})}, at)

@@ -16,7 +16,8 @@ from playhead.cli.common import (
 )
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.inject.replaying import check_tape
-from playhead.library.golden import crown, tapes_of
+from playhead.library.crowning import crown
+from playhead.library.golden import tapes_of
 from playhead.model.borrow import quiet_ref
 from playhead.project import project_of
 from playhead.tape.manifest import status_of

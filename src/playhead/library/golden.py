@@ -6,14 +6,12 @@ A replay has the tags of its original: a replay is golden only where it was acce
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from playhead.library.catalogue import Entry, Filter, Library
-from playhead.tape.manifest import Manifest, read_manifest, write_manifest
+from playhead.tape.manifest import Manifest
 from playhead.tape.single import SUFFIX
 
 TAG = "golden"
@@ -26,37 +24,6 @@ def is_golden(manifest: Manifest) -> bool:
     if manifest.tags.get(TAG) != "true":
         return False
     return manifest.replay_of is None or SUPERSEDES in manifest.extra
-
-
-def crown(home: Path, run: Path) -> list[str]:
-    """Make this run the golden one of its kind; the ids of those that were it until now."""
-    manifest = read_manifest(run)
-    old = [entry for entry in _predecessors(home, manifest) if entry.path.name != run.name]
-    named = [entry.id for entry in old] or ([manifest.replay_of] if manifest.replay_of else [])
-    # The new one first: where this ends half way there are two golden runs, never none.
-    write_manifest(
-        run,
-        dataclasses.replace(
-            manifest,
-            tags={**manifest.tags, TAG: "true"},
-            extra={**manifest.extra, SUPERSEDES: named},
-        ),
-    )
-    for entry in old:
-        tags = {name: value for name, value in entry.manifest.tags.items() if name != TAG}
-        write_manifest(entry.path, dataclasses.replace(entry.manifest, tags=tags))
-    return [entry.id for entry in old if is_golden(entry.manifest)]
-
-
-def _predecessors(home: Path, manifest: Manifest) -> Iterator[Entry]:
-    """The run that it is a replay of, and golden ones of the same name and project."""
-    for entry in Library(home).entries(Filter()):
-        theirs = entry.manifest
-        if entry.problem is not None:
-            continue
-        alike = (theirs.name, theirs.project) == (manifest.name, manifest.project)
-        if is_golden(theirs) and (alike or entry.id == manifest.replay_of):
-            yield entry
 
 
 def tapes_of(folder: Path, run_id: str) -> list[Path]:

@@ -107,12 +107,15 @@ def remove(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
     """Delete them; yields each that is gone. One that has begun to run, or was asked to be kept,
     since it was planned stays.
     """
+    return remove_all(home, (one for one in going if not is_safe(entry_at(one.entry.path))))
+
+
+def remove_all(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
+    """Whatever they are; yields each that is gone."""
     trash = home / f"{_TRASH}{clock.stamp(clock.wall_ns())}-{clock.pid()}"
     trash.mkdir(mode=0o700, exist_ok=True)
     try:
         for one in going:
-            if is_safe(entry_at(one.entry.path)):
-                continue
             moved = trash / one.entry.id
             try:
                 one.entry.path.rename(moved)

@@ -14,7 +14,10 @@ from typing import Any
 from zlib import crc32
 
 from playhead._version import __version__
-from playhead.tape.store import MANIFEST as FILE
+from playhead.tape.marks import FILE as MARKS
+from playhead.tape.store import MANIFEST
+
+_FACTS = (MANIFEST, MARKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,23 @@ class Summary:
     duration_s: float | None = None
 
 
-def stamp_of(run: Path, prices: str) -> str:
+def encode_summary(state: str, summary: Summary) -> bytes:
+    """For the catalogue, with the state of the tape that it was made of."""
+    members = {"state": state, **{name: getattr(summary, name) for name in Summary.__slots__}}
+    return json.dumps(members).encode("utf-8", "backslashreplace")
+
+
+def decode_summary(raw: bytes, state: str | None = None) -> Summary | None:
+    """None: it cannot be read, or was made of another state than that."""
+    try:
+        members = json.loads(raw)
+        made_of = members.pop("state", None)
+        return Summary(**members) if state is None or made_of == state else None
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def stamp_of(run: Path | str, prices: str) -> str:
     """Changes whenever the manifest, a segment or the prices do. A process that outlives its run
     adds to a tape whose manifest is written already: so the segments are looked at themselves.
     """
@@ -49,8 +68,8 @@ def stamp_of(run: Path, prices: str) -> str:
                 if file.name.startswith("tape"):
                     segments += 1
                     size += file.stat().st_size
-                elif file.name == FILE:
-                    manifest = file.stat().st_mtime_ns
+                elif file.name in _FACTS:
+                    manifest += file.stat().st_mtime_ns
     except OSError:
         return ""
     return f"{manifest} {segments} {size} {prices}"

@@ -17,9 +17,12 @@ from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.events import Level, Status
 from playhead.tape.format import FORMAT_VERSION
+from playhead.tape.marks import NONE, Marks, read_marks
 from playhead.tape.store import MANIFEST
 
 FILE = MANIFEST
+# The member of `extra` that holds what somebody wrote about the run.
+NOTE = "note"
 # Ours have a few kilobytes; what a stranger's folder holds is not read into memory unseen.
 _LARGEST = 64 * 1024 * 1024
 
@@ -92,7 +95,10 @@ def write_manifest(run: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(run: Path) -> Manifest:
-    """The manifest of the run in that folder. TapeDamaged if it is missing or no manifest."""
+    """The manifest of the run in that folder, with what people have said about it since.
+
+    TapeDamaged if it is missing or no manifest.
+    """
     path = run / FILE
     try:
         # Never waiting on a pipe: the folder may be a stranger's.
@@ -107,7 +113,21 @@ def read_manifest(run: Path) -> Manifest:
         raise TapeDamaged(
             f"{path} cannot be read ({error}). `playhead repair {run}` makes a new one."
         ) from None
-    return from_members(members, path)
+    return marked(from_members(members, path), read_marks(run))
+
+
+def marked(manifest: Manifest, marks: Marks) -> Manifest:
+    if marks is NONE:
+        return manifest
+    tags = {**manifest.tags, **marks.tags}
+    note = {} if marks.note is None else {NOTE: marks.note}
+    return dataclasses.replace(
+        manifest,
+        name=manifest.name if marks.name is None else marks.name,
+        tags={key: value for key, value in tags.items() if value is not None},
+        keep=manifest.keep if marks.keep is None else marks.keep,
+        extra={**manifest.extra, **note},
+    )
 
 
 def from_members(members: Any, path: Path) -> Manifest:

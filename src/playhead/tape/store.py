@@ -19,6 +19,7 @@ MANIFEST = "manifest.json"
 PLAN = "replay.json"
 _RUNS = "runs"
 _KEY = "redact.key"
+_CHANGED = "changed"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LAST = re.compile(r"last(?:~(\d+))?")
 # A folder that an earlier run was moved to (`force`): kept, listed on request, never resolved.
@@ -51,7 +52,10 @@ def open_store(home: Path) -> Path:
         ignore = home / ".gitignore"
         if not ignore.exists() and _in_work_tree(home):
             _write_private(
-                ignore, ("*\n" if is_ours else f"/{_RUNS}/\n/{_KEY}*\n/library.db*\n").encode()
+                ignore,
+                (
+                    "*\n" if is_ours else f"/{_RUNS}/\n/{_CHANGED}/\n/{_KEY}*\n/library.db*\n"
+                ).encode(),
             )
     except OSError as error:
         raise StoreError(
@@ -141,6 +145,47 @@ def run_ids(home: Path) -> list[str]:
     except OSError as error:
         raise StoreError(f"The store {home} cannot be read ({error.strerror}).") from error
     return sorted((name for name in names if not _ASIDE.search(name)), reverse=True)
+
+
+def announce(run: Path) -> None:
+    """Leave word that a run of the store, ended before, has changed: who keeps a catalogue looks
+    again at runs that are new, go on, or are named here, and at no others.
+    """
+    if run.parent.name != _RUNS:
+        return  # in no store
+    folder = run.parent.parent / _CHANGED
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(folder / run.name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.utime(folder / run.name)
+    except OSError:
+        return  # a store that cannot be written: nobody keeps a catalogue in it
+
+
+def announced(home: Path) -> dict[str, int]:
+    """The runs that were announced, and when that was."""
+    try:
+        names = os.listdir(home / _CHANGED)
+    except OSError:
+        return {}
+    found = {}
+    for name in names:
+        try:
+            found[name] = os.stat(home / _CHANGED / name, follow_symlinks=False).st_mtime_ns
+        except OSError:
+            continue  # somebody else has heard it
+    return found
+
+
+def heard(home: Path, announcements: Mapping[str, int]) -> None:
+    """Take these back, but for those that were made again meanwhile."""
+    for run_id, at in announcements.items():
+        path = home / _CHANGED / run_id
+        try:
+            if os.stat(path, follow_symlinks=False).st_mtime_ns == at:
+                path.unlink()
+        except OSError:
+            continue  # somebody else was quicker, or it cannot be: then it is read once more
 
 
 def run_path(home: Path, run_id: str) -> Path:

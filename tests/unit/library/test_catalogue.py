@@ -5,9 +5,10 @@ import pytest
 
 from playhead import clock
 from playhead.library.catalogue import Filter, Library, entries, entry_at
-from playhead.library.index import FILE
+from playhead.library.database import FILE
 from playhead.library.summary import Summary, stamp_of
 from playhead.tape.manifest import read_manifest, write_manifest
+from playhead.tape.store import announce
 
 
 def ids(store, **wanted):
@@ -34,7 +35,7 @@ def test_what_is_not_asked_for_is_not_decoded(forge, store, monkeypatch):
     ids(store)
     decoded = []
     real = Library.entries
-    monkeypatch.setattr("playhead.library.catalogue._entry", lambda *a: decoded.append(a))
+    monkeypatch.setattr("playhead.library.catalogue.decode_entry", lambda *a: decoded.append(a))
     found = real(Library(store), Filter())
     next(found)
     next(found)
@@ -54,10 +55,11 @@ def test_runs_that_were_moved_aside_are_not_listed(forge, store):
     assert ids(store) == []
 
 
-def test_a_manifest_that_was_replaced_is_seen(forge, store):
+def test_a_manifest_that_was_replaced_is_seen_where_somebody_left_word(forge, store):
     path = forge("run").end()
     assert ids(store, name="renamed") == []
     write_manifest(path, dataclasses.replace(read_manifest(path), name="renamed"))
+    announce(path)
     assert ids(store, name="renamed") == ["run"]
 
 

@@ -1,0 +1,140 @@
+"""The catalogue brought up to date with the tapes, and made anew from them. Knows in which order; what
+is read and how it is kept is elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete, select, text
+
+from playhead import config
+from playhead.library.digest import Digest, digest
+from playhead.library.engine import Database, database_of, sound
+from playhead.library.fulltext import TABLE
+from playhead.library.ledger import CoreLedger, batches, put_digests, put_rows
+from playhead.library.looking import look
+from playhead.library.rows import Row, row_of
+from playhead.library.shelf import FolderShelf, Shelf
+from playhead.library.summary import stamp_of_prices
+from playhead.library.tables import calls, facts, runs
+from playhead.model import Prices
+
+# Runs in one transaction: others may write in between, and what is done stays done.
+_AT_ONCE = 250
+
+# Told how many are done, and how many there are.
+Progress = Callable[[int, int], None]
+
+
+class Reader:
+    """Reads tapes for the catalogue, at these prices."""
+
+    def __init__(self, shelf: Shelf, overrides: Mapping[str, Any] | None = None) -> None:
+        own = config.load().sections.get("prices", {}) if overrides is None else overrides
+        self.shelf = shelf
+        self.stamp = stamp_of_prices(own)
+        self._prices = Prices(overrides=own)
+
+    def read(self, run_id: str) -> tuple[str, Digest]:
+        """The state is taken first: what is written meanwhile is read again next time."""
+        state = self.shelf.state(run_id, self.stamp)
+        return state, digest(self.shelf.tape(run_id), self._prices)
+
+
+def update(
+    home: Path,
+    *,
+    prices: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    read: bool = True,
+) -> None:
+    """Bring the catalogue up to date: new runs, changed ones, those that are gone. `read=False`: only
+    what manifests say.
+    """
+    db, shelf = database_of(home), FolderShelf(home)
+
+    def work() -> None:
+        look(shelf, CoreLedger(db))
+        if read:
+            _read_missing(db, Reader(shelf, prices), progress)
+
+    if (home / "runs").is_dir():
+        sound(db, work)
+
+
+def refresh(home: Path, run_ids: Sequence[str], reader: Reader) -> None:
+    """Read these runs again: they go on, or have changed."""
+    db = database_of(home)
+    rows = [_row(reader.shelf, run) for run in run_ids]
+    made = [(row, *reader.read(row.id)) for row in rows if row is not None]
+    if made:
+        sound(db, lambda: _put(db, made))
+
+
+def reindex(
+    home: Path, *, prices: Mapping[str, Any] | None = None, progress: Progress | None = None
+) -> int:
+    """Every run read again, whatever the catalogue says; how many there are. Lists go on working
+    meanwhile, and searches find what has been read so far.
+    """
+    db, shelf = database_of(home), FolderShelf(home)
+    reader = Reader(shelf, prices)
+
+    def work() -> int:
+        version, ids = shelf.version(), list(shelf.ids())
+        ledger = CoreLedger(db)
+        ledger.update((), ledger.stamps().keys() - set(ids), None)
+        with db.writing() as connection:
+            connection.execute(text("DROP TABLE texts"))
+            connection.execute(text(TABLE))
+            connection.execute(delete(calls))
+            connection.execute(delete(facts))
+        done = 0
+        # Oldest first: rows are then written where the last ones were.
+        for some in batches(reversed(ids), _AT_ONCE):
+            rows = [_row(shelf, run) for run in some]
+            _put(db, [(row, *reader.read(row.id)) for row in rows if row is not None])
+            done += len(some)
+            if progress is not None:
+                progress(done, len(ids))
+        ledger.update((), (), version)
+        return len(ids)
+
+    return sound(db, work) if (home / "runs").is_dir() else 0
+
+
+def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> None:
+    """Runs that were never read, and those that have grown since: they go on, or died meanwhile."""
+    columns = runs.c.number, runs.c.id
+    with db.reading() as connection:
+        new = connection.execute(select(*columns).where(runs.c.state.is_(None))).tuples().all()
+        ask = select(*columns, runs.c.state).where(runs.c.claims, runs.c.state.is_not(None))
+        open_ones = connection.execute(ask).tuples().all()
+    grown = [
+        (number, run)
+        for number, run, state in open_ones
+        if reader.shelf.state(run, reader.stamp) != state
+    ]
+    missing = sorted([*new, *grown])
+    done = 0
+    for some in batches(missing, _AT_ONCE):
+        made = [(number, *reader.read(run)) for number, run in some]
+        with db.writing() as connection:
+            put_digests(connection, made)
+        done += len(some)
+        if progress is not None:
+            progress(done, len(missing))
+
+
+def _put(db: Database, made: Sequence[tuple[Row, str, Digest]]) -> None:
+    with db.writing() as connection:
+        placed = {row.id: number for number, row in put_rows(connection, [one[0] for one in made])}
+        put_digests(connection, [(placed[row.id], state, one) for row, state, one in made])
+
+
+def _row(shelf: Shelf, run_id: str) -> Row | None:
+    stamp = shelf.stamp(run_id)
+    return None if stamp is None else row_of(shelf, run_id, stamp)

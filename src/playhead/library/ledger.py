@@ -1,0 +1,225 @@
+"""Rows and digests written to the catalogue, and what it knows of them already. Knows the tables; not
+where rows and digests come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, text, update
+
+from playhead.library.digest import Digest
+from playhead.library.engine import Database
+from playhead.library.fulltext import SCOPES
+from playhead.library.rows import Row, numbered
+from playhead.library.summary import encode_summary
+from playhead.library.tables import calls, documents, facts, runs, tags
+
+T = TypeVar("T")
+# SQLite takes 32,766 values in one statement, older ones 999.
+_AT_ONCE = 900
+_COLUMNS = (
+    *("id", "stamp", "started_ns", "status", "claims", "project", "name"),
+    *("replay_of", "keep", "golden", "duration_s", "problem"),
+)
+_VERSION = "version"
+_PUT_TEXTS = text(
+    f"INSERT INTO texts (rowid, {', '.join(SCOPES)}) VALUES (:run, {', '.join(f':{s}' for s in SCOPES)})"  # noqa: S608  names of columns
+)
+_DROP_TEXTS = text("DELETE FROM texts WHERE rowid = :run")
+
+
+class CoreLedger:
+    """As `looking.Ledger` wants it, on any database that SQLAlchemy speaks to."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def version(self) -> str | None:
+        with self._db.reading() as connection:
+            ask = select(facts.c.value).where(facts.c.name == _VERSION)
+            return connection.execute(ask).scalar_one_or_none()
+
+    def stamps(self) -> dict[str, str]:
+        with self._db.reading() as connection:
+            return dict(connection.execute(select(runs.c.id, runs.c.stamp)).tuples().all())
+
+    def claiming(self) -> dict[str, tuple[str, str]]:
+        with self._db.reading() as connection:
+            ask = select(runs.c.id, runs.c.stamp, runs.c.status).where(runs.c.claims)
+            return {run: (stamp, status) for run, stamp, status in connection.execute(ask)}
+
+    def stamps_of(self, ids: Iterable[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        with self._db.reading() as connection:
+            for some in batches(ids, _AT_ONCE):
+                ask = select(runs.c.id, runs.c.stamp).where(runs.c.id.in_(some))
+                found.update(connection.execute(ask).tuples().all())
+        return found
+
+    def update(self, rows: Sequence[Row], gone: Iterable[str], version: str | None) -> None:
+        with self._db.writing() as connection:
+            put_rows(connection, rows, list(gone))
+            connection.execute(delete(facts).where(facts.c.name == _VERSION))
+            connection.execute(insert(facts), {"name": _VERSION, "value": version})
+
+
+def put_rows(
+    connection: Connection, rows: Sequence[Row], gone: Sequence[str] = ()
+) -> list[tuple[int, Row]]:
+    """New and changed rows in, runs that are no more out; the numbers that the rows have now. A changed
+    run has to be read anew.
+    """
+    known = _numbers(connection, [*(row.id for row in rows), *gone])
+    placed = list(numbered(rows, known, _taken(connection, rows)))
+    there = set(known.values())
+    moved = {known[row.id] for at, row in placed if known.get(row.id, at) != at}
+    out = moved | {known[run] for run in gone if run in known}
+    forget(connection, out)
+    kept = [at for at, _ in placed if at in there and at not in out]
+    _drop(connection, runs, runs.c.number, kept)
+    _drop(connection, tags, tags.c.run, kept)
+    fresh = [(at, row) for at, row in placed if at not in kept]
+    old = [(at, row) for at, row in placed if at in kept]
+    _many(connection, insert(runs), [_values(at, row) for at, row in placed])
+    _many(
+        connection, insert(documents), [{"run": at, "manifest": row.manifest} for at, row in fresh]
+    )
+    change = (
+        update(documents)
+        .where(documents.c.run == bindparam("at"))
+        .values(manifest=bindparam("raw"))
+    )
+    _many(connection, change, [{"at": at, "raw": row.manifest} for at, row in old])
+    said = [
+        {"run": at, "key": key, "value": value}
+        for at, row in placed
+        for key, value in row.tags.items()
+    ]
+    _many(connection, insert(tags), said)
+    return placed
+
+
+def put_digests(connection: Connection, made: Sequence[tuple[int, str, Digest]]) -> None:
+    """Digests by number, each with the state of the tape that it was made of. A run that was removed
+    while it was read leaves nothing behind.
+    """
+    there = _there(connection, [number for number, _, _ in made])
+    made = [one for one in made if one[0] in there]
+    numbers = list(there)
+    _drop(connection, calls, calls.c.run, numbers)
+    _many(connection, _DROP_TEXTS, [{"run": number} for number in numbers])
+    _many(connection, insert(calls), list(_sums(made)))
+    blank = dict.fromkeys(SCOPES, "")
+    texts = [{"run": number, **blank, **digest.texts} for number, _, digest in made]
+    _many(connection, _PUT_TEXTS, texts)
+    row = (
+        update(runs)
+        .where(runs.c.number == bindparam("at"))
+        .values(
+            state=bindparam("of"),
+            tokens=bindparam("all_tokens"),
+            cost_usd=bindparam("cost"),
+            failures=bindparam("failed"),
+            duration_s=func.coalesce(runs.c.duration_s, bindparam("took")),
+        )
+    )
+    _many(connection, row, [_columns(*one) for one in made])
+    document = (
+        update(documents).where(documents.c.run == bindparam("at")).values(summary=bindparam("raw"))
+    )
+    summaries = [
+        {"at": number, "raw": encode_summary(state, digest.summary)}
+        for number, state, digest in made
+    ]
+    _many(connection, document, summaries)
+
+
+def forget(connection: Connection, numbers: Iterable[int]) -> None:
+    """All that is known of these runs."""
+    gone = list(numbers)
+    for table, column in (
+        (runs, runs.c.number),
+        (documents, documents.c.run),
+        (tags, tags.c.run),
+        (calls, calls.c.run),
+    ):
+        _drop(connection, table, column, gone)
+    _many(connection, _DROP_TEXTS, [{"run": number} for number in gone])
+
+
+def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
+    source = iter(things)
+    while some := list(islice(source, size)):
+        yield some
+
+
+def _many(connection: Connection, statement: Any, values: list[dict[str, Any]]) -> None:
+    if values:
+        connection.execute(statement, values)
+
+
+def _drop(connection: Connection, table: Table, column: Any, numbers: Sequence[int]) -> None:
+    for some in batches(numbers, _AT_ONCE):
+        connection.execute(delete(table).where(column.in_(some)))
+
+
+def _numbers(connection: Connection, ids: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in batches(ids, _AT_ONCE):
+        ask = select(runs.c.id, runs.c.number).where(runs.c.id.in_(some))
+        found.update(connection.execute(ask).tuples().all())
+    return found
+
+
+def _there(connection: Connection, numbers: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    for some in batches(numbers, _AT_ONCE):
+        ask = select(runs.c.number).where(runs.c.number.in_(some))
+        found.update(connection.execute(ask).scalars())
+    return found
+
+
+def _taken(connection: Connection, rows: Sequence[Row]) -> set[int]:
+    """Numbers near those that new rows would like to have."""
+    found: set[int] = set()
+    for some in batches((row.started_ns for row in rows), _AT_ONCE):
+        hit = connection.execute(select(runs.c.number).where(runs.c.number.in_(some))).scalars()
+        for number in hit:
+            near = runs.c.number.between(number, number + 1_000)
+            found.update(connection.execute(select(runs.c.number).where(near)).scalars())
+    return found
+
+
+def _values(number: int, row: Row) -> dict[str, Any]:
+    return {"number": number, **{name: getattr(row, name) for name in _COLUMNS}}
+
+
+def _columns(number: int, state: str, digest: Digest) -> dict[str, Any]:
+    summary = digest.summary
+    return {
+        "at": number,
+        "of": state,
+        "all_tokens": summary.tokens,
+        "cost": summary.cost_usd,
+        "failed": summary.failures,
+        "took": summary.duration_s,
+    }
+
+
+def _sums(made: Sequence[tuple[int, str, Digest]]) -> Iterator[dict[str, Any]]:
+    for number, _, digest in made:
+        for (kind, name, bucket), total in digest.calls.items():
+            yield {
+                "run": number,
+                "kind": kind,
+                "name": name,
+                "bucket": bucket,
+                "calls": total.calls,
+                "failures": total.failures,
+                "input_tokens": total.input_tokens,
+                "output_tokens": total.output_tokens,
+                "cost_usd": total.cost_usd,
+            }

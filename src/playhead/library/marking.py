@@ -1,0 +1,81 @@
+"""What people say about runs, and letting runs go. Knows a store by its folder; the catalogue hears of
+it when it is asked next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.library.catalogue import entry_at
+from playhead.library.retention import Doomed, remove_all, size_of
+from playhead.tape.manifest import read_manifest
+from playhead.tape.marks import mark
+from playhead.tape.store import run_path
+
+LONGEST_NOTE = 100_000
+_LONGEST_TAG = 1000
+
+
+def set_tags(home: Path, run_id: str, tags: Mapping[str, str]) -> dict[str, str]:
+    """These, and no others; those that it has now."""
+    run = _run(home, run_id)
+    out = {key: None for key in read_manifest(run).tags if key not in tags}
+    return change_tags(run, {**out, **tags})
+
+
+def change_tags(run: Path, tags: Mapping[str, str | None]) -> dict[str, str]:
+    """These are added, and taken away where the value is None; those that it has now."""
+    for key, value in tags.items():
+        if not key or "=" in key or max(len(key), len(value or "")) > _LONGEST_TAG:
+            raise UsageError(f"{key[:80]!r} cannot be a tag; expected K=V, such as env=ci.")
+    _mark(run, tags=dict(tags))
+    return dict(read_manifest(run).tags)
+
+
+def set_note(home: Path, run_id: str, note: str) -> None:
+    """An empty note takes it away."""
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(
+            f"The note has {len(note):,} characters; at most {LONGEST_NOTE:,} are kept."
+        )
+    _mark(_run(home, run_id), note=note)
+
+
+def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it is what is said
+    """Never prune it; or again."""
+    _mark(_run(home, run_id), keep=keep)
+
+
+def rename(home: Path, run_id: str, name: str) -> None:
+    """What it is called; its id stays."""
+    if not name.strip() or len(name) > _LONGEST_TAG:
+        raise UsageError("A run needs a name, of at most 1,000 characters.")
+    _mark(_run(home, run_id), name=name.strip())
+
+
+def remove(home: Path, run_id: str) -> int:
+    """Delete a run, kept or not; how many bytes that was. UsageError: it goes on."""
+    run = _run(home, run_id)
+    entry = entry_at(run)
+    if entry.status == "running":
+        raise UsageError(f"{run_id} is still running: delete it when it has ended.")
+    one = Doomed(entry=entry, bytes=size_of(run), why="asked for")
+    return sum(gone.bytes for gone in remove_all(home, [one]))
+
+
+def _run(home: Path, run_id: str) -> Path:
+    run = run_path(home, run_id)
+    if not run.is_dir():
+        raise RunNotFound(f"No run is called {run_id!r} in {home}.", asked=run_id)
+    return run
+
+
+def _mark(run: Path, **said: object) -> None:
+    try:
+        mark(run, **said)
+    except FileNotFoundError:
+        raise RunNotFound(f"{run} is gone.", asked=run.name) from None
+    except OSError as error:
+        raise StoreError(f"{run} cannot be written ({error.strerror or error}).") from error

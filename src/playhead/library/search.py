@@ -1,0 +1,288 @@
+"""Runs found: filters, words, order, a page at a time. Knows the tables; what a run looks like to people
+is told elsewhere.
+
+Pages are cut at a run, not at a count: what comes and goes meanwhile neither doubles nor hides a row.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    tuple_,
+)
+
+from playhead.errors import UsageError
+from playhead.library import fulltext
+from playhead.library.catalogue import Entry, decode_entry
+from playhead.library.engine import Database, database_of, sound
+from playhead.library.fulltext import Scope, Snippet
+from playhead.library.indexing import Reader, refresh, update
+from playhead.library.shelf import FolderShelf
+from playhead.library.summary import Summary, decode_summary
+from playhead.library.tables import calls, documents, runs, tags
+
+# What a page may be sorted by; with a minus before it, the greatest first.
+_ORDERS: dict[str, ColumnElement[Any]] = {
+    "started": runs.c.number,
+    "cost": func.coalesce(runs.c.cost_usd, -1.0),
+    "duration": func.coalesce(runs.c.duration_s, -1.0),
+    "tokens": func.coalesce(runs.c.tokens, -1),
+    "name": runs.c.name,
+}
+SORTS = tuple(_ORDERS)
+LARGEST_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What to look for; every filter has to fit. Empty: all runs, newest first."""
+
+    text: str = ""
+    scope: Scope | None = None
+    statuses: frozenset[str] = frozenset()
+    models: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    # A value of None: any.
+    tags: tuple[tuple[str, str | None], ...] = ()
+    # * and ? are wildcards, here and in models and tools.
+    name: str | None = None
+    project: str | None = None
+    min_cost: float | None = None
+    max_cost: float | None = None
+    since_ns: int | None = None
+    until_ns: int | None = None
+    replays: bool = True
+    sort: str = "-started"
+    limit: int = 50
+    cursor: str | None = None
+
+    @property
+    def needs_tapes(self) -> bool:
+        """Whether manifests alone cannot tell which runs fit, and in which order."""
+        asked = (self.text, self.models, self.tools, self.min_cost is not None)
+        return any(asked) or self.max_cost is not None or self.sort.lstrip("-") in _FROM_TAPES
+
+
+_FROM_TAPES = {"cost", "tokens", "duration"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A run on a page."""
+
+    entry: Entry
+    summary: Summary
+    models: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    snippets: tuple[Snippet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """`total` counts what fits on all pages; `next` is the cursor of the page after this one."""
+
+    rows: tuple[Found, ...] = ()
+    total: int = 0
+    next: str | None = None
+
+
+def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None) -> Page:
+    """The runs of a store that fit, as they are now. UsageError: what cannot be asked."""
+    order, descending = _order(wanted.sort)
+    after = None if wanted.cursor is None else _decode(wanted.cursor, wanted.sort)
+    if not (home / "runs").is_dir():
+        return Page()
+    update(home, prices=prices, read=wanted.needs_tapes)
+    db = database_of(home)
+    reader = Reader(FolderShelf(home), prices)
+    page = sound(db, lambda: _page(db, wanted, order, after, descending=descending))
+    stale = [one.entry.id for one, state in page[0] if _is_stale(reader, one, state)]
+    if stale:
+        refresh(home, stale, reader)
+        page = sound(db, lambda: _page(db, wanted, order, after, descending=descending))
+    rows = tuple(found for found, _ in page[0])
+    return Page(rows=rows, total=page[1], next=page[2])
+
+
+def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> Found | None:
+    """A run by its id, as it is now; None: there is none."""
+    if not (home / "runs").is_dir():
+        return None
+    update(home, prices=prices, read=False)
+    db, reader = database_of(home), Reader(FolderShelf(home), prices)
+    found = sound(db, lambda: _by_id(db, run_id))
+    if found is not None and _is_stale(reader, *found):
+        refresh(home, [run_id], reader)
+        found = sound(db, lambda: _by_id(db, run_id))
+    return None if found is None else found[0]
+
+
+def _by_id(db: Database, run_id: str) -> tuple[Found, str | None] | None:
+    ask = select(runs.c.number, runs.c.id, runs.c.state, runs.c.problem, runs.c.number.label("at"))
+    with db.reading() as connection:
+        rows = connection.execute(ask.where(runs.c.id == run_id)).tuples().all()
+        found = _found(connection, db.home, rows, Search())
+    return found[0] if found else None
+
+
+def _is_stale(reader: Reader, found: Found, state: str | None) -> bool:
+    now = reader.shelf.state(found.entry.id, reader.stamp)
+    # Nothing left of it: somebody removes it just now.
+    return bool(now) and now != state
+
+
+_Rows = list[tuple[Found, "str | None"]]
+
+
+def _page(
+    db: Database,
+    wanted: Search,
+    order: ColumnElement[Any],
+    after: tuple[Any, int] | None,
+    *,
+    descending: bool,
+) -> tuple[_Rows, int, str | None]:
+    fits = conditions(wanted)
+    limit = max(1, min(wanted.limit, LARGEST_PAGE))
+    ask = select(runs.c.number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
+    ask = ask.where(*fits)
+    if after is not None:
+        here, there = tuple_(order, runs.c.number), tuple_(*after)
+        ask = ask.where(here < there if descending else here > there)
+    columns = (order, runs.c.number)
+    ask = ask.order_by(*(one.desc() if descending else one.asc() for one in columns))
+    with db.reading() as connection:
+        rows = connection.execute(ask.limit(limit + 1)).tuples().all()
+        total = connection.execute(select(func.count()).select_from(runs).where(*fits)).scalar_one()
+        shown = rows[:limit]
+        found = _found(connection, db.home, shown, wanted)
+    last = shown[-1] if len(rows) > limit else None
+    return found, total, None if last is None else _encode(wanted.sort, last[4], last[0])
+
+
+def conditions(wanted: Search) -> list[ColumnElement[bool]]:
+    """What has to hold of a row of `runs`."""
+    fits: list[ColumnElement[bool]] = []
+    if wanted.text:
+        fits.append(_has_words(wanted))
+    if wanted.statuses:
+        fits.append(runs.c.status.in_(sorted(wanted.statuses)))
+    if wanted.name is not None:
+        fits.append(_like(runs.c.name, wanted.name))
+    if wanted.project is not None:
+        fits.append(or_(runs.c.project == wanted.project, runs.c.problem.is_not(None)))
+    for kind, names in (("model", wanted.models), ("tool", wanted.tools)):
+        fits += [
+            exists().where(
+                calls.c.run == runs.c.number, calls.c.kind == kind, _like(calls.c.name, one)
+            )
+            for one in names
+        ]
+    for key, value in wanted.tags:
+        has = and_(tags.c.run == runs.c.number, tags.c.key == key)
+        fits.append(exists().where(has if value is None else and_(has, tags.c.value == value)))
+    if wanted.min_cost is not None:
+        fits.append(runs.c.cost_usd >= wanted.min_cost)
+    if wanted.max_cost is not None:
+        fits.append(runs.c.cost_usd <= wanted.max_cost)
+    if wanted.since_ns is not None:
+        fits.append(runs.c.number >= wanted.since_ns)
+    if wanted.until_ns is not None:
+        fits.append(runs.c.number < wanted.until_ns)
+    if not wanted.replays:
+        fits.append(or_(runs.c.replay_of.is_(None), runs.c.golden))
+    return fits
+
+
+def _has_words(wanted: Search) -> ColumnElement[bool]:
+    asked = fulltext.question(wanted.text, wanted.scope)
+    if asked is None:
+        raise UsageError(f"There is no word to search for in {wanted.text!r}.")
+    return runs.c.number.in_(
+        text(fulltext.MATCHING).bindparams(question=asked).columns(runs.c.number)
+    )
+
+
+def _like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
+    if "*" not in pattern and "?" not in pattern:
+        return column == pattern
+    escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return column.like(escaped.replace("*", "%").replace("?", "_"), escape="\\")
+
+
+def _found(connection: Connection, home: Path, shown: Sequence[Any], wanted: Search) -> _Rows:
+    numbers = [row[0] for row in shown]
+    about = {
+        run: (manifest, summary)
+        for run, manifest, summary in connection.execute(
+            select(documents).where(documents.c.run.in_(numbers))
+        )
+    }
+    names: dict[tuple[int, str], list[str]] = {}
+    named: Select[Any] = select(calls.c.run, calls.c.kind, calls.c.name).where(
+        calls.c.run.in_(numbers)
+    )
+    for run, kind, name in connection.execute(named.distinct()):
+        names.setdefault((run, kind), []).append(name)
+    found: _Rows = []
+    for number, run, state, problem, _ in shown:
+        manifest, summary = about.get(number, (b"", None))
+        one = Found(
+            entry=decode_entry(home / "runs" / run, manifest, problem),
+            summary=(decode_summary(summary) if summary else None) or Summary(),
+            models=tuple(sorted(names.get((number, "model"), ()))),
+            tools=tuple(sorted(names.get((number, "tool"), ()))),
+            snippets=_snippets(connection, number, wanted),
+        )
+        found.append((one, state))
+    return found
+
+
+def _snippets(connection: Connection, number: int, wanted: Search) -> tuple[Snippet, ...]:
+    asked = fulltext.question(wanted.text, wanted.scope) if wanted.text else None
+    if asked is None:
+        return ()
+    row = connection.execute(text(fulltext.SNIPPETS), {"question": asked, "run": number}).first()
+    return () if row is None else fulltext.snippets(tuple(row[1:]))
+
+
+def _order(sort: str) -> tuple[ColumnElement[Any], bool]:
+    column = _ORDERS.get(sort.lstrip("-"))
+    if column is None or sort.startswith("--"):
+        known = ", ".join(SORTS)
+        raise UsageError(
+            f"Runs cannot be sorted by {sort!r}; expected one of {known}, or -{known}."
+        )
+    return column, sort.startswith("-")
+
+
+def _encode(sort: str, value: Any, number: int) -> str:
+    raw = json.dumps([sort, value, number]).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _decode(cursor: str, sort: str) -> tuple[Any, int]:
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        of, value, number = json.loads(base64.urlsafe_b64decode(padded))
+    except (ValueError, TypeError):
+        of, value, number = None, None, None
+    kinds: tuple[type, ...] = (str,) if sort.lstrip("-") == "name" else (int, float)
+    if of != sort or not isinstance(value, kinds) or type(number) is not int:
+        raise UsageError(f"{cursor[:80]!r} is no cursor of a list that is sorted by {sort!r}.")
+    return value, number

@@ -1,0 +1,110 @@
+"""Where tapes stand, as far as the catalogue needs to know: one small interface, and the folder of a
+store behind it.
+
+A team's tapes may stand in object storage one day: then another class has these methods, and nothing
+else in `library` changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from playhead import clock
+from playhead.library.summary import stamp_of
+from playhead.tape import marks, store
+from playhead.tape.manifest import Manifest, read_manifest
+from playhead.tape.reader import Tape
+
+# A folder's time of change is as coarse as the kernel's tick: two changes within one look like one.
+_SETTLED_NS = 100_000_000
+
+
+class Shelf(Protocol):
+    """The runs of one store. What cannot be read raises PlayheadError."""
+
+    def ids(self) -> Iterable[str]: ...
+
+    def version(self) -> str | None:
+        """The same as long as no run came or went; None: that cannot be told now."""
+
+    def announced(self) -> Mapping[str, int]:
+        """Runs that changed after they had ended, each with a token for `heard`."""
+
+    def heard(self, announcements: Mapping[str, int]) -> None: ...
+
+    def stamp(self, run_id: str) -> str | None:
+        """Another whenever the manifest is; None: there is no such run."""
+
+    def state(self, run_id: str, prices: str) -> str:
+        """Another whenever the tape, the manifest or the prices are."""
+
+    def manifest(self, run_id: str) -> Manifest: ...
+
+    def changed_ns(self, run_id: str) -> int:
+        """When a run that cannot say when it began was last touched."""
+
+    def tape(self, run_id: str) -> Tape: ...
+
+
+class FolderShelf:
+    """A store on this machine."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._runs = home / "runs"
+        # Joining paths as objects costs more than the system call that they are for.
+        self._prefix = f"{self._runs}/"
+
+    def path(self, run_id: str) -> Path:
+        return self._runs / run_id
+
+    def ids(self) -> list[str]:
+        return store.run_ids(self.home)
+
+    def version(self) -> str | None:
+        try:
+            state = self._runs.stat()
+        except OSError:
+            return None
+        if clock.wall_ns() - state.st_mtime_ns < _SETTLED_NS:
+            return None
+        return f"{state.st_mtime_ns} {state.st_ino}"
+
+    def announced(self) -> dict[str, int]:
+        return store.announced(self.home)
+
+    def heard(self, announcements: Mapping[str, int]) -> None:
+        store.heard(self.home, announcements)
+
+    def stamp(self, run_id: str) -> str | None:
+        folder = self._prefix + run_id
+        manifest = _changed(f"{folder}/{store.MANIFEST}")
+        if not manifest and not os.path.isdir(folder):  # noqa: PTH112  as above
+            return None
+        return f"{manifest or 'none'}{_changed(f'{folder}/{marks.FILE}')}"
+
+    def state(self, run_id: str, prices: str) -> str:
+        return stamp_of(self._prefix + run_id, prices)
+
+    def manifest(self, run_id: str) -> Manifest:
+        return read_manifest(self._runs / run_id)
+
+    def changed_ns(self, run_id: str) -> int:
+        try:
+            return (self._runs / run_id).stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def tape(self, run_id: str) -> Tape:
+        return Tape(self._runs / run_id)
+
+
+def _changed(path: str) -> str:
+    try:
+        state = os.stat(path)  # noqa: PTH116  Path.stat costs three times as much
+    except OSError:
+        return ""
+    return f"{state.st_mtime_ns} {state.st_size} {state.st_ino}"

@@ -1,0 +1,112 @@
+"""The tables of the catalogue. Knows SQLAlchemy's names for columns; not what fills them.
+
+One definition for every database. What SQLite alone has (the full-text index) is in `fulltext`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from playhead.library import fulltext
+
+metadata = MetaData()
+
+# The number of a run is the moment it began (see `rows.numbered`): the newest have the highest.
+_NUMBER = BigInteger().with_variant(Integer(), "sqlite")
+
+# What runs are found and sorted by. Narrow: a scan reads all of it.
+runs = Table(
+    "runs",
+    metadata,
+    Column("number", _NUMBER, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("stamp", Text, nullable=False),
+    Column("started_ns", BigInteger, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("claims", Boolean, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("replay_of", Text),
+    Column("keep", Boolean, nullable=False),
+    Column("golden", Boolean, nullable=False),
+    Column("duration_s", Float),
+    Column("problem", Text),
+    # Of which state of the tape the columns below were made; None: it has to be read.
+    Column("state", Text),
+    Column("tokens", BigInteger),
+    Column("cost_usd", Float),
+    Column("failures", Integer),
+)
+Index("runs_by_status", runs.c.status, runs.c.number)
+Index("runs_by_project", runs.c.project, runs.c.number)
+Index("runs_by_claim", runs.c.claims, sqlite_where=runs.c.claims, postgresql_where=runs.c.claims)
+_unread = runs.c.state.is_(None)
+Index("runs_unread", runs.c.number, sqlite_where=_unread, postgresql_where=_unread)
+
+# What is shown of a run: looked up, never looked through.
+documents = Table(
+    "documents",
+    metadata,
+    Column("run", _NUMBER, primary_key=True, autoincrement=False),
+    Column("manifest", LargeBinary, nullable=False),
+    Column("summary", LargeBinary),
+)
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("run", _NUMBER, primary_key=True, autoincrement=False),
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index("tags_by_key", tags.c.key, tags.c.value, tags.c.run)
+
+# The calls of a run, summed up by what was called and how long it took (see `digest.bucket`).
+calls = Table(
+    "calls",
+    metadata,
+    Column("run", _NUMBER, primary_key=True, autoincrement=False),
+    # model, tool, http, process…
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("bucket", Integer, primary_key=True, autoincrement=False),
+    Column("calls", Integer, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("input_tokens", BigInteger),
+    Column("output_tokens", BigInteger),
+    Column("cost_usd", Float),
+    sqlite_with_rowid=False,
+)
+Index("calls_by_name", calls.c.kind, calls.c.name, calls.c.run)
+
+# What the catalogue knows about itself.
+facts = Table(
+    "facts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text),
+)
+
+
+def statements() -> list[str]:
+    """What makes an empty SQLite file a catalogue."""
+    dialect = sqlite.dialect()
+    made: list[str] = []
+    for table in metadata.sorted_tables:
+        made.append(str(CreateTable(table).compile(dialect=dialect)))
+        made += [str(CreateIndex(one).compile(dialect=dialect)) for one in table.indexes]
+    return [*made, fulltext.TABLE]
