@@ -76,6 +76,7 @@ SHARED_LIBRARIES = {
     "click": ("playhead.cli",),
     "msgspec": ("playhead.jsonbytes", "playhead.tape.format"),  # any JSON; whole events
     "rich": ("playhead.cli", "playhead.views"),
+    "sqlalchemy": ("playhead.library",),
 }
 
 # Who may import Playhead itself inside a function, and why.
