@@ -40,16 +40,25 @@ LAYERS = {
     "2 run": {
         *("ambient", "around", "calls", "causes", "chunks", "compare", "config", "deck", "emitted"),
         *("lane_hooks", "lanes", "losses", "pacing", "payloads", "recorder", "replay"),
-        *("retrievals", "runs", "spelling", "turns"),
+        *("retrievals", "runs", "spelling", "streams", "turns"),
     },
-    "3 in": {"boundaries", "inject", "opening", "proxy", "recording", "sessions", "tapping"},
+    "3 in": {
+        "boundaries",
+        "inject",
+        "loop",
+        "opening",
+        "proxy",
+        "recording",
+        "sessions",
+        "tapping",
+    },
     "3 out": {"export", "library", "llm", "model", "views"},
-    "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing"},
+    "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "serve", "testing"},
 }
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}
 
 # Everything else runs inside agents: the standard library only, on CPython 3.10 to 3.13.
-NOT_GUESTS = LAYERS["3 out"] | {"__main__", "cli", "pytest_plugin", "testing"}
+NOT_GUESTS = LAYERS["3 out"] | {"__main__", "cli", "pytest_plugin", "serve", "testing"}
 
 # The standard library of one Python that is not in that of another.
 NOT_ON_EVERY_PYTHON = {
@@ -73,10 +82,13 @@ GUEST_LIBRARIES = {
 
 # Outside the guests a library appears in one module, whichever it is, but for these.
 SHARED_LIBRARIES = {
+    "anyio": ("playhead.serve",),
     "click": ("playhead.cli",),
     "msgspec": ("playhead.jsonbytes", "playhead.tape.format"),  # any JSON; whole events
     "rich": ("playhead.cli", "playhead.views"),
     "sqlalchemy": ("playhead.library",),
+    "starlette": ("playhead.serve",),
+    "textual": ("playhead.views.tui",),
 }
 
 # Who may import Playhead itself inside a function, and why.

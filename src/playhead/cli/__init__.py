@@ -20,9 +20,13 @@ from playhead.views.text import safe
 # verb → (module below playhead.cli, one line for the overview), in the order that people meet them.
 VERBS: dict[str, tuple[str, str]] = {
     "record": ("record", "Run a command and put everything it does on a tape."),
+    "import": ("import_sessions", "Sessions that Claude Code or Codex have kept, as runs."),
     "list": ("list_runs", "The runs that were recorded here."),
     "show": ("show", "A run at a glance; or everything about one call."),
     "play": ("play", "Watch a run as it happened."),
+    "open": ("open_run", "A run as a page in your browser."),
+    "ui": ("ui", "Runs on this terminal: find, read, play, compare."),
+    "serve": ("serve", "The library as a page, and as an API."),
     "replay": ("replay", "Run the agent again against its tape, offline."),
     "fork": ("fork", "Go on from a step of a run, another way."),
     "chaos": ("chaos", "Which single failures break the agent?"),

@@ -1,0 +1,174 @@
+"""The folder of one iteration: prompt, response, text, context, decision, timing. Knows levels, secrets
+and permissions; not how the iteration is run.
+
+    stage-00-plan/iterations/001/
+      prompt.md  response.jsonl  text.md  context.md    at `full`; below, NAME.sha256 (hash, bytes)
+      status.json  timing.json                          at every level
+
+A disk that says no costs files, never the iteration: `complain` hears of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playhead import clock
+from playhead.events import Level
+from playhead.redact.streams import StreamCleaner
+from playhead.tape.store import move_aside
+
+if TYPE_CHECKING:
+    from playhead.loop.stages import Decision
+    from playhead.redact import Redactor
+
+Complain = Callable[[OSError], None]
+
+
+def folder_of(run: Path, stage: int, name: str, number: int) -> Path:
+    return run / f"stage-{stage:02d}-{name}" / "iterations" / f"{number:03d}"
+
+
+class IterationFiles:
+    """What one iteration leaves. Every method may be called in another process than the one before."""
+
+    def __init__(
+        self, folder: Path, *, level: Level, redactor: Redactor | None, complain: Complain
+    ) -> None:
+        self.folder = folder
+        self._level = level
+        self._redactor = redactor
+        self._complain = complain
+        self._response: _Response | None = None
+
+    def make(self, at_wall_ns: int) -> None:
+        """An empty folder; what an interrupted iteration of that number left is kept aside."""
+        try:
+            if self.folder.exists():
+                move_aside(self.folder, at_wall_ns)
+            for above in (*reversed(self.folder.parents[:2]), self.folder):
+                above.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            self._complain(error)
+
+    def text(self, name: str, raw: bytes) -> None:
+        """A text as it was, or its hash below `full`."""
+        if self._level == "minimal":
+            return
+        clean = raw if self._redactor is None else self._redactor.clean_bytes(raw)
+        if self._level == "full":
+            self._write(name, clean)
+        else:
+            self._write_hash(name, hashlib.sha256(clean).hexdigest(), len(clean))
+
+    def piece(self, raw: bytes) -> None:
+        """A piece of the response, as it came: after a kill the file holds what had come by then."""
+        if self._level == "minimal":
+            return
+        if self._response is None:
+            name = "response.jsonl" if raw.lstrip()[:1] == b"{" else "response.txt"
+            target = self.folder / name if self._level == "full" else None
+            self._response = _Response(name, target, self._redactor)
+        try:
+            self._response.feed(raw)
+        except OSError as error:
+            self._complain(error)
+
+    def end(self, text: str, decision: Decision, timing: dict[str, Any]) -> None:
+        if self._response is not None:
+            self._end_response(self._response)
+            self._response = None
+        if text:
+            self.text("text.md", text.encode("utf-8", "backslashreplace"))
+        said: dict[str, Any] = {"decision": decision.word}
+        if self._level == "full":
+            said = {**self._cleaned(decision.said), **said}
+            if decision.reason is not None:
+                said["reason"] = self._cleaned(decision.reason)
+        self._write("status.json", _json(said))
+        self._write("timing.json", _json(timing))
+
+    def _end_response(self, response: _Response) -> None:
+        try:
+            response.close()
+        except OSError as error:
+            self._complain(error)
+        if self._level != "full":
+            self._write_hash(response.name, response.hash.hexdigest(), response.size)
+
+    def _cleaned(self, value: Any) -> Any:
+        return value if self._redactor is None else self._redactor.clean(value)
+
+    def _write_hash(self, name: str, digest: str, size: int) -> None:
+        self._write(f"{name}.sha256", f"{digest} {size}\n".encode())
+
+    def _write(self, name: str, raw: bytes) -> None:
+        try:
+            write_private(self.folder / name, raw)
+        except OSError as error:
+            self._complain(error)
+
+
+class _Response:
+    """The raw response on its way to a file, or to a hash; secrets are taken out across pieces."""
+
+    def __init__(self, name: str, target: Path | None, redactor: Redactor | None) -> None:
+        self.name = name
+        self.hash = hashlib.sha256()
+        self.size = 0
+        self._cleaner = None if redactor is None else StreamCleaner(redactor)
+        self._fd = None
+        if target is not None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._fd = os.open(target, flags, 0o600)
+
+    def feed(self, raw: bytes) -> None:
+        if self._cleaner is None:
+            self._keep(raw)
+        else:
+            self._keep(b"".join(piece for piece, _ in self._cleaner.feed([(raw, 0)])))
+
+    def close(self) -> None:
+        try:
+            if self._cleaner is not None:
+                rest = self._cleaner.feed([], last=True)
+                self._keep(b"".join(piece for piece, _ in rest))
+        finally:
+            if self._fd is not None:
+                os.close(self._fd)
+                self._fd = None
+
+    def _keep(self, clean: bytes) -> None:
+        self.hash.update(clean)
+        self.size += len(clean)
+        view = memoryview(clean)
+        while view and self._fd is not None:
+            view = view[os.write(self._fd, view) :]
+
+
+def write_private(path: Path, raw: bytes) -> None:
+    """Whole or not at all: half a file would be read as a whole one."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(raw)
+    except OSError:
+        os.unlink(path)
+        raise
+
+
+def timing_of(started_ns: int, ended_ns: int, exit_code: int | None) -> dict[str, Any]:
+    return {
+        "started_at": clock.iso(started_ns),
+        "ended_at": clock.iso(ended_ns),
+        "duration_s": round((ended_ns - started_ns) / 1e9, 6),
+        "exit_code": exit_code,
+    }
+
+
+def _json(members: dict[str, Any]) -> bytes:
+    return json.dumps(members, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"

@@ -1,0 +1,118 @@
+"""The stages of a loop and what an iteration decides. Pure; knows words, not files or processes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from playhead.errors import UsageError
+
+Word = Literal["continue", "stop", "error"]
+WORDS: tuple[Word, ...] = ("continue", "stop", "error")
+
+_STAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,63})(?::(\d{1,6}))?")
+# How other tools spell the same decisions.
+_SYNONYMS: dict[str, Word] = {
+    "next": "continue",
+    "ok": "continue",
+    "go": "continue",
+    "done": "stop",
+    "complete": "stop",
+    "completed": "stop",
+    "finished": "stop",
+    "failed": "error",
+    "fail": "error",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A name, and how many iterations it may take."""
+
+    name: str
+    most: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What an iteration said about going on. `said` is the rest of what it wrote."""
+
+    word: Word
+    reason: str | None = None
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_stage(text: str) -> Stage:
+    """`work:5` is a stage of at most five iterations, `plan` of one."""
+    hit = _STAGE.fullmatch(text.strip())
+    if hit is None or hit.group(2) == "0":
+        raise UsageError(
+            f"{text!r} is no stage; expected NAME or NAME:COUNT, such as work:5 "
+            "(letters, digits, '.', '_' and '-')."
+        )
+    return Stage(name=hit.group(1), most=int(hit.group(2) or 1))
+
+
+def parse_stages(texts: Sequence[str | Stage]) -> tuple[Stage, ...]:
+    found = tuple(one if isinstance(one, Stage) else parse_stage(one) for one in texts)
+    if not found:
+        raise UsageError("A loop needs a stage: --stage work:5.")
+    return found
+
+
+def decide(written: str, *, exit_code: int | None, failure: str | None) -> Decision:
+    """From the status file, and from how the command ended: a failure outweighs what was written.
+
+    The file holds one word, or a JSON object with `decision` (or `status`) and perhaps `reason`.
+    """
+    told = _told(written)
+    if failure is not None:
+        return Decision(word="error", reason=failure, said=told.said)
+    if exit_code:
+        return Decision(word="error", reason=_ending(exit_code), said=told.said)
+    return told
+
+
+def _told(written: str) -> Decision:
+    text = written.strip()
+    if not text:
+        return Decision(word="continue")
+    if not text.startswith("{"):
+        word, _, rest = text.partition("\n")
+        first, _, more = word.strip().partition(" ")
+        return _judged(first.rstrip(":,."), (more + "\n" + rest).strip() or None, {})
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError):
+        return _unknown(text)
+    said = members.get("decision", members.get("status"))
+    reason = members.get("reason", members.get("message"))
+    return _judged(said, reason if isinstance(reason, str) else None, dict(members))
+
+
+def _judged(word: Any, reason: str | None, said: dict[str, Any]) -> Decision:
+    spelled = str(word).strip().lower()
+    for known in WORDS:
+        if spelled == known:
+            return Decision(word=known, reason=reason, said=said)
+    if spelled in _SYNONYMS:
+        return Decision(word=_SYNONYMS[spelled], reason=reason, said=said)
+    return _unknown(spelled)
+
+
+def _unknown(text: str) -> Decision:
+    expected = ", ".join(WORDS)
+    return Decision(
+        word="error", reason=f"The status file says {text[:80]!r}; expected {expected}."
+    )
+
+
+def _ending(exit_code: int) -> str:
+    return (
+        f"the command was ended by signal {-exit_code}"
+        if exit_code < 0
+        else f"the command left with exit code {exit_code}"
+    )

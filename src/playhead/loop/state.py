@@ -1,0 +1,171 @@
+"""How far a session has come, on disk: what `resume` goes on from. Knows one small file a session; not
+what is recorded.
+
+It lies beside the runs and not in one: a loop that is not recorded can be resumed as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from playhead import clock
+from playhead.errors import StoreError, UsageError
+from playhead.loop.stages import Stage
+from playhead.tape.store import checked_id, move_aside
+
+_FOLDER = "sessions"
+_FILE = "state.json"
+_STATUS = "status"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """An iteration that has begun and not ended. `turn` is the event that began it."""
+
+    stage: int
+    number: int
+    wall_ns: int
+    turn: int | str | None = None
+    prompt: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """`stage` is the one that is under way, `counts` the complete iterations of each."""
+
+    session: str
+    stages: tuple[Stage, ...]
+    level: str = "standard"
+    run: str | None = None
+    segment: str | None = None
+    stage: int = 0
+    counts: tuple[int, ...] = ()
+    # The last decision: a stage that said stop is over, however many iterations it may have.
+    word: str = "continue"
+    status: str = "running"
+    open: Open | None = None
+    reason: str | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.stage >= len(self.stages)
+
+    @property
+    def done(self) -> int:
+        """Complete iterations of the stage that is under way."""
+        return self.counts[self.stage] if self.stage < len(self.counts) else 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+
+def folder_of(home: Path, session: str) -> Path:
+    return home / _FOLDER / checked_id(session)
+
+
+def status_file(folder: Path) -> Path:
+    """Where an iteration writes its decision."""
+    return folder / _STATUS
+
+
+def read_state(folder: Path) -> State | None:
+    """None: there is no such session. StoreError: there is one, and it cannot be read."""
+    path = folder / _FILE
+    try:
+        members = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(f"{path} cannot be read ({error}). Start over with --force.") from None
+    try:
+        return _from(members)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"{path} is no state of a session ({error}). Start over with --force."
+        ) from None
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Replaced atomically; OSError is the caller's."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    raw = json.dumps(asdict(state), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    part = folder / f"{_FILE}.{clock.pid()}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(raw + b"\n")
+    except OSError:
+        os.unlink(part)
+        raise
+    os.replace(part, folder / _FILE)
+
+
+def set_aside(folder: Path, at_wall_ns: int) -> None:
+    """For `force`: kept under another name, never deleted."""
+    if folder.exists():
+        move_aside(folder, at_wall_ns)
+
+
+def begun(state: State, opened: Open) -> State:
+    return replace(state, open=opened, status="running", reason=None)
+
+
+def ended(state: State, word: str, reason: str | None) -> State:
+    """The state after an iteration that decided `word`. One that failed is not counted: `resume`
+    makes it again.
+    """
+    if word == "error":
+        return replace(state, open=None, status="error", word=word, reason=reason)
+    counts = list(state.counts) + [0] * (len(state.stages) - len(state.counts))
+    counts[state.stage] += 1
+    over = word == "stop" or counts[state.stage] >= state.stages[state.stage].most
+    after = replace(
+        state,
+        stage=state.stage + over,
+        counts=tuple(counts),
+        open=None,
+        word=word,
+        reason=reason,
+    )
+    return replace(after, status="done" if after.over else "running")
+
+
+def resumed(state: State, stages: tuple[Stage, ...]) -> State:
+    """Go on with these stages: they may have become more, or longer, but not others."""
+    names = [one.name for one in stages]
+    known = [one.name for one in state.stages]
+    if names[: len(known)] != known:
+        raise UsageError(
+            f"Session {state.session} has the stages {', '.join(known)}; asked for was "
+            f"{', '.join(names)}. Name the same ones to resume it, or start over with --force."
+        )
+    last = len(known) - 1
+    longer = state.over and state.word != "stop" and stages[last].most > state.counts[last]
+    stage = last if longer else state.stage
+    after = replace(state, stages=stages, stage=stage, open=None)
+    return replace(after, status="done" if after.over else "running")
+
+
+def interrupted(state: State) -> State:
+    return replace(state, status="interrupted")
+
+
+_FIELDS = frozenset(one.name for one in fields(State))
+
+
+def _from(members: dict[str, Any]) -> State:
+    known = {name: value for name, value in members.items() if name in _FIELDS}
+    known["stages"] = tuple(Stage(**one) for one in members["stages"])
+    known["counts"] = tuple(int(one) for one in members.get("counts", ()))
+    opened = members.get("open")
+    known["open"] = None if opened is None else Open(**opened)
+    state = State(**known)
+    if type(state.stage) is not int:
+        raise TypeError("the stage is no number")
+    return state
