@@ -13,7 +13,7 @@ BENCH := $(VENV)/.ready-bench
 AGENTS := $(patsubst tests/agents/requirements/%.txt,.venvs/%/.ready,$(wildcard tests/agents/requirements/*.txt))
 
 # What runs inside an agent's process, and so on Python 3.10: see CONTRIBUTING.md.
-NOT_GUESTS := __main__ cli export library llm model pytest_plugin testing views
+NOT_GUESTS := __main__ cli export library llm model pytest_plugin serve testing views
 GUESTS      = $(filter-out $(NOT_GUESTS:%=src/playhead/%.py),$(wildcard src/playhead/*.py)) \
   $(filter-out $(NOT_GUESTS:%=src/playhead/%/),$(filter-out %__pycache__/,$(wildcard src/playhead/*/)))
 

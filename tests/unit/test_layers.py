@@ -50,6 +50,7 @@ LAYERS = {
         "proxy",
         "recording",
         "sessions",
+        "shims",
         "tapping",
     },
     "3 out": {"export", "library", "llm", "model", "views"},

@@ -25,7 +25,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("show", "A run at a glance; or everything about one call."),
     "play": ("play", "Watch a run as it happened."),
     "open": ("open_run", "A run as a page in your browser."),
-    "ui": ("ui", "Runs on this terminal: find, read, play, compare."),
     "serve": ("serve", "The library as a page, and as an API."),
     "replay": ("replay", "Run the agent again against its tape, offline."),
     "fork": ("fork", "Go on from a step of a run, another way."),

@@ -34,13 +34,25 @@ def follow(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterat
 
 def follow_rows(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterator[Row]:
     """The same, each event with its line."""
-    return _Follower(tape, wait).rows()
+    follower = Follower(tape)
+    pause = _SHORTEST_WAIT
+    while True:
+        idle = True
+        for row in follower.look():
+            idle = False
+            yield row
+        if follower.is_over:
+            return
+        if idle:
+            wait(pause)
+        pause = min(2 * pause, _LONGEST_WAIT) if idle else _SHORTEST_WAIT
 
 
-class _Follower:
-    def __init__(self, tape: Tape, wait: Callable[[float], None]) -> None:
+class Follower:
+    """For who has something else to do between two looks."""
+
+    def __init__(self, tape: Tape) -> None:
         self._tape = tape
-        self._wait = wait
         self._strands: dict[str, Strand] = {}
         # Segments that were written anew, because their folder had been deleted.
         self._replaced: set[str] = set()
@@ -49,22 +61,19 @@ class _Follower:
         self._told: dict[str, int] = {}
         self._done: frozenset[str] = frozenset()
         self._ended = False
+        self.is_over = False
 
-    def rows(self) -> Iterator[Row]:
-        pause = _SHORTEST_WAIT
-        while True:
-            # Asked before looking: what was written before the end is then seen for certain.
-            over = self._ended or not self._is_running()
-            idle = True
-            for row in self._news(last=False):
-                idle = False
-                yield row
-            if over and idle:
-                yield from self._news(last=True)
-                return
-            if idle:
-                self._wait(pause)
-            pause = min(2 * pause, _LONGEST_WAIT) if idle else _SHORTEST_WAIT
+    def look(self) -> Iterator[Row]:
+        """What has come since the last look. After the last of all, `is_over`."""
+        # Asked before looking: what was written before the end is then seen for certain.
+        over = self._ended or not self._is_running()
+        idle = True
+        for row in self._news(last=False):
+            idle = False
+            yield row
+        if over and idle:
+            yield from self._news(last=True)
+            self.is_over = True
 
     def _news(self, *, last: bool) -> Iterator[Row]:
         """What is there by now and was not told yet. `last`: an unfinished line will remain so."""

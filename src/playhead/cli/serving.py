@@ -1,0 +1,106 @@
+"""What `serve` and `open` share: options, and a server until somebody stops it. Knows the terminal."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from playhead.cli.common import overrides, print_json
+from playhead.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead.serve.start import Address
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+        help="Listen there. Any other than this machine needs --token.",
+    ),
+    click.option(
+        "--port", type=click.IntRange(0, 65535), help="Default: 7411, or another if that is taken."
+    ),
+    click.option(
+        "--token", metavar="TOKEN", help="Only for those who know it; `auto` makes one."
+    ),
+    click.option(
+        "--allow-host", "hosts", multiple=True, metavar="NAME",
+        help="A name by which the server is reached.",
+    ),
+    click.option("--allow-replay", is_flag=True, help="Let pages run recorded commands again."),
+)  # fmt: skip
+
+
+def server_options(function: F) -> F:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def needs_extra(name: str) -> UsageError:
+    return UsageError(
+        f"This needs the extra {name!r}: `pip install 'playhead[{name}]'`, "
+        f"or `uv tool install 'playhead[{name}]'`."
+    )
+
+
+def serve_until_stopped(
+    home: Path,
+    *,
+    path: str,
+    browser: bool,
+    as_json: bool = False,
+    host: str,
+    port: int | None,
+    token: str | None,
+    hosts: tuple[str, ...],
+    allow_replay: bool,
+) -> None:
+    """Says where, opens a browser if wanted, and serves until Ctrl-C."""
+    try:
+        from playhead.serve import start
+        from playhead.serve.app import app
+    except ImportError as error:
+        raise needs_extra("serve") from error
+    local = start.is_loopback(host)
+    if not local and token is None:
+        raise UsageError(
+            f"Everybody who reaches {host} could read every run. Say --token auto, or --token TOKEN."
+        )
+    if token is not None and not token.strip():
+        raise UsageError("The token is empty. Say --token auto to have one made.")
+    known = start.new_token() if token == "auto" else token  # noqa: S105  a word, no secret
+    listener = start.listen(host, port)
+    address = start.Address(host=host, port=listener.getsockname()[1], token=known)
+    application = app(
+        home,
+        token=known,
+        allow_replay=allow_replay,
+        hosts=(*hosts, *(() if local else (host,))),
+        any_address=not local,
+        prices=overrides(),
+    )
+    server = start.server_for(application)
+    with start.announced(home, address):
+        _say(address, path, home, as_json=as_json)
+        if browser:
+            Thread(target=webbrowser.open, args=[address.at(path)], daemon=True).start()
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            return  # that is how a server is stopped
+
+
+def _say(address: Address, path: str, home: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"url": address.at(path), "store": str(home)})
+        return
+    click.echo(f"Playhead serves {home}")
+    click.echo(f"  {address.at(path)}")
+    click.echo("  Ctrl-C stops it.")

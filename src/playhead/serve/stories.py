@@ -1,0 +1,123 @@
+"""Stories that were told already, as long as their tapes have not changed. Knows when one is out of
+date and how many may be held; not what they are for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from playhead import clock
+from playhead.errors import RunNotFound, UsageError
+from playhead.library.summary import stamp_of, stamp_of_prices
+from playhead.model import CallItem, Prices, Story, tell
+from playhead.tape.reader import Tape
+from playhead.tape.store import run_path
+
+# Stories in memory together have no more events than this (a story of 100,000 takes some 200 MB).
+_MOST_EVENTS = 300_000
+# Telling keeps a core busy: more at once would only take it from each other.
+_TELLERS = 2
+# A run that goes on is not told again before so many times as long as that took has passed.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A run as it was when `stamp` was its state. `made`: what was derived from it since."""
+
+    path: Path
+    stamp: str
+    story: Story
+    began_ns: int
+    ended_ns: int
+    made: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def calls(self) -> dict[int, CallItem]:
+        return {call.number: call for call in self.story.calls()}
+
+    def is_recent(self, now_ns: int) -> bool:
+        took = self.ended_ns - self.began_ns
+        return self.story.status == "running" and now_ns - self.ended_ns < _PATIENCE * took
+
+
+class Stories:
+    """Of one store. Each run is told once for all who wait for it."""
+
+    def __init__(self, home: Path, prices: dict[str, Any] | None = None) -> None:
+        self.home = home
+        self._prices = Prices(overrides=prices or {})
+        self._price_stamp = stamp_of_prices(prices or {})
+        self._kept: OrderedDict[str, Told] = OrderedDict()
+        self._locks: dict[str, anyio.Lock] = {}
+        self._tellers = anyio.CapacityLimiter(_TELLERS)
+
+    def path(self, run_id: str) -> Path:
+        """The folder of exactly this run: no prefix, no path, no link to somewhere else."""
+        try:
+            path = run_path(self.home, run_id)
+            if S_ISDIR(path.lstat().st_mode):
+                return path
+        except (UsageError, OSError):
+            pass  # such a name nobody can have, or nobody has
+        raise RunNotFound(f"There is no run {run_id[:128]!r} in this store.", asked=run_id)
+
+    def stamp(self, path: Path) -> str:
+        return stamp_of(path, self._price_stamp)
+
+    def _look(self, run_id: str) -> tuple[Path, str]:
+        path = self.path(run_id)
+        return path, self.stamp(path)
+
+    async def told(self, run_id: str) -> Told:
+        asked_ns = clock.mono_ns()
+        path, stamp = await anyio.to_thread.run_sync(self._look, run_id)
+        known = self._known(run_id, stamp, asked_ns)
+        if known is not None:
+            return known
+        lock = self._locks.setdefault(run_id, anyio.Lock())
+        async with lock:
+            known = self._known(run_id, stamp, asked_ns)
+            if known is None:
+                known = await anyio.to_thread.run_sync(
+                    self._tell, path, stamp, limiter=self._tellers
+                )
+                self._keep(run_id, known)
+        if not lock.statistics().tasks_waiting:
+            self._locks.pop(run_id, None)
+        return known
+
+    def _known(self, run_id: str, stamp: str, asked_ns: int) -> Told | None:
+        known = self._kept.get(run_id)
+        if known is None:
+            return None
+        # One that was begun after the question holds all that was there when it was asked.
+        if known.stamp == stamp or known.began_ns > asked_ns or known.is_recent(clock.mono_ns()):
+            self._kept.move_to_end(run_id)
+            return known
+        return None
+
+    def _tell(self, path: Path, stamp: str) -> Told:
+        began = clock.mono_ns()
+        story = tell(Tape(path), prices=self._prices)
+        return Told(path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns())
+
+    def _keep(self, run_id: str, told: Told) -> None:
+        self._kept[run_id] = told
+        self._kept.move_to_end(run_id)
+        while len(self._kept) > 1 and self._weight() > _MOST_EVENTS:
+            self._kept.popitem(last=False)
+
+    def _weight(self) -> int:
+        return sum(one.story.totals.events for one in self._kept.values())
+
+    def forget(self, run_id: str) -> None:
+        self._kept.pop(run_id, None)
