@@ -49,6 +49,7 @@ _COMPARED = frozenset(
 )
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _MOST_CLEANED = 2_000
+_SHORT = 32 * 1024
 # OpenAI's SDKs, and all who speak their protocol, hang up on hearing this, one read before the end.
 _LAST_WORD = re.compile(rb"data: ?\[DONE\]\s*\Z")
 
@@ -72,13 +73,17 @@ class Exchange:
     def name(self) -> str:
         return self._crossing.call.name
 
+    @property
+    def is_llm(self) -> bool:
+        return self._crossing.call.boundary == "llm"
+
     def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
         """The answer has begun."""
         try:
             self.status = status
             kept = cleaned(self._deck.recorder.redactor, headers)
             head = {"status": status, "reason": reason, "http_version": version, "headers": kept}
-            self._crossing.head(head, clean=True)
+            self._crossing.head(head, clean=True, short=_is_short(kept))
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
@@ -261,6 +266,14 @@ def cleaned(redactor: Redactor | None, headers: Iterable[Pair]) -> list[list[str
             known[pair] = clean
         kept.append(clean)
     return kept
+
+
+def _is_short(headers: list[list[str]]) -> bool:
+    """Whether the answer is one that comes all at once, and no stream."""
+    for name, value in headers:
+        if name.lower() == "content-length":
+            return len(value) < 5 or (value.isdigit() and int(value) <= _SHORT)
+    return False
 
 
 _known: WeakKeyDictionary[Redactor, dict[Pair, list[str]]] = WeakKeyDictionary()

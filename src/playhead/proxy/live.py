@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from playhead.proxy.client import Client
 
 _PIECE = 64 * 1024
+# A client that gets the end of its connection along with the last bytes may never look at those. So
+# that a replay of a cut stream meets the same client, both give it the time.
+LAST_BYTES_S = 0.05
 
 
 class Server:
@@ -111,6 +114,8 @@ class Server:
             self._fail(exchange, error)
             return False
         if not answer.done and not (answer.end() and not self._client.has_left):
+            if not self._client.has_left:
+                await asyncio.sleep(LAST_BYTES_S)
             self._broken(exchange)
             return self._drop()
         exchange.returned()

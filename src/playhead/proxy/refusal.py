@@ -26,8 +26,10 @@ def unreachable(why: str) -> bytes:
     return _answer("503 Service Unavailable", json.dumps({"error": {"message": why}}))
 
 
-def nothing(method: str) -> bytes:
+def nothing(method: str, *, is_llm: bool) -> bytes:
     """An empty answer, for side traffic that the tape does not know."""
+    if is_llm:
+        return diverged("", "This side request is not on the tape; nothing depends on it.")
     if method == "HEAD":
         return b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
     return _answer("200 OK", "{}")

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# The fact of a call that says what kind of side traffic it is.
-SIDE = "side"
+from playhead.replay.aside import SIDE
 
 _PATHS = (
     ("probe", re.compile(r"/api/hello/?$|/healthz?/?$|/ping/?$")),

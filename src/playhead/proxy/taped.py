@@ -11,6 +11,7 @@ from playhead.boundaries.served import PATIENCE_S
 from playhead.deck import Taped
 from playhead.proxy import refusal
 from playhead.proxy.asked import Asked
+from playhead.proxy.live import LAST_BYTES_S
 
 if TYPE_CHECKING:
     from playhead.proxy.client import Client
@@ -57,7 +58,10 @@ async def _end(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -
         # The agent gave up then: it will again. But a replay must never hang.
         await _until_left(client)
         exchange.left()
-    elif taped.error is not None:
+        return False
+    last = max((piece.at_ns for piece in taped.pieces), default=0)
+    await asyncio.sleep(min(max(LAST_BYTES_S, (taped.took_ns - last) / 1e9), _LONGEST_S))
+    if taped.error is not None:
         exchange.failed(taped.error)
         client.writer.transport.abort()
     else:
@@ -65,6 +69,7 @@ async def _end(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -
     return False
 
 
+_LONGEST_S = 1.0
 _FRAMING = ("content-length", "transfer-encoding")
 
 
@@ -77,7 +82,7 @@ async def _headless(client: Client, exchange: Exchange, asked: Asked, taped: Tap
         exchange.left()
         return False
     if taped.how == "returned":
-        client.writer.write(refusal.nothing(asked.method))
+        client.writer.write(refusal.nothing(asked.method, is_llm=exchange.is_llm))
         exchange.returned()
         return asked.keeps_alive
     error = taped.error if isinstance(taped.error, Exception) else ConnectionResetError()

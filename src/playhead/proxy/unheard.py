@@ -26,6 +26,10 @@ class Unheard(Exchange):
     def name(self) -> str:
         return "unheard"
 
+    @property
+    def is_llm(self) -> bool:
+        return False
+
     def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
         """Nobody is told."""
 

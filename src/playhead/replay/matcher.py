@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from playhead.fingerprint import canonical_text, normalised_text, plain_key
+from playhead.fingerprint import canonical_text, plain_key
+from playhead.replay.settled import Places, settled_text
 from playhead.replay.taped import TapedCall
 
 Rung = str  # exact, normalised; other modes add theirs
@@ -63,7 +64,9 @@ def _peek(calls: deque[TapedCall] | None) -> TapedCall | None:
 
 
 class Matcher:
-    """Serves each of `calls` once. `trim` applies the user's ignore rules to a request."""
+    """Serves each of `calls` once. `trim` applies the user's ignore rules to a request; `then` and `now`
+    are the folders of the recorded run, and of this one.
+    """
 
     def __init__(
         self,
@@ -71,8 +74,12 @@ class Matcher:
         below: dict[str, list[TapedCall]],
         *,
         trim: Callable[[str, Any], Any] | None = None,
+        then: Places = (),
+        now: Places = (),
     ) -> None:
         self.calls = list(calls)
+        # The folders that requests speak of, as they were called then and are now.
+        self.then, self.now = then, now
         self._below = below
         self._trim = trim
         self._lock = threading.Lock()
@@ -121,7 +128,7 @@ class Matcher:
         if (shelf := self._canonical.get((call.boundary, call.name))) is not None:
             shelf.put_back(canonical_text(request), call)
         if (shelf := self._normalised.get(call.boundary)) is not None:
-            shelf.put_back(normalised_text([call.name, request]), call)
+            shelf.put_back(settled_text([call.name, request], self.then), call)
         for inner in self._below.get(call.ref, ()):
             self._unmark(inner)
 
@@ -135,7 +142,7 @@ class Matcher:
         return (
             self._exact(self._plain, (boundary, name, plain_key(request)), lane)
             or self._exact(self._by_canonical(boundary, name), canonical_text(request), lane)
-            or self._by_rename(boundary, normalised_text([name, request]), lane)
+            or self._by_rename(boundary, settled_text([name, request], self.now), lane)
         )
 
     def _exact(self, shelf: _Shelf, key: Hashable, lane: str) -> Match | None:
@@ -172,7 +179,7 @@ class Matcher:
             shelf = self._normalised[boundary] = _Shelf()
             for call in self.calls:
                 if call.boundary == boundary and not call.served:
-                    shelf.put(normalised_text([call.name, self._trimmed(call)]), call)
+                    shelf.put(settled_text([call.name, self._trimmed(call)], self.then), call)
         return shelf
 
     def _trimmed(self, call: TapedCall) -> Any:

@@ -14,6 +14,7 @@ from playhead import deck
 from playhead.calls import Call, Taped
 from playhead.fingerprint import canonical_form
 from playhead.recorder import Recorder
+from playhead.replay.aside import answer_aside
 from playhead.replay.fuzzy import FuzzyIndex
 from playhead.replay.matcher import Match
 from playhead.replay.mode import ReplayMode
@@ -88,6 +89,8 @@ class MixedMode(ReplayMode):
         )
         if match is not None:
             return self._served(match)
+        if (aside := answer_aside(self.recording, call, name)) is not None:
+            return aside
         if self.policy.lets_through(call):
             return None
         if call.boundary in _TOOLS and not self.policy.strict:

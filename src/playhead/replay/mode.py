@@ -5,6 +5,7 @@ Knows the matcher and the recorder that writes the replay's own tape; no boundar
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -15,10 +16,12 @@ from playhead import clock, events, where
 from playhead.deck import Call, Taped
 from playhead.errors import Divergence
 from playhead.recorder import Recorder
+from playhead.replay.aside import answer_aside
 from playhead.replay.divergence import Parting, advice_for
 from playhead.replay.inherited import Printed, with_output
 from playhead.replay.matcher import Matcher
 from playhead.replay.nearest import nearest
+from playhead.replay.settled import places_of
 from playhead.replay.taped import Recording, answer_of
 
 
@@ -36,7 +39,14 @@ class ReplayMode:
         """`lean`: calls that match exactly are not written out once more on the replay's tape."""
         self.lean = lean
         self.recording = recording
-        self.matcher = Matcher(recording.calls, recording.below, trim=trim)
+        then = recording.run_start.data if recording.run_start is not None else {}
+        self.matcher = Matcher(
+            recording.calls,
+            recording.below,
+            trim=trim,
+            then=places_of(then.get("cwd"), then.get("home")),
+            now=places_of(_here(), os.environ.get("HOME")),
+        )
         self.partings: list[Parting] = []
         self._recorder = recorder
         self._count = 0
@@ -49,6 +59,8 @@ class ReplayMode:
         name = str(self._recorder.frozen(call.name))
         match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
+            if (aside := answer_aside(self.recording, call, name)) is not None:
+                return aside
             if self.recording.was_killed and not self.matcher.unserved():
                 self.die()  # this is as far as the run came
             raise self.part(self._missed(call, name, request, lane, step))
@@ -104,19 +116,33 @@ class ReplayMode:
             return self._count
 
     def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
-        at = where.asker(3)
         return Parting(
             kind="missed",
             step=step,
             boundary=call.boundary,
             name=name,
             lane=lane,
-            at=f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}",
+            at=_place(call),
             request=request,
             nearest=nearest(self.matcher.calls, call.boundary, name, request, lane),
             detail=None if self.recording.calls else "The tape holds no calls at all.",
             advice=advice_for(call.boundary),
         )
+
+
+def _here() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder was deleted under the program
+        return None
+
+
+def _place(call: Call) -> str:
+    """Where the call is made: in code of this process, unless it says otherwise."""
+    if call.at is not None:
+        return str(json.loads(call.at))
+    at = where.asker(4)
+    return f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}"
 
 
 def parting_at(parting: Parting) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from playhead import events
 from playhead.calls import Call
-from playhead.chunks import as_bytes
 from playhead.events import BOUNDARIES, Event
-from playhead.replay import extras
+from playhead.replay import extras, outputs
+from playhead.replay.aside import is_side
 from playhead.replay.taped import Recording, TapedCall, load
 from playhead.replay.wishes import Wishes
 from playhead.tape.reader import Tape
@@ -63,7 +63,7 @@ def judge(
     wishes = wishes or Wishes()
     then, now = load(original), load(replayed)
     divergences = [
-        _heard(event)
+        _heard(replayed.whole(event))
         for event in replayed.events()
         if event.kind == events.DIVERGENCE and event.ours
     ]
@@ -76,7 +76,7 @@ def judge(
             f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
         )
         divergences.append({"kind": "exit", "detail": detail})
-    difference = _output_difference(then.outputs, now.outputs)
+    difference = outputs.difference(then, now)
     if difference is not None and not wishes.mixed:
         divergences.append({"kind": "output", "detail": difference})
     state = _state(then, now)
@@ -96,7 +96,7 @@ def judge(
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
-        notes=[*notes, *extras.unchanged(now)],
+        notes=[*notes, *_of_time(then, now), *extras.unchanged(now)],
         live=list(wishes.policy.live),
         inexact=extras.inexact(now) if wishes.mixed else [],
         blocked=extras.blocked(now),
@@ -120,7 +120,10 @@ def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[
 
 def _recovered(then: Recording, now: Recording, wishes: Wishes, *, same_exit: bool) -> bool:
     """Whether the agent came to the same end. A live model may say it in other words."""
-    same_words = _printed(then.outputs, "stdout") == _printed(now.outputs, "stdout")
+    before, after = (outputs.printed(one.outputs, "stdout") for one in (then, now))
+    same_words = before == after or (
+        outputs.by_proxy(then) and outputs.difference(then, now) is None
+    )
     return same_exit and (same_words or wishes.mixed)
 
 
@@ -135,7 +138,15 @@ def _unused(then: Recording, now: Recording) -> list[TapedCall]:
         match = call.event.data.get("match")
         if isinstance(match, dict):
             _with_all_below(str(match.get("of")), then, served)
-    return [call for call in then.calls if call.ref not in served]
+    return [call for call in then.calls if call.ref not in served and not is_side(call)]
+
+
+def _of_time(then: Recording, now: Recording) -> list[str]:
+    if not outputs.is_only_of_time(then, now):
+        return []
+    return [
+        "The output differs in ids, times or the order of lines only; the program has its own clock."
+    ]
 
 
 def _with_all_below(ref: str, then: Recording, served: set[str]) -> None:
@@ -178,34 +189,6 @@ def _coverage(
         add(call.boundary, "unused")
     order: dict[str, int] = {name: index for index, name in enumerate(BOUNDARIES)}
     return dict(sorted(counts.items(), key=lambda pair: order.get(pair[0], 99)))
-
-
-def _output_difference(then: list[Event], now: list[Event]) -> str | None:
-    """The first line that the program printed differently."""
-    for stream in ("stdout", "stderr"):
-        before, after = _printed(then, stream), _printed(now, stream)
-        if before == after:
-            continue
-        old, new = before.splitlines(), after.splitlines()
-        for number in range(max(len(old), len(new))):
-            left = old[number] if number < len(old) else b"(nothing)"
-            right = new[number] if number < len(new) else b"(nothing)"
-            if left != right:
-                shown = (
-                    left[:200].decode("utf-8", "replace"),
-                    right[:200].decode("utf-8", "replace"),
-                )
-                return f"{stream} line {number + 1}: {shown[0]!r} → {shown[1]!r}"
-        return f"{stream}: line endings differ"
-    return None
-
-
-def _printed(outputs: list[Event], stream: str) -> bytes:
-    return b"".join(
-        as_bytes(event.data)
-        for event in outputs
-        if isinstance(event.data, dict) and event.data.get("stream") == stream
-    )
 
 
 def _state(then: Recording, now: Recording) -> dict[str, Any]:

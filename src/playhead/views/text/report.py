@@ -102,7 +102,9 @@ def words_on_prefix(prefix: Prefix) -> str:
 
 def _coverage(report: Report) -> Table:
     shown = [
-        rung for rung in (*RUNGS, "fault") if any(row.get(rung) for row in report.coverage.values())
+        rung
+        for rung in (*RUNGS, "side", "fault")
+        if any(row.get(rung) for row in report.coverage.values())
     ]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="quiet")
     table.add_column("")

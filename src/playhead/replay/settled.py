@@ -1,0 +1,129 @@
+"""A request with what changes by itself put to rest: for agents whose clock and ids are their own. Pure.
+
+Knows how the APIs of models pair a tool's result with its call; not tapes. `fingerprint` renames what
+is left: ids, dates, hashes, in order of appearance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from playhead.fingerprint import canonical_form, normalised_text
+
+# (what stands in a request, what it is called): the folders of then, or those of now.
+Places = Sequence[tuple[str, str]]
+
+# Where a prompt may be cut for caching follows the last message, and changes no answer.
+_PASSING = frozenset({"cache_control"})
+_DEEPEST = 60
+
+
+def places_of(cwd: str | None, home: str | None) -> Places:
+    """The folders that agents speak of, and the names that agents make of them for their own files."""
+    found = [(path.rstrip("/"), name) for path, name in ((cwd, "cwd"), (home, "home")) if path]
+    slugs = [(re.sub(r"[^A-Za-z0-9]", "-", path), f"{name}-slug") for path, name in found]
+    # The longer first: a project lies within a home.
+    named = sorted([*found, *slugs], key=lambda one: -len(one[0]))
+    return [(path, f"‹{name}›") for path, name in named if len(path) > 1]
+
+
+def settled_text(request: Any, places: Places = ()) -> str:
+    """Equal for two requests that differ only in what no program can keep the same."""
+    form = settled(request)
+    for path, name in places:
+        form = _placed(form, path, name)
+    return normalised_text(form)
+
+
+def settled(request: Any) -> Any:
+    """JSON inside texts as structure, results of tools in the order in which they were asked for."""
+    form = _opened(request, 0)
+    asked: dict[str, int] = {}
+    for name in _asked(form):
+        asked.setdefault(name, len(asked))
+    return _ordered(form, asked) if len(asked) > 1 else form
+
+
+def _opened(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return value
+    if type(value) is dict:
+        return {
+            name: _opened(item, depth + 1) for name, item in value.items() if name not in _PASSING
+        }
+    if type(value) is list:
+        return [_opened(item, depth + 1) for item in value]
+    if type(value) is str and value[:1] in ("{", "["):
+        form = canonical_form(value)
+        return form if form is value else _opened(form, depth + 1)
+    return value
+
+
+def _asked(value: Any) -> Iterator[str]:
+    """The ids of the tool calls that a model has asked for, in order."""
+    if isinstance(value, dict):
+        name = _call_id(value)
+        if name is not None:
+            yield name
+        for item in value.values():
+            yield from _asked(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _asked(item)
+
+
+def _call_id(item: dict[str, Any]) -> str | None:
+    kind = item.get("type")
+    if kind == "tool_use":
+        found = item.get("id")
+    elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
+        found = item.get("call_id")
+    elif kind == "function" and isinstance(item.get("function"), dict):
+        found = item.get("id")
+    elif isinstance(item.get("functionCall"), dict):
+        found = item["functionCall"].get("id")
+    else:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _result_id(item: Any) -> str | None:
+    if not isinstance(item, dict):
+        return None
+    kind = str(item.get("type", ""))
+    if kind == "tool_result":
+        found = item.get("tool_use_id")
+    elif kind.endswith("_call_output"):
+        found = item.get("call_id")
+    elif item.get("role") == "tool":
+        found = item.get("tool_call_id")
+    elif isinstance(item.get("functionResponse"), dict):
+        found = item["functionResponse"].get("id")
+    else:
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _ordered(value: Any, asked: dict[str, int]) -> Any:
+    if isinstance(value, dict):
+        return {name: _ordered(item, asked) for name, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = [_ordered(item, asked) for item in value]
+    places = [at for at, item in enumerate(items) if _result_id(item) in asked]
+    results = sorted((items[at] for at in places), key=lambda one: asked[str(_result_id(one))])
+    for at, result in zip(places, results, strict=True):
+        items[at] = result
+    return items
+
+
+def _placed(value: Any, path: str, name: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(path, name) if path in value else value
+    if isinstance(value, dict):
+        return {key.replace(path, name): _placed(item, path, name) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_placed(item, path, name) for item in value]
+    return value
