@@ -1,0 +1,160 @@
+// The door: which page an address means, the theme, the keys that hold everywhere.
+
+import { block, EmbeddedSource, hasBlocks, ServerSource } from "./source.js";
+import { button, fill, h, icon } from "./dom.js";
+import { BatchPage } from "./batch.js";
+import { ComparePage } from "./compare.js";
+import { ReportPage } from "./report.js";
+import { RunPage } from "./run.js";
+import { RunsPage } from "./runs.js";
+
+const KEYS = [
+  ["space", "play, pause"], ["↑ ↓ or j k", "step before, step after"], ["← →", "a little back, a little on (in the tree: fold, unfold)"],
+  ["< >", "slower, faster"], ["f", "first failure, next failure"], ["/", "search"], ["+ − 0", "zoom the timeline, whole run"],
+  ["Home End", "beginning, end"], ["t", "dark or light"], ["?", "these keys"],
+];
+
+class App {
+  constructor(root, source) {
+    this.root = root;
+    this.source = source;
+    this.outlet = h("div", { class: "outlet" });
+    fill(root, h("a", { class: "skip-link", href: "#main" }, "To the content"), this.#bar(), this.outlet);
+    document.addEventListener("keydown", (event) => this.#key(event));
+    window.addEventListener("popstate", () => this.route());
+    if (source.embedded) window.addEventListener("hashchange", () => this.page?.goto?.(this.address.read()));
+    document.addEventListener("click", (event) => this.#click(event));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.page?.recolour?.());
+    this.address = source.embedded ? hashAddress() : pathAddress();
+  }
+
+  #bar() {
+    const brand = [icon("tape"), h("span", {}, "Playhead")];
+    const home = this.source.embedded ? h("span", { class: "brand" }, brand) : h("a", { class: "brand", href: "/" }, brand);
+    const links = this.source.embedded ? null : h("nav", { "aria-label": "Pages" }, [["/", "Runs"], ["/compare", "Compare"], ["/batch", "Batch"]].map(([href, label]) => h("a", { href, class: "nav" }, label)));
+    return h("div", { class: "topbar", role: "banner" }, home, links, h("span", { class: "grow" }),
+      button("Keys (?)", { class: "ghost", onclick: () => this.#help() }, "?"),
+      button("Dark or light (t)", { class: "ghost", onclick: () => this.#theme() }, icon("moon")));
+  }
+
+  async route() {
+    const page = this.#page();
+    if (page === null) return;
+    this.page?.end?.();
+    this.page = page;
+    for (const link of this.root.querySelectorAll("a.nav")) {
+      const isHere = link.getAttribute("href") === "/" ? location.pathname === "/" : location.pathname.startsWith(link.getAttribute("href"));
+      if (isHere) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    fill(this.outlet, page.node);
+    try {
+      await page.open();
+    } catch (error) {
+      fill(page.node, h("div", { class: "sorry", role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message), this.source.embedded ? null : h("p", {}, h("a", { href: "/" }, "All runs"))));
+      page.node.dataset.ready = "failed";
+    }
+  }
+
+  // null: the page that is open can go there itself.
+  #page() {
+    const { source, address } = this;
+    if (source.embedded) {
+      const { page, id } = source.start;
+      if (page === "compare") return new ComparePage({ source });
+      if (page === "batch") return new BatchPage({ source });
+      if (page === "report") return new ReportPage({ source });
+      return new RunPage({ source, id, ref: address.read(), address });
+    }
+    const [first, ...rest] = location.pathname.split("/").slice(1).map(decodeURIComponent);
+    if (first === "run" && this.page instanceof RunPage && this.page.id === rest[0]) {
+      this.page.goto(rest[1]);
+      return null;
+    }
+    if (first === "run") return new RunPage({ source, id: rest[0], ref: rest[1], address });
+    if (first === "compare") return new ComparePage({ source, a: rest[0], b: rest[1] });
+    if (first === "report") return new ReportPage({ source, id: rest[0] });
+    if (first === "batch") return new BatchPage({ source });
+    return new RunsPage({ source });
+  }
+
+  // Links within the viewer change the page without loading it again.
+  #click(event) {
+    const link = event.target.closest?.("a[href^='/']");
+    if (!link || this.source.embedded || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    history.pushState(null, "", link.getAttribute("href"));
+    this.route();
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const { target } = event;
+    const isTyping = target.matches?.("input:not([type=range]):not([type=checkbox]), textarea, select");
+    if (isTyping || (target.matches?.("button, a, summary, input") && (event.key === " " || event.key === "Enter"))) return;
+    if (target.matches?.("input[type=range]") && event.key.startsWith("Arrow")) return;
+    if (event.key === "?") this.#help();
+    else if (event.key === "t") this.#theme();
+    else if (event.key === "Escape" && this.dialog?.open) this.dialog.close();
+    else if (!this.page?.key?.(event)) return;
+    event.preventDefault();
+  }
+
+  #theme() {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    setTheme(isDark ? "light" : "dark");
+    this.page?.recolour?.();
+  }
+
+  #help() {
+    this.dialog ??= h("dialog", { class: "help", "aria-label": "Keys" }, h("h2", {}, "Keys"), h("dl", { class: "ws" }, KEYS.map(([keys, what]) => [h("dt", {}, keys), h("dd", {}, what)])), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
+    if (!this.dialog.isConnected) document.body.append(this.dialog);
+    if (this.dialog.open) this.dialog.close();
+    else this.dialog.showModal();
+  }
+}
+
+function pathAddress() {
+  const path = (id, ref) => `/run/${encodeURIComponent(id)}/${encodeURIComponent(ref)}`;
+  return {
+    link: (id, ref) => new URL(path(id, ref), location.href).href,
+    replace: (id, ref) => history.replaceState(null, "", path(id, ref)),
+    read: () => null,
+  };
+}
+
+function hashAddress() {
+  return {
+    link: (id, ref) => new URL(`#/${encodeURIComponent(ref)}`, location.href).href,
+    replace: (id, ref) => history.replaceState(null, "", `#/${encodeURIComponent(ref)}`),
+    read: () => decodeURIComponent(location.hash.replace(/^#\/?/, "")) || null,
+  };
+}
+
+// Kept for the next page where the browser lets us; a page from a file may have nowhere to keep it.
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem("playhead-theme", theme);
+  } catch {
+    document.documentElement.dataset.themeKept = "no";
+  }
+}
+
+function keptTheme() {
+  try {
+    return localStorage.getItem("playhead-theme");
+  } catch {
+    return null;
+  }
+}
+
+async function start() {
+  const theme = keptTheme();
+  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+  const source = hasBlocks() ? new EmbeddedSource(await block("start")) : new ServerSource();
+  await new App(document.getElementById("app"), source).route();
+}
+
+start();

@@ -1,0 +1,170 @@
+// The pane that shows one item in full: tabs, causes, copies. Knows the source and the model.
+
+import { announce, button, copyText, fill, h, icon } from "./dom.js";
+import { count, duration, money, position } from "./format.js";
+import { contextView } from "./context.js";
+import { diffView } from "./diff.js";
+import { failureBox, promptText, rendered } from "./rendered.js";
+import { forms } from "./copying.js";
+import { markdown } from "./markdown.js";
+import { streamView } from "./stream.js";
+
+const MOST_RAW = 400_000;
+
+export class Detail {
+  constructor({ source, choose, linkTo }) {
+    this.source = source;
+    this.choose = choose;
+    this.linkTo = linkTo;
+    this.tab = "rendered";
+    this.row = -1;
+    this.node = h("section", { class: "detail", "aria-label": "Details" });
+    this.empty();
+  }
+
+  empty() {
+    fill(this.node, h("div", { class: "detail-empty" }, h("p", {}, "Choose a step to see what was asked and what came back."), h("p", { class: "quiet" }, "↑ ↓ move · space plays · f goes to the first failure · / searches · ? shows all keys")));
+  }
+
+  async show(model, row) {
+    const main = model.main(row);
+    const isNew = main !== this.row || model !== this.model;
+    this.model = model;
+    this.row = main;
+    if (!isNew) return;
+    const ref = model.refs[main];
+    const asked = (this.asked = {});
+    try {
+      const stamp = model.inFlight(main) ? String(model.totals.events) : "";
+      const item = await this.source.detail(model.run.id, ref, main, stamp);
+      if (this.asked !== asked) return;
+      if (item === null) throw new Error("It is not in this file.");
+      this.item = item;
+      this.#draw();
+    } catch (error) {
+      if (this.asked === asked) fill(this.node, h("div", { class: "detail-empty" }, h("p", { class: "bad" }, `This step cannot be shown: ${error.message}`)));
+    }
+  }
+
+  #tabs() {
+    const { item } = this;
+    const tabs = [["rendered", "Rendered"]];
+    if (item.llm?.length && this.model.previousLlm(this.row) >= 0) tabs.push(["diff", "Prompt diff"]);
+    if (item.pieces?.length) tabs.push(["stream", `Stream ${count(item.pieces.length)}`]);
+    tabs.push(["context", "Why & context"], ["raw", "Raw"]);
+    return tabs;
+  }
+
+  #draw() {
+    const tabs = this.#tabs();
+    const active = tabs.some(([name]) => name === this.tab) ? this.tab : "rendered";
+    this.body = h("div", { class: "detail-body", role: "tabpanel", id: "detail-panel", tabindex: 0, "aria-labelledby": `tab-${active}` });
+    const bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of this step" }, tabs.map(([name, label]) => h("button", {
+      type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === active), "aria-controls": "detail-panel",
+      tabindex: name === active ? 0 : -1, class: name === active ? "tab active" : "tab",
+      onclick: () => this.#open(name), onkeydown: (event) => this.#tabKey(event, tabs, name),
+    }, label)));
+    fill(this.node, this.#head(), bar, this.body);
+    this.#body(active);
+  }
+
+  #open(name) {
+    this.tab = name;
+    this.#draw();
+  }
+
+  #tabKey(event, tabs, name) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    const at = tabs.findIndex(([one]) => one === name);
+    this.#open(tabs[(at + by + tabs.length) % tabs.length][0]);
+    this.node.querySelector("[role=tab][aria-selected=true]").focus();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  #head() {
+    const { item, model, row } = this;
+    const title = item.type === "turn" ? `turn ${item.name}` : model.text("name", row);
+    const figures = [position(model.at[row])];
+    if (item.took_ns !== undefined) figures.push(item.how === null ? "in flight" : duration((item.took_ns ?? 0) / 1000));
+    if (model.came[row] || model.went[row]) figures.push(`${count(model.came[row])} → ${count(model.went[row])} tokens`);
+    if (item.cost_usd) figures.push(money(item.cost_usd));
+    const number = item.number ? h("span", { class: "quiet" }, `#${item.number} `) : null;
+    const kind = item.boundary ?? (item.type === "event" ? item.kind : item.type);
+    return h("header", { class: "detail-head" },
+      h("div", { class: "detail-title" },
+        button("Back to the list", { class: "ghost back", onclick: () => this.node.dispatchEvent(new CustomEvent("leave", { bubbles: true })) }, icon("back")),
+        h("span", { class: `mark mark-${model.groupOf(row)}` }), h("h2", {}, number, title), h("span", { class: "kind-tag" }, kind)),
+      h("div", { class: "detail-figures" }, figures.map((one) => h("span", {}, one))),
+      this.#causes(), this.#actions(), failureBox(item.failure));
+  }
+
+  #causes() {
+    const chain = this.model.causes(this.row).slice(0, 3);
+    if (!chain.length) return null;
+    const model = this.model;
+    return h("div", { class: "crumbs" }, h("span", { class: "quiet" }, "because"), chain.map((one, at) => [
+      at ? h("span", { class: "quiet" }, "←") : null,
+      h("button", { type: "button", class: "crumb", title: `${one.word} ${model.text("name", one.row)}`, onclick: () => this.choose(one.row) }, h("span", { class: `mark mark-${model.groupOf(one.row)}` }), model.text("name", one.row) || "turn")]));
+  }
+
+  #actions() {
+    const copy = (name, text) => async () => {
+      await copyText(text());
+      announce(`Copied as ${name}.`);
+    };
+    return h("div", { class: "actions", role: "group", "aria-label": "Copy" }, h("span", { class: "quiet" }, "copy as"),
+      forms(this.item).map(([name, text]) => h("button", { type: "button", class: "chip", onclick: copy(name, text) }, name)),
+      h("button", { type: "button", class: "chip", onclick: copy("link", () => this.linkTo(this.model.refs[this.row])) }, "link"));
+  }
+
+  async #body(active) {
+    const { item, body, model, row } = this;
+    if (active === "rendered") fill(body, this.#whole(item));
+    else if (active === "stream") fill(body, streamView(item));
+    else if (active === "context") fill(body, contextView(item, model, row, this.choose));
+    else if (active === "raw") fill(body, raw(item));
+    else await this.#diff(body, item, model, row);
+  }
+
+  #whole(item) {
+    const shown = rendered(item);
+    return Array.isArray(shown) && !shown.some((one) => one !== null) ? h("p", { class: "quiet" }, "Nothing was given and nothing came back.") : shown;
+  }
+
+  async #diff(body, item, model, row) {
+    const before = model.previousLlm(row);
+    fill(body, h("p", { class: "quiet" }, "Reading the prompt before…"));
+    const old = await this.source.detail(model.run.id, model.refs[before], before);
+    if (this.body !== body) return;
+    fill(body, h("p", { class: "quiet" }, "Compared with the prompt of ", h("button", { type: "button", class: "link", onclick: () => this.choose(before) }, `#${model.number[before]} ${model.text("name", before)}`), "."), diffView(promptText(old), promptText(item)));
+  }
+
+  // While the tape plays: the answer as far as it had come at this moment.
+  playing(now) {
+    const { item, model, row } = this;
+    if (!item?.speech?.length || this.tab !== "rendered" || !this.body?.isConnected) return;
+    const place = this.body.querySelector(".answer");
+    if (!place) return;
+    const since = (now - model.at[row]) * 1000;
+    const isWhole = since >= item.speech.at(-1)[0] || since < 0;
+    if (isWhole && !this.partial) return;
+    this.partial = !isWhole;
+    if (isWhole) {
+      this.#draw();
+      return;
+    }
+    const told = item.speech.filter(([at, , thought]) => at <= since && !thought).reduce((sum, [, length]) => sum + length, 0);
+    const text = item.llm[0].response.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
+    fill(place, h("div", { class: "message role-assistant speaking" }, h("div", { class: "message-body" }, markdown(text.slice(0, told)), h("span", { class: "caret" }))));
+  }
+}
+
+function raw(item) {
+  const text = JSON.stringify(item, null, 2);
+  const shown = h("pre", { class: "raw" }, text.slice(0, MOST_RAW));
+  if (text.length <= MOST_RAW) return shown;
+  const more = button(`${count(text.length - MOST_RAW)} more characters`, { class: "link", onclick: () => { fill(shown, text); more.remove(); } });
+  return [shown, more];
+}

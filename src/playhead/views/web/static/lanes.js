@@ -1,0 +1,24 @@
+// Items put on lines so that none covers another: lanes of the run, and lines within a lane. Pure.
+
+const MOST_LINES = 12;
+
+// [{name, rows: [rows of line 0 in time, of line 1, …]}]; what overlaps goes one line down. Where a lane
+// has more at once than lines, the last line takes what fits there and the rest is left to the tree.
+export function pack(model) {
+  const lanes = model.lanes.map((name) => ({ name, rows: [], ends: [] }));
+  for (const row of model.order) {
+    const group = model.groupOf(row);
+    if (group === "person" || group === "hook" || group === "output") continue;
+    const lane = lanes[model.lane[row]];
+    let line = lane.ends.findIndex((end) => end <= model.at[row]);
+    if (line < 0) line = lane.rows.length;
+    if (line >= MOST_LINES) continue;
+    if (line === lane.rows.length) {
+      lane.rows.push([]);
+      lane.ends.push(0);
+    }
+    lane.rows[line].push(row);
+    lane.ends[line] = model.end(row);
+  }
+  return lanes.filter((lane) => lane.rows.length).map(({ name, rows }) => ({ name, rows: rows.map((one) => Int32Array.from(one)) }));
+}

@@ -1,0 +1,187 @@
+// A run as the viewer sees it: the outline's columns, and what follows from them. Knows no DOM.
+
+export const IN_FLIGHT = -1;
+export const MOMENT = -2;
+
+// What can be shown or left out, in the order of the buttons. Rows of no group are always shown.
+export const GROUPS = [
+  ["llm", "LLM"],
+  ["tool", "Tools"],
+  ["http", "HTTP"],
+  ["process", "Processes"],
+  ["state", "State"],
+  ["note", "Events"],
+  ["output", "Output"],
+];
+const GROUP_OF = {
+  llm: "llm", tool: "tool", mcp: "tool", http: "http", process: "process", state: "state",
+  clock: "state", entropy: "state", output: "output", hook: "hook", snapshot: "hook",
+};
+
+export class RunModel {
+  constructor(outline) {
+    const c = outline.columns;
+    this.outline = outline;
+    this.run = outline.run;
+    this.totals = outline.totals;
+    this.refs = outline.refs;
+    this.lanes = outline.lanes;
+    this.strings = outline.strings;
+    this.count = outline.refs.length;
+    for (const name of ["kind", "depth", "above", "lane", "boundary", "name", "brief", "fail", "how", "place", "number", "came", "went", "because", "word"]) {
+      this[name] = Int32Array.from(c[name]);
+    }
+    for (const name of ["at", "took", "cost"]) this[name] = Float64Array.from(c[name]);
+    this.total = this.#total();
+    this.#groups();
+    this.order = this.#inTime();
+  }
+
+  #total() {
+    let total = this.run.duration_us;
+    for (let row = 0; row < this.count; row++) {
+      const end = this.at[row] + Math.max(0, this.took[row]);
+      if (end > total) total = end;
+    }
+    return Math.max(total, 1);
+  }
+
+  // Group names by row, as an index into `groupNames`.
+  #groups() {
+    const kinds = this.outline.kinds;
+    this.groupNames = ["turn", "seam", "person", "note", ...new Set(Object.values(GROUP_OF))];
+    const index = new Map(this.groupNames.map((name, at) => [name, at]));
+    const byString = this.strings.map((text) => index.get(GROUP_OF[text] ?? "note"));
+    this.group = new Uint8Array(this.count);
+    for (let row = 0; row < this.count; row++) {
+      const kind = kinds[this.kind[row]];
+      this.group[row] = kind === "call" || kind === "note" ? byString[this.boundary[row]] : index.get(kind);
+    }
+  }
+
+  #inTime() {
+    const rows = Int32Array.from({ length: this.count }, (_, row) => row);
+    return rows.sort((a, b) => this.at[a] - this.at[b] || this.place[a] - this.place[b] || a - b);
+  }
+
+  kindOf(row) { return this.outline.kinds[this.kind[row]]; }
+  groupOf(row) { return this.groupNames[this.group[row]]; }
+  text(column, row) { return this.strings[this[column][row]]; }
+  end(row) { return this.took[row] === IN_FLIGHT ? this.total : this.at[row] + Math.max(0, this.took[row]); }
+  failed(row) { return this.fail[row] !== 0; }
+  inFlight(row) { return this.took[row] === IN_FLIGHT; }
+  hasBelow(row) { return row + 1 < this.count && this.depth[row + 1] > this.depth[row] && this.above[row + 1] === row; }
+
+  row(ref) {
+    this.byRef ??= new Map(this.refs.map((one, row) => [one, row]));
+    return this.byRef.get(ref) ?? -1;
+  }
+
+  // The row of the item itself, for rows that show a part of one.
+  main(row) {
+    const ref = this.refs[row];
+    const cut = ref.indexOf("~");
+    return cut < 0 ? row : this.row(ref.slice(0, cut));
+  }
+
+  // Why it happened: rows from the nearest cause to the farthest, each with the word before it.
+  causes(row) {
+    const chain = [];
+    const seen = new Set([row]);
+    let at = this.main(row);
+    while (at >= 0 && this.because[at] >= 0 && chain.length < 60) {
+      const next = this.because[at];
+      if (seen.has(next)) break;
+      chain.push({ row: next, word: this.outline.words[this.word[at]] });
+      seen.add(next);
+      at = next;
+    }
+    return chain;
+  }
+
+  firstFailure(after = -1) {
+    for (const row of this.order) {
+      if (this.failed(row) && this.kindOf(row) !== "turn" && this.at[row] > after) return row;
+    }
+    for (const row of this.order) if (this.failed(row) && this.at[row] > after) return row;
+    return -1;
+  }
+
+  previousLlm(row) {
+    let best = -1;
+    for (const other of this.order) {
+      if (this.place[other] >= this.place[row]) break;
+      if (this.groupOf(other) === "llm" && this.lane[other] === this.lane[row]) best = other;
+    }
+    return best;
+  }
+
+  // Rows to be drawn: not below a folded one, and of a group that is shown.
+  shown(folded, hidden) {
+    const out = new Int32Array(this.count);
+    const hides = this.groupNames.map((name) => hidden.has(name));
+    let length = 0;
+    let under = -1;
+    for (let row = 0; row < this.count; row++) {
+      if (under >= 0 && this.depth[row] > under) continue;
+      under = folded.has(row) ? this.depth[row] : -1;
+      if (!hides[this.group[row]]) out[length++] = row;
+    }
+    return out.subarray(0, length);
+  }
+
+  find(text) {
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return new Int32Array(0);
+    this.lower ??= this.strings.map((one) => one.toLowerCase());
+    const hit = this.lower.map((one) => one.includes(wanted));
+    const found = [];
+    for (let row = 0; row < this.count; row++) {
+      if (hit[this.name[row]] || hit[this.brief[row]] || hit[this.fail[row]] || hit[this.boundary[row]]) found.push(row);
+    }
+    return Int32Array.from(found);
+  }
+
+  // What it has come to at a moment: a call counts when it has ended.
+  tally(until) {
+    this.sums ??= this.#sums();
+    const { ends, calls, tokens, cost } = this.sums;
+    let low = 0;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ends[middle] <= until) low = middle + 1;
+      else high = middle;
+    }
+    return low ? { calls: calls[low - 1], tokens: tokens[low - 1], cost: cost[low - 1] } : { calls: 0, tokens: 0, cost: 0 };
+  }
+
+  #sums() {
+    const rows = [...this.order].filter((row) => this.number[row] > 0 && this.took[row] >= 0);
+    rows.sort((a, b) => this.end(a) - this.end(b));
+    const sums = { ends: new Float64Array(rows.length), calls: [], tokens: [], cost: [] };
+    let [calls, tokens, cost] = [0, 0, 0];
+    rows.forEach((row, index) => {
+      sums.ends[index] = this.end(row);
+      sums.calls.push((calls += 1));
+      sums.tokens.push((tokens += this.came[row] + this.went[row]));
+      sums.cost.push((cost += this.cost[row]));
+    });
+    return sums;
+  }
+
+  // The row that began last at or before a moment, of those that are drawn in the tree.
+  current(at, isShown) {
+    let low = 0;
+    let high = this.count;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.at[this.order[middle]] <= at) low = middle + 1;
+      else high = middle;
+    }
+    for (let index = low - 1; index >= 0 && index > low - 400; index--) {
+      if (isShown(this.order[index])) return this.order[index];
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,371 @@
+// The page of one run: its figures, its timeline, its conversation, one step in full. Puts the parts
+// together; each of them knows its own.
+
+import { announce, button, fill, h, icon } from "./dom.js";
+import { age, count, day, duration, money, plural, position } from "./format.js";
+import { Detail } from "./detail.js";
+import { GROUPS, RunModel } from "./model.js";
+import { Player, SPEEDS } from "./player.js";
+import { Timeline } from "./timeline.js";
+import { Tree } from "./tree.js";
+
+const STATUS = { ok: "ok", failed: "failed", interrupted: "interrupted", running: "running" };
+
+export class RunPage {
+  constructor({ source, id, ref, address }) {
+    this.source = source;
+    this.id = id;
+    this.ref = ref;
+    this.address = address;
+    this.node = h("main", { class: "run", id: "main" });
+    this.tree = new Tree({ chosen: (row) => this.choose(row) });
+    this.player = new Player({ moved: (now, playing) => this.#moved(now, playing), changed: () => this.#transport() });
+    this.timeline = new Timeline({ sought: (at) => this.#seek(at), chosen: (row) => this.choose(row, { scroll: "middle" }) });
+    this.detail = new Detail({ source, choose: (row) => this.choose(row, { scroll: "middle" }), linkTo: (at) => address.link(id, at) });
+    this.detail.node.addEventListener("leave", () => this.node.classList.remove("has-choice"));
+  }
+
+  async open() {
+    fill(this.node, h("p", { class: "loading", role: "status" }, "Reading the tape…"));
+    const { model, summary } = await this.source.run(this.id);
+    this.model = new RunModel(model);
+    this.summary = summary;
+    document.title = `${this.model.run.name || this.model.run.id} · Playhead`;
+    this.#frame();
+    this.#load();
+    this.player.now = this.model.total;
+    this.timeline.set({ now: this.model.total });
+    this.#transport();
+    const row = this.ref ? this.model.row(this.ref) : -1;
+    if (row >= 0) this.choose(row, { scroll: "middle" });
+    else if (this.ref) announce("This run has no such step.");
+    else this.#begin();
+    if (this.model.run.status === "running" && this.source.follow) this.#follow();
+    this.node.dataset.ready = "true";
+  }
+
+  // Where to look first: at what went wrong, else at the first thing that was said.
+  #begin() {
+    if (window.innerWidth <= 760 || this.model.run.status === "running") return;
+    const failed = this.model.run.status === "ok" ? -1 : this.model.firstFailure();
+    const row = failed >= 0 ? failed : this.model.order.find((one) => this.model.groupOf(one) === "llm") ?? -1;
+    this.choose(row, { scroll: "middle", address: false });
+  }
+
+  #frame() {
+    this.head = h("header", { class: "run-head" });
+    this.bar = h("div", { class: "transport", role: "toolbar", "aria-label": "Player" });
+    this.search = h("input", { type: "search", placeholder: "Search in this run", "aria-label": "Search in this run", oninput: () => this.#search(false), onkeydown: (event) => this.#searchKey(event) });
+    this.hits = h("span", { class: "hits quiet", role: "status" });
+    this.chips = h("div", { class: "filters", role: "group", "aria-label": "What is shown" });
+    const left = h("section", { class: "steps", "aria-label": "Steps" },
+      h("div", { class: "steps-bar" }, h("label", { class: "search" }, icon("search"), this.search), this.hits, this.chips),
+      this.tree.node);
+    const divider = h("div", { class: "divider", role: "separator", "aria-orientation": "vertical", "aria-label": "Width of the steps", tabindex: 0 });
+    drag(divider, this.node);
+    fill(this.node, this.head, this.timeline.node, this.bar, h("div", { class: "panes" }, left, divider, this.detail.node));
+    this.#bar();
+  }
+
+  #load() {
+    this.#header();
+    this.tree.show(this.model);
+    this.player.load(this.model);
+    this.timeline.show(this.model);
+    this.#filters();
+  }
+
+  #header() {
+    const { run, totals } = this.model;
+    const { outline } = this.model;
+    const tokens = totals.tokens;
+    const facts = [
+      ["took", duration(run.duration_us)],
+      ["cost", totals.cost_usd === null ? "–" : `${totals.unpriced ? "≥" : ""}${money(totals.cost_usd)}`],
+      ["tokens", tokens === null ? "–" : count(tokens)],
+      ["LLM", count(totals.llm_calls)],
+      ["tools", count(totals.tool_calls)],
+      ["failures", count(totals.failures)],
+    ];
+    const first = this.model.firstFailure();
+    fill(this.head,
+      h("div", { class: "run-title" }, h("span", { class: `status status-${STATUS[run.status] ?? "failed"}` }, run.status),
+        h("h1", {}, run.name || run.id), h("span", { class: "quiet run-id" }, run.id),
+        h("span", { class: "quiet run-when", title: run.started_at }, `${day(run.started_at)} · ${age(run.started_at, Date.now())}`),
+        run.replay_of ? this.#replayOf(run) : null),
+      h("dl", { class: "figures-bar" }, facts.map(([name, told]) => h("div", { class: name === "failures" && totals.failures ? "warn" : "" }, h("dt", {}, name), h("dd", {}, told)))),
+      h("div", { class: "run-command quiet" }, h("code", {}, run.command.join(" ")), h("span", {}, run.git_commit ? ` · ${run.git_commit.slice(0, 10)}` : "")),
+      this.#trouble(outline, first));
+  }
+
+  #replayOf(run) {
+    const label = `replay of ${run.replay_of}`;
+    if (this.source.embedded) return h("span", { class: "chip plain" }, label);
+    return [h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label), h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report")];
+  }
+
+  // How it ended if it did not end well: the error, the last seam, what was under way.
+  #trouble(outline, first) {
+    const { run } = this.model;
+    const parts = [];
+    if (outline.failure) parts.push(h("p", { class: "trouble-what" }, h("strong", {}, outline.failure.type), outline.failure.message ? `: ${outline.failure.message}` : ""));
+    else if (run.status === "interrupted") parts.push(h("p", { class: "trouble-what" }, h("strong", {}, "Interrupted"), ": the tape ends without a last word; the process was killed or the machine stopped."));
+    if (outline.last_seam) parts.push(h("p", {}, "Last completed seam ", h("strong", {}, outline.last_seam), outline.failed_turn ? [" in turn ", this.#goto(outline.failed_turn)] : null, "."));
+    if (outline.in_flight.length && run.status !== "running") parts.push(h("p", {}, "In flight when it ended: ", outline.in_flight.slice(0, 4).map((ref, at) => [at ? ", " : "", this.#goto(ref)]), outline.in_flight.length > 4 ? ` and ${outline.in_flight.length - 4} more` : "", "."));
+    if (outline.damage.length) parts.push(h("p", { class: "odd" }, `The tape is damaged in ${plural(outline.damage.length, "place")}: ${outline.damage[0]}`));
+    const jump = first < 0 ? null : button("Go to the first failure (f)", { class: "primary", onclick: () => this.#failure() }, icon("flag"), "First failure");
+    if (!parts.length && jump === null) return null;
+    const isBad = run.status === "failed" || run.status === "interrupted";
+    return h("div", { class: isBad ? "trouble" : "trouble mild" }, h("div", {}, parts.length ? parts : h("p", { class: "quiet" }, `${plural(this.model.totals.failures, "call")} failed on the way; the run came through.`)), jump);
+  }
+
+  #goto(ref) {
+    const row = this.model.row(ref);
+    const name = row < 0 ? ref : this.model.text("name", row);
+    return h("button", { type: "button", class: "link", onclick: () => this.choose(row, { scroll: "middle" }) }, name);
+  }
+
+  #bar() {
+    const { player } = this;
+    this.playButton = button("Play (space)", { class: "round", onclick: () => player.toggle() });
+    this.scrubber = h("input", { type: "range", min: 0, max: 10000, step: 1, class: "scrubber", "aria-label": "Moment of the run", oninput: () => this.#seek((this.scrubber.value / 10000) * this.model.total) });
+    this.clock = h("span", { class: "clock" });
+    this.soFar = h("span", { class: "so-far" });
+    this.speed = h("select", { class: "speed", "aria-label": "Speed", onchange: () => player.setSpeed(Number(this.speed.value)) }, SPEEDS.map((one) => h("option", { value: one }, `${one}×`)));
+    const skip = h("input", { type: "checkbox", checked: true, onchange: () => { player.skips = skip.checked; } });
+    fill(this.bar,
+      button("To the beginning", { class: "ghost", onclick: () => this.#seek(0) }, icon("first")),
+      this.playButton,
+      button("To the end", { class: "ghost", onclick: () => this.#seek(this.model.total) }, icon("last")),
+      this.clock, this.scrubber, this.soFar, this.speed, h("label", { class: "skip", title: "Do not wait where nothing happens" }, skip, "skip idle"));
+  }
+
+  #transport() {
+    const { player } = this;
+    fill(this.playButton, icon(player.playing ? "pause" : "play"));
+    this.playButton.setAttribute("aria-label", player.playing ? "Pause (space)" : "Play (space)");
+    this.playButton.title = this.playButton.getAttribute("aria-label");
+    this.speed.value = String(player.speed);
+    this.node.classList.toggle("is-playing", player.playing);
+    this.#now(player.now);
+  }
+
+  #now(now) {
+    const upTo = this.model.tally(now);
+    this.scrubber.value = String((now / this.model.total) * 10000);
+    this.scrubber.setAttribute("aria-valuetext", position(now));
+    fill(this.clock, h("strong", {}, position(now)), ` / ${position(this.model.total)}`);
+    fill(this.soFar, `${count(upTo.tokens)} tokens · ${money(upTo.cost)}`);
+  }
+
+  #moved(now, byPlaying) {
+    this.timeline.set({ now });
+    this.tree.setNow(now);
+    this.#now(now);
+    const current = this.model.current(now, (row) => this.tree.isShown(row) && this.model.groupOf(row) !== "seam");
+    if (current >= 0 && current !== this.tree.selected) {
+      this.tree.select(current);
+      this.timeline.set({ selected: this.model.main(current) });
+      this.#detail(current);
+    }
+    if (byPlaying) this.detail.playing(now);
+  }
+
+  #seek(at) {
+    this.player.seek(at);
+  }
+
+  #detail(row) {
+    this.node.classList.add("has-choice");
+    return this.detail.show(this.model, row);
+  }
+
+  choose(row, { scroll = "near", address = true } = {}) {
+    if (row < 0) return;
+    this.player.pause();
+    this.player.now = this.model.end(row);
+    this.tree.setNow(Infinity);
+    this.tree.select(row, { scroll });
+    this.timeline.set({ selected: this.model.main(row), now: this.model.at[row] });
+    this.player.now = this.model.at[row];
+    this.#now(this.player.now);
+    this.#detail(row);
+    if (address) this.address.replace(this.id, this.model.refs[row]);
+  }
+
+  #failure() {
+    const next = this.model.firstFailure(this.tree.selected >= 0 && this.model.failed(this.tree.selected) ? this.model.at[this.tree.selected] : -1);
+    const row = next < 0 ? this.model.firstFailure() : next;
+    if (row < 0) announce("Nothing failed in this run.");
+    else this.choose(row, { scroll: "middle" });
+  }
+
+  #filters() {
+    const there = new Set(Array.from(this.model.group, (one) => this.model.groupNames[one]));
+    fill(this.chips, GROUPS.filter(([name]) => there.has(name)).map(([name, label]) => {
+      const isShown = !this.tree.hidden.has(name);
+      return h("button", { type: "button", class: isShown ? "chip on" : "chip", "aria-pressed": String(isShown), onclick: () => this.#toggleGroup(name) }, h("span", { class: `mark mark-${name}` }), label);
+    }), button("Fold or unfold all", { class: "chip", onclick: () => { this.isFolded = !this.isFolded; this.tree.foldAll(this.isFolded); } }, "Fold"));
+  }
+
+  #toggleGroup(name) {
+    const hidden = new Set(this.tree.hidden);
+    if (!hidden.delete(name)) hidden.add(name);
+    this.tree.hide(hidden);
+    this.#filters();
+  }
+
+  // First what the rows say, at once; with Enter, or a little later, everything that is on the tape.
+  #search() {
+    clearTimeout(this.later);
+    const text = this.search.value;
+    if (!text.trim()) {
+      this.tree.filter(null);
+      fill(this.hits, "");
+      return;
+    }
+    const found = new Set(this.model.find(text));
+    this.tree.filter(found);
+    fill(this.hits, count(this.tree.rows.length));
+    this.later = setTimeout(() => this.#searchAll(text, found), 350);
+  }
+
+  async #searchAll(text, found) {
+    if (text.trim().length < 2) return;
+    try {
+      for (const ref of await this.source.find(this.id, text)) {
+        const row = this.model.row(ref);
+        if (row >= 0) found.add(row);
+      }
+    } catch {
+      announce("Only titles were searched: the texts cannot be had.");
+    }
+    if (this.search.value !== text) return;
+    this.tree.filter(found);
+    fill(this.hits, count(this.tree.rows.length));
+  }
+
+  #searchKey(event) {
+    if (event.key === "Escape") {
+      this.search.value = "";
+      this.#search();
+      this.tree.node.focus();
+    } else if (event.key === "Enter" || event.key === "ArrowDown") {
+      this.tree.move(1);
+      if (event.key === "ArrowDown") this.tree.node.focus();
+    } else return;
+    event.preventDefault();
+  }
+
+  // A run that goes on: whatever is heard, the outline is asked for anew, and never more than a fifth of
+  // the time is spent on that.
+  #follow() {
+    let busy = false;
+    let again = false;
+    const refresh = async () => {
+      if (busy) {
+        again = true;
+        return;
+      }
+      busy = true;
+      const began = performance.now();
+      try {
+        await this.#grow();
+      } catch (error) {
+        announce(`The run cannot be followed: ${error.message}`);
+      }
+      setTimeout(() => {
+        busy = false;
+        if (again) {
+          again = false;
+          refresh();
+        }
+      }, Math.max(250, (performance.now() - began) * 4));
+    };
+    this.stop = this.source.follow(this.id, refresh, () => setTimeout(refresh, 50));
+  }
+
+  async #grow() {
+    const { model, summary } = await this.source.run(this.id);
+    const atEnd = this.player.now >= this.model.total - 1 || this.tree.selected < 0;
+    const list = this.tree.node;
+    const atBottom = list.scrollTop + list.clientHeight >= list.scrollHeight - 60;
+    this.model = new RunModel(model);
+    this.summary = summary;
+    this.#header();
+    this.player.load(this.model);
+    this.tree.grow(this.model);
+    this.timeline.show(this.model);
+    this.#filters();
+    if (atEnd && !this.player.playing) this.player.now = this.model.total;
+    this.timeline.set({ now: this.player.now, selected: this.tree.selected < 0 ? -1 : this.model.main(this.tree.selected) });
+    this.#transport();
+    if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
+    if (atBottom) list.scrollTop = list.scrollHeight;
+    if (this.search.value) this.#search();
+  }
+
+  key(event) {
+    const { player } = this;
+    const keys = {
+      " ": () => player.toggle(),
+      f: () => this.#failure(),
+      "/": () => this.search.focus(),
+      "+": () => this.timeline.zoom(0.5),
+      "=": () => this.timeline.zoom(0.5),
+      "-": () => this.timeline.zoom(2),
+      0: () => this.timeline.fit(),
+      ">": () => player.faster(1),
+      "<": () => player.faster(-1),
+      ArrowDown: () => this.tree.move(1),
+      ArrowUp: () => this.tree.move(-1),
+      j: () => this.tree.move(1),
+      k: () => this.tree.move(-1),
+      ArrowLeft: () => this.#seek(player.now - this.model.total / 100),
+      ArrowRight: () => this.#seek(player.now + this.model.total / 100),
+      Home: () => this.#seek(0),
+      End: () => this.#seek(this.model.total),
+      Escape: () => this.node.classList.remove("has-choice"),
+    };
+    if (!(event.key in keys)) return false;
+    keys[event.key]();
+    return true;
+  }
+
+  // The address names another step of the same run.
+  goto(ref) {
+    const row = ref ? this.model?.row(ref) ?? -1 : -1;
+    if (row >= 0 && row !== this.tree.selected) this.choose(row, { scroll: "middle", address: false });
+  }
+
+  recolour() { this.timeline.recolour(); }
+
+  end() {
+    this.player.pause();
+    this.stop?.();
+    this.tree.end();
+    this.timeline.end();
+  }
+}
+
+function drag(divider, node) {
+  const set = (share) => node.style.setProperty("--steps", `${Math.min(75, Math.max(20, share))}%`);
+  divider.addEventListener("pointerdown", (event) => {
+    divider.setPointerCapture(event.pointerId);
+    divider.classList.add("dragging");
+  });
+  divider.addEventListener("pointermove", (event) => {
+    if (!divider.classList.contains("dragging")) return;
+    const box = divider.parentElement.getBoundingClientRect();
+    set(((event.clientX - box.left) / box.width) * 100);
+  });
+  divider.addEventListener("pointerup", () => divider.classList.remove("dragging"));
+  divider.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -3, ArrowRight: 3 }[event.key];
+    if (!by) return;
+    const box = divider.parentElement.getBoundingClientRect();
+    set(((divider.getBoundingClientRect().left - box.left) / box.width) * 100 + by);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}

@@ -1,0 +1,118 @@
+// Where runs come from: a server, or the page itself. Knows addresses and blocks; not how they look.
+
+import { unpack } from "./packed.js";
+
+export class ServerSource {
+  constructor() {
+    this.embedded = false;
+    this.details = new Map();
+  }
+
+  async #get(path) {
+    const response = await fetch(path, { headers: { accept: "application/json" } });
+    if (!response.ok) throw new Error(await reason(response));
+    return response.json();
+  }
+
+  runs(query) { return this.#get(`/api/recordings?${new URLSearchParams(query)}`); }
+  stats(by) { return this.#get(`/api/stats?by=${encodeURIComponent(by)}`); }
+  run(id) { return this.#get(run(id)); }
+  report(id) { return this.#get(`${run(id)}/report`); }
+  compare(a, b) { return this.#get(`/api/diff?${new URLSearchParams({ a, b })}`); }
+  async find(id, text) { return (await this.#get(`${run(id)}/find?${new URLSearchParams({ q: text })}`)).refs; }
+
+  detail(id, ref, row, stamp = "") {
+    const path = `${run(id)}/items/${encodeURIComponent(ref)}`;
+    const key = path + stamp;
+    if (!this.details.has(key)) {
+      if (this.details.size > 60) this.details.delete(this.details.keys().next().value);
+      const asked = this.#get(path);
+      asked.catch(() => this.details.delete(key));
+      this.details.set(key, asked);
+    }
+    return this.details.get(key);
+  }
+
+  // Calls `heard` whenever the run has grown, `ended` once when it is over; returns how to stop.
+  follow(id, heard, ended) {
+    return listen(`${run(id)}/events?follow=1`, heard, ended);
+  }
+
+  followRuns(heard) { return listen("/api/live", heard, () => {}); }
+}
+
+function run(id) { return `/api/recordings/${encodeURIComponent(id)}`; }
+
+function listen(path, heard, ended) {
+  const stream = new EventSource(path);
+  stream.onmessage = heard;
+  for (const name of ["event", "change", "runs"]) stream.addEventListener(name, heard);
+  stream.addEventListener("end", () => { stream.close(); ended(); });
+  return () => stream.close();
+}
+
+async function reason(response) {
+  try {
+    const told = await response.json();
+    return told.error?.message ?? told.error ?? told.reason ?? told.detail ?? response.statusText;
+  } catch {
+    return `${response.status} ${response.statusText}`;
+  }
+}
+
+// A page of one file: blocks of base64 in the page, each a compressed JSON value.
+export class EmbeddedSource {
+  constructor(start) {
+    this.embedded = true;
+    this.start = start;
+    this.groups = new Map();
+  }
+
+  async run() { return { summary: null, model: await block("outline") }; }
+  report() { return block("report"); }
+  compare() { return block("compare"); }
+  batch() { return block("batch"); }
+
+  async detail(id, ref, row) {
+    let number = this.start.groups.length - 1;
+    while (number > 0 && this.start.groups[number] > row) number--;
+    const group = await this.#group(number);
+    return group.items[ref] === undefined ? null : unpack(group.items[ref], group.texts);
+  }
+
+  #group(number) {
+    if (!this.groups.has(number)) {
+      if (this.groups.size > 3) this.groups.delete(this.groups.keys().next().value);
+      this.groups.set(number, block(`detail-${number}`).then((raw) => ({ ...raw, texts: unpack.texts(raw.texts) })));
+    }
+    return this.groups.get(number);
+  }
+
+  async find(id, text) {
+    const wanted = text.trim().toLowerCase();
+    const refs = [];
+    for (let number = 0; number < this.start.groups.length; number++) {
+      const group = await this.#group(number);
+      const hit = group.texts.map((one) => one.toLowerCase().includes(wanted));
+      for (const [ref, item] of Object.entries(group.items)) if (holds(item, wanted, hit)) refs.push(ref);
+    }
+    return refs;
+  }
+}
+
+function holds(value, wanted, hit) {
+  if (typeof value === "string") return value.toLowerCase().includes(wanted);
+  if (value === null || typeof value !== "object") return false;
+  if (typeof value.$t === "number") return hit[value.$t];
+  return Object.values(value).some((member) => holds(member, wanted, hit));
+}
+
+export function hasBlocks() { return document.querySelector("script[data-block=start]") !== null; }
+
+export async function block(name) {
+  const node = document.querySelector(`script[data-block="${CSS.escape(name)}"]`);
+  if (node === null) throw new Error(`This page holds no ${name}.`);
+  const raw = Uint8Array.from(atob(node.textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).json();
+}
