@@ -20,6 +20,7 @@ from playhead.views.text import safe
 # verb → (module below playhead.cli, one line for the overview), in the order that people meet them.
 VERBS: dict[str, tuple[str, str]] = {
     "record": ("record", "Run a command and put everything it does on a tape."),
+    "loop": ("loop", "Run an agent again and again, in stages; record each iteration."),
     "import": ("import_sessions", "Sessions that Claude Code or Codex have kept, as runs."),
     "list": ("list_runs", "The runs that were recorded here."),
     "show": ("show", "A run at a glance; or everything about one call."),

@@ -24,13 +24,13 @@ _STATUS = "status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """An iteration that has begun and not ended. `turn` is the event that began it."""
+    """An iteration that has begun and not ended. `turn` and `call` are its events so far."""
 
     stage: int
     number: int
     wall_ns: int
     turn: int | str | None = None
-    prompt: dict[str, Any] | None = None
+    call: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

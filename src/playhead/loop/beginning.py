@@ -1,0 +1,192 @@
+"""How a session begins: new, resumed, or in place of an earlier one; recorded or not. Knows settings and
+the store; what happens then is the session's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from playhead import clock, config, deck, recording, runs
+from playhead.errors import PlayheadError, UsageError
+from playhead.events import LEVELS, Level, Ref
+from playhead.loop import state as states
+from playhead.loop.iteration import Recorded
+from playhead.loop.session import Session
+from playhead.loop.stages import Stage, parse_stages
+from playhead.loop.state import State
+from playhead.opening import Wish
+from playhead.recorder import Recorder
+from playhead.runs import Run
+from playhead.stderr import say
+from playhead.tape import store as stores
+from playhead.values import safe_str
+
+DEFAULT_LEVEL: Level = "standard"
+
+
+def open_session(
+    session: str,
+    stages: Sequence[str | Stage],
+    *,
+    context: str | os.PathLike[str] | None = None,
+    record: bool | None = None,
+    level: Level | None = None,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    force: bool = False,
+    command: Sequence[str] | None = None,
+) -> Session:
+    """A session of that name. UsageError: there is one already, and neither `resume` nor `force` was
+    asked for.
+
+    Recorded where `record` says so, or PLAYHEAD_RECORD=1, or it happens inside of a recorded run: then
+    it is a part of that run.
+    """
+    home = home_of(store)
+    folder = states.folder_of(home, session)
+    chosen = parse_stages(stages)
+    replaying = is_replaying()
+    state = State(session=session, stages=chosen)
+    if not replaying:
+        state = _state(home, folder, state, resume=resume, force=force)
+    around = runs.current()
+    recorded = run = None
+    if isinstance(around, Run):
+        recorded = _joined(around.recorder)
+    elif wants_record(asked=record):
+        run = _opened(session, home, level, command, resume=resume, force=force)
+        recorded = None if run is None else replace(_joined(run.recorder), calls=True)
+    state = replace(
+        state,
+        level=recorded.level if recorded is not None else level or DEFAULT_LEVEL,
+        run=recorded.run.name if recorded is not None else None,
+    )
+    made = Session(
+        folder,
+        state,
+        recorded=recorded,
+        context=None if context is None else Path(context).expanduser().absolute(),
+        keeps_state=not replaying,
+        on_close=None if run is None else lambda one: _end(run, one),
+    )
+    made.save(state)
+    return made
+
+
+def home_of(store: str | os.PathLike[str] | None) -> Path:
+    return Path(store).expanduser().absolute() if store is not None else config.load().home
+
+
+def wants_record(*, asked: bool | None) -> bool:
+    """`--record`, or PLAYHEAD_RECORD=1; off by default."""
+    if asked is not None:
+        return asked
+    return "PLAYHEAD_RECORD" in os.environ and config.load().record is True
+
+
+def chosen_level(asked: Level | None) -> Level:
+    told = asked or os.environ.get("PLAYHEAD_LEVEL") or DEFAULT_LEVEL
+    for known in LEVELS:
+        if told == known:
+            return known
+    raise UsageError(f"The level is {told!r}; expected one of {', '.join(LEVELS)}.")
+
+
+def is_replaying() -> bool:
+    """Whether the world of this process comes from a tape: then what lies on disk is another time's."""
+    active = deck.active()
+    return active is not None and active.mode is not None
+
+
+def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
+    """UsageError: that name is taken, and nobody said what to do about it."""
+    if resume and force:
+        raise UsageError("--resume goes on and --force starts over: say one of them.")
+    if resume or force or is_replaying() or isinstance(runs.current(), Run):
+        return
+    folder = states.folder_of(home, session)
+    earlier = states.read_state(folder)
+    if earlier is not None or stores.run_path(home, session).exists():
+        so_far = "" if earlier is None else f" ({earlier.total} iterations, {earlier.status})"
+        raise UsageError(
+            f"Session {session!r} exists already{so_far}. "
+            "Go on with --resume, start over with --force (which keeps the old one aside)."
+        )
+
+
+def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool) -> State:
+    check_free(home, fresh.session, resume=resume, force=force)
+    try:
+        stores.open_store(home)
+        if force:
+            states.set_aside(folder, clock.wall_ns())
+    except (PlayheadError, OSError) as error:
+        say(f"session {fresh.session} cannot be kept: {safe_str(error)}")
+    earlier = states.read_state(folder) if resume else None
+    return fresh if earlier is None else states.resumed(earlier, fresh.stages)
+
+
+def _joined(recorder: Recorder) -> Recorded:
+    def tell(kind: str, data: Any, parent: Ref | None) -> Ref | None:
+        return recorder.add(kind, data, '""', None, None, parent)
+
+    return Recorded(
+        run=recorder.run,
+        level=recorder.level,
+        tell=tell,
+        redactor=recorder.redactor,
+        calls=False,
+    )
+
+
+def wish_for(
+    session: str,
+    home: Path,
+    level: Level | None,
+    *,
+    resume: bool,
+    force: bool,
+    facts: Mapping[str, Any] | None = None,
+) -> Wish:
+    """The run of a session: its id is the session's name, so that resume and force are those of runs."""
+    return Wish(
+        name=session,
+        run_id=session,
+        tags={"session": session},
+        level=chosen_level(level),
+        store=home,
+        resume=resume,
+        force=force,
+        facts=facts,
+    )
+
+
+def _opened(
+    session: str, home: Path, level: Level | None, command: Sequence[str] | None, *,
+    resume: bool, force: bool,
+) -> Run | None:  # fmt: skip
+    wish = wish_for(session, home, level, resume=resume, force=force)
+    if command is not None:
+        wish = replace(wish, command=tuple(command))
+    try:
+        run = recording.open_run(wish, config.load(), '""')
+    except UsageError:
+        raise
+    except (PlayheadError, OSError) as error:
+        say(f"session {session} is not recorded: {safe_str(error)} It goes on unharmed.")
+        return None
+    return run
+
+
+def _end(run: Run, session: Session) -> None:
+    """The run ends as its session does."""
+    code = {"done": 0, "error": 1, "interrupted": 130}.get(session.status)
+    status = {"done": "ok", "error": "failed"}.get(session.status, "interrupted")
+    for known in ("ok", "failed", "interrupted"):
+        if status == known:
+            run.end(status=known, exit_code=code)
+    recording.finish(run, None)

@@ -1,0 +1,229 @@
+"""One iteration of a session: its prompt, its response as it comes, its decision, on disk and on the tape.
+Knows what is written where; not how the agent is run, nor which iteration comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playhead import clock, lanes
+from playhead.events import Level
+from playhead.loop import files, trace
+from playhead.loop import state as states
+from playhead.loop.stages import Decision, Stage, decide
+from playhead.loop.state import Open
+from playhead.streams import AgentStream, Glance, Outline, outline
+
+if TYPE_CHECKING:
+    from playhead.loop.session import Session
+    from playhead.redact import Redactor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Where a session is recorded. `calls`: the session itself tells of the commands, because nothing
+    else sees them.
+    """
+
+    run: Path
+    level: Level
+    tell: trace.Tell
+    redactor: Redactor | None
+    calls: bool
+
+
+class Iteration:
+    """One go of the agent: told its prompt, its response as it comes, and how it ended."""
+
+    def __init__(self, session: Session, opened: Open) -> None:
+        self.session = session
+        self.opened = opened
+        self.is_open = True
+        self.decision: Decision | None = None
+        self.outline = Outline()
+        self.took_ns = 0
+        self._stream = AgentStream()
+        self._raw: list[bytes] = []
+        self._token: Any = None
+        recorded = session.recorded
+        self._files = None if recorded is None else _files_of(session, recorded, opened)
+
+    @property
+    def stage(self) -> Stage:
+        return self.session.state.stages[self.opened.stage]
+
+    @property
+    def number(self) -> int:
+        return self.opened.number
+
+    @property
+    def name(self) -> str:
+        """`work 2/5`: which of how many."""
+        return f"{self.stage.name} {self.number}/{self.stage.most}"
+
+    @property
+    def folder(self) -> Path | None:
+        return None if self._files is None else self._files.folder
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether the response is a stream that we can read."""
+        return self._stream.reader is not None
+
+    def environment(self) -> dict[str, str]:
+        """What the command of this iteration finds in its environment."""
+        told = {
+            "PLAYHEAD_SESSION": self.session.name,
+            "PLAYHEAD_STAGE": self.stage.name,
+            "PLAYHEAD_ITERATION": str(self.number),
+            "PLAYHEAD_ITERATIONS": str(self.stage.most),
+            "PLAYHEAD_STATUS": str(self.session.status_file),
+        }
+        if self.session.context is not None:
+            told["PLAYHEAD_CONTEXT"] = str(self.session.context)
+        return told
+
+    def make(self) -> None:
+        """On disk: folder, context as it is now, a status file that says nothing yet."""
+        if self._files is not None:
+            self._files.make(self.opened.wall_ns)
+        context = self.session.context
+        try:
+            if self._files is not None and context is not None:
+                suffix = context.suffix or ".txt"
+                self._files.text(f"context{suffix}", context.read_bytes())
+        except OSError as error:
+            self.session.complain(error)
+        self.session.save(states.begun(self.session.state, self.opened))
+        try:
+            files.write_private(self.session.status_file, b"")
+        except OSError as error:
+            self.session.complain(error)
+
+    def prompt(self, text: str, *, command: str = "agent") -> None:
+        """What the agent is asked; `command` is what people call it."""
+        if self._files is not None:
+            self._files.text("prompt.md", text.encode("utf-8", "backslashreplace"))
+        self._tell_begin(text, command)
+
+    def _tell_begin(self, prompt: str | None, command: str) -> None:
+        recorded = self.session.recorded
+        if recorded is None:
+            return
+        level = recorded.level
+        turn = trace.begin(recorded.tell, self.name, prompt=prompt, level=level)
+        call = None
+        if recorded.calls:
+            call = trace.ask(recorded.tell, turn, command, prompt=prompt, level=level)
+        self.opened = replace(self.opened, turn=turn, call=call)
+        self.session.state = replace(self.session.state, open=self.opened)
+        if turn is not None:
+            self._token = lanes.enclosing.set(turn)
+
+    def piece(self, raw: bytes) -> list[Glance]:
+        """A piece of the response, as it came. What there is to see in it comes back."""
+        if self._files is not None:
+            self._files.piece(raw)
+            if self.session.recorded is not None and self.session.recorded.calls:
+                self._raw.append(raw)
+        return self._stream.feed(raw)
+
+    def response(self, text: str | bytes) -> None:
+        """The whole response at once."""
+        self.piece(text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
+
+    def decide(self, word: str, reason: str | None = None) -> None:
+        """Say in Python what a command writes into its status file."""
+        said = f"{word} {reason or ''}".strip()
+        files.write_private(self.session.status_file, said.encode("utf-8", "backslashreplace"))
+
+    def end(
+        self,
+        *,
+        exit_code: int | None = None,
+        ending: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> Decision:
+        """The iteration is over: what it decided, on disk and on the tape. `ending` tells what it left
+        (`status`, `took_ns`); without it, the status file and the clock.
+        """
+        self.outline = outline(self._stream.close())
+        left = (self.left if ending is None else ending)()
+        self.took_ns = int(left.get("took_ns") or 0)
+        written = str(left.get("status") or "")
+        self.decision = decide(written, exit_code=exit_code, failure=self.outline.error)
+        self._finish(self.decision, "returned", exit_code)
+        after = states.ended(self.session.state, self.decision.word, self.decision.reason)
+        self.session.save(after)
+        return self.decision
+
+    def left(self) -> dict[str, Any]:
+        """What the iteration has left behind."""
+        try:
+            written = self.session.status_file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            written = ""  # taken away by the agent, or never made: it decided nothing
+        return {"status": written, "took_ns": clock.wall_ns() - self.opened.wall_ns}
+
+    def interrupt(self, error: BaseException | None = None) -> None:
+        """It did not come to its end: recorded as far as it came, and made again on resume."""
+        self.outline = outline(self._stream.close())
+        self.took_ns = clock.wall_ns() - self.opened.wall_ns
+        failed = error is not None and isinstance(error, Exception)
+        reason = f"{type(error).__name__}: {error}" if failed else "interrupted"
+        self._finish(Decision(word="error", reason=reason), "cut", None)
+        status = "error" if failed else "interrupted"
+        self.session.save(replace(self.session.state, open=None, status=status, reason=reason))
+
+    def _finish(self, decision: Decision, how: str, exit_code: int | None) -> None:
+        self.is_open = False
+        recorded = self.session.recorded
+        if recorded is None or self._files is None:
+            return
+        if self.opened.turn is None:
+            self._tell_begin(None, "agent")  # nobody told us what was asked
+        if self._token is not None:
+            lanes.reset(lanes.enclosing, self._token)
+            self._token = None
+        text = self.outline.text if self.is_agent else ""
+        ended = self.opened.wall_ns + self.took_ns
+        self._files.end(text, decision, files.timing_of(self.opened.wall_ns, ended, exit_code))
+        said = trace.Answer(
+            raw=b"".join(self._raw),
+            how=how,
+            took_ns=self.took_ns,
+            exit_code=exit_code,
+            usage=self._usage(),
+        )
+        trace.answer(recorded.tell, self.opened.call, said, level=recorded.level)
+        value: dict[str, Any] = {"decision": decision.word, "exit_code": exit_code}
+        if decision.reason is not None:
+            value["reason"] = decision.reason
+        if recorded.level == "full" and text:
+            value["text"] = text
+        trace.end(
+            recorded.tell,
+            self.opened.turn,
+            self.name,
+            took_ns=self.took_ns,
+            failure=decision.reason or "error" if decision.word == "error" else None,
+            value=None if recorded.level == "minimal" else value,
+        )
+
+    def _usage(self) -> dict[str, Any]:
+        usage: dict[str, Any] = dict(self.outline.usage)
+        if self.outline.cost_usd is not None:
+            usage["cost_usd"] = self.outline.cost_usd
+        if self.is_agent:
+            usage |= {"answers": self.outline.answers, "tools": self.outline.tools}
+        return usage
+
+
+def _files_of(session: Session, recorded: Recorded, opened: Open) -> files.IterationFiles:
+    stage = session.state.stages[opened.stage]
+    folder = files.folder_of(recorded.run, opened.stage, stage.name, opened.number)
+    return files.IterationFiles(
+        folder, level=recorded.level, redactor=recorded.redactor, complain=session.complain
+    )

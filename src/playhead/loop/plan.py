@@ -1,0 +1,108 @@
+"""What a loop is asked to do: stages, prompts, the command. Pure but for reading prompts; knows
+placeholders, not processes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead.errors import UsageError
+from playhead.events import Level
+from playhead.loop.stages import Stage
+
+_PROMPT = "{prompt}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`prompt` is the path of a file, with {stage}, {iteration} and {session} in it."""
+
+    session: str
+    stages: tuple[Stage, ...]
+    command: tuple[str, ...]
+    prompt: str | None = None
+    context: Path | None = None
+    record: bool | None = None
+    level: Level | None = None
+    store: Path | None = None
+    resume: bool = False
+    force: bool = False
+
+
+def prompt_path(plan: Plan, stage: Stage, number: int) -> Path | None:
+    if plan.prompt is None:
+        return None
+    words = {"stage": stage.name, "iteration": str(number), "session": plan.session}
+    return Path(filled(plan.prompt, words)).expanduser()
+
+
+def read_prompt(plan: Plan, stage: Stage, number: int) -> str | None:
+    """The text to send; None: the command takes none. UsageError: the file cannot be read."""
+    path = prompt_path(plan, stage, number)
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(
+            f"The prompt of stage {stage.name} cannot be read: {path} ({error.strerror}). "
+            "--prompt names it, with {stage} and {iteration} in it."
+        ) from None
+
+
+def check(plan: Plan) -> None:
+    """Before anything is run: every prompt and the context are there."""
+    if not plan.command:
+        raise UsageError("A loop needs a command: playhead loop … -- claude -p.")
+    for stage in plan.stages:
+        path = prompt_path(plan, stage, 1)
+        if path is not None and "{iteration}" not in (plan.prompt or "") and not path.is_file():
+            raise UsageError(
+                f"The prompt of stage {stage.name} is not there: {path}. "
+                "--prompt names it, with {stage} and {iteration} in it."
+            )
+    if plan.context is not None and not plan.context.expanduser().is_file():
+        raise UsageError(f"The context is not there: {plan.context}.")
+
+
+def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str]) -> list[str]:
+    """The command with its placeholders filled; `told` is the environment of the iteration."""
+    words = {
+        "prompt": prompt or "",
+        "session": told["PLAYHEAD_SESSION"],
+        "stage": told["PLAYHEAD_STAGE"],
+        "iteration": told["PLAYHEAD_ITERATION"],
+        "status": told["PLAYHEAD_STATUS"],
+        "context": told.get("PLAYHEAD_CONTEXT", ""),
+    }
+    return [filled(word, words) for word in command]
+
+
+def takes_prompt(command: Sequence[str]) -> bool:
+    """Whether the prompt is a word of the command; else it comes by stdin."""
+    return any(_PROMPT in word for word in command)
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """By hand: `str.format` would stumble over every other brace, and commands hold JSON. One pass, so
+    that a prompt which speaks of {stage} is sent as it stands.
+    """
+    out, at = [], 0
+    while (start := text.find("{", at)) != -1:
+        end = text.find("}", start)
+        name = text[start + 1 : end] if end != -1 else ""
+        if name in words:
+            out += [text[at:start], words[name]]
+            at = end + 1
+        else:
+            out.append(text[at : start + 1])
+            at = start + 1
+    return "".join((*out, text[at:]))
+
+
+def called(command: Sequence[str]) -> str:
+    """What people call it."""
+    return os.path.basename(command[0]) or command[0]

@@ -1,0 +1,116 @@
+"""A loop as somebody watches it: what is going on to stderr, what the agent says to stdout. Knows text
+streams; not what is recorded.
+
+Nothing is shown that another run against the same tape would show differently: no clock of its own.
+"""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from typing import TextIO
+
+from playhead.loop.iteration import Iteration
+from playhead.loop.session import Session
+from playhead.streams import Glance
+
+_MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
+
+
+class Progress:
+    """For one session. `quiet`: only what the agent says."""
+
+    def __init__(
+        self, *, quiet: bool = False, out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
+        self._quiet = quiet
+        self._out = out if out is not None else sys.stdout
+        self._err = err if err is not None else sys.stderr
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # What may yet turn out to be the beginning of an agent's stream.
+        self._held = b""
+        self._plain = False
+
+    def begin(self, iteration: Iteration) -> None:
+        self._held, self._plain = b"", False
+        self._say(f"● {iteration.session.name} · {iteration.name}")
+
+    def heard(self, raw: bytes, glances: list[Glance], *, is_agent: bool) -> None:
+        """A piece of output: words of an agent, or a program's own print."""
+        if is_agent:
+            self._held, self._plain = b"", False
+            for glance in glances:
+                self._glance(glance)
+            return
+        self._held += raw
+        begins_so = self._held.lstrip()[:1] in (b"", b"{")
+        if self._plain or not begins_so or b"\n" in self._held:
+            self._plain = True
+            self._print(self._decoder.decode(self._held))
+            self._held = b""
+
+    def end(self, iteration: Iteration) -> None:
+        if self._held and not iteration.is_agent:
+            self._print(self._decoder.decode(self._held, final=True))
+        self._held = b""
+        self._decoder.reset()
+        decision = iteration.decision
+        if decision is None:
+            return
+        outline = iteration.outline
+        failed = decision.word == "error"
+        parts = [f"{'✗' if failed else '✓'} {iteration.name}", decision.word]
+        if decision.reason:
+            parts.append(_one_line(decision.reason))
+        if outline.tools:
+            parts.append(f"{outline.tools:,} tool call{'' if outline.tools == 1 else 's'}")
+        tokens = outline.usage.get("input_tokens", 0) + outline.usage.get("output_tokens", 0)
+        if tokens:
+            parts.append(f"{tokens:,} tokens")
+        if outline.cost_usd is not None:
+            parts.append(f"${outline.cost_usd:.4f}")
+        parts.append(_lasted(iteration.took_ns))
+        self._say(" · ".join(parts))
+
+    def finish(self, session: Session) -> None:
+        state = session.state
+        count = f"{state.total} iteration{'' if state.total == 1 else 's'}"
+        parts = [f"● {session.name}", session.status, count]
+        if session.status in ("error", "interrupted"):
+            parts.append("go on with --resume")
+        self._say(" · ".join(parts))
+
+    def _glance(self, glance: Glance) -> None:
+        if glance.kind == "text":
+            self._print(glance.text.rstrip("\n") + "\n")
+        elif glance.kind in _MARKS and glance.text:
+            self._say(f"  {_MARKS[glance.kind]} {_one_line(glance.text)}")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            _write(self._err, line + "\n")
+
+    def _print(self, text: str) -> None:
+        _write(self._out, text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except (OSError, ValueError):
+        return  # nobody is listening any more: the loop goes on
+    except UnicodeEncodeError:
+        stream.write(text.encode("ascii", "replace").decode())
+
+
+def _one_line(text: str) -> str:
+    said = " ".join(text.split())
+    return said if len(said) <= 100 else said[:99] + "…"
+
+
+def _lasted(took_ns: int) -> str:
+    seconds = took_ns / 1e9
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

@@ -1,0 +1,196 @@
+"""Run the command of a loop, iteration by iteration. Knows processes, their output and interruption;
+what is kept of it is the session's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+from playhead import deck
+from playhead.loop import plan as plans
+from playhead.loop.beginning import open_session
+from playhead.loop.iteration import Iteration
+from playhead.loop.plan import Plan
+from playhead.loop.progress import Progress
+from playhead.loop.session import Session
+
+# What a pipe takes before anybody reads: more than this is written beside, not before, the reading.
+_PIPE = 32 * 1024
+_PIECE = 64 * 1024
+# How long a command that was interrupted may take to end by itself.
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a loop ended: `done`, `error` or `interrupted`; complete iterations, earlier ones included."""
+
+    session: str
+    status: str
+    iterations: int
+    run: str | None
+    reason: str | None
+    exit_code: int
+
+
+def run(plan: Plan, progress: Progress | None = None) -> Result:
+    """Make every iteration that is still to be made. UsageError: nothing was run."""
+    plans.check(plan)
+    shown = progress or Progress(quiet=True)
+    session = open_session(
+        plan.session, plan.stages, context=plan.context, record=plan.record, level=plan.level,
+        store=plan.store, resume=plan.resume, force=plan.force, command=plan.command,
+    )  # fmt: skip
+    left_by = 0
+    try:
+        with session, _terminable():
+            for iteration in session.iterations():
+                _make(plan, iteration, shown)
+    except KeyboardInterrupt:
+        left_by = 130
+    except _Terminated:
+        left_by = 143
+    shown.finish(session)
+    code = left_by or {"done": 0}.get(session.status, 1)
+    state = session.state
+    return Result(
+        session=session.name,
+        status=session.status,
+        iterations=state.total,
+        run=state.run,
+        reason=state.reason,
+        exit_code=code,
+    )
+
+
+def _make(plan: Plan, iteration: Iteration, shown: Progress) -> None:
+    shown.begin(iteration)
+    prompt = plans.read_prompt(plan, iteration.stage, iteration.number)
+    iteration.prompt(prompt or "", command=plans.called(plan.command))
+    told = iteration.environment()
+    argv = plans.argv_of(plan.command, prompt, told)
+    if (path := plans.prompt_path(plan, iteration.stage, iteration.number)) is not None:
+        told["PLAYHEAD_PROMPT"] = str(path.absolute())
+    sent = None if prompt is None or plans.takes_prompt(plan.command) else prompt.encode()
+    code = _run(argv, told, sent, lambda raw: _hear(iteration, raw, shown))
+    iteration.end(exit_code=code, ending=_ending(iteration))
+    shown.end(iteration)
+
+
+def _hear(iteration: Iteration, raw: bytes, shown: Progress) -> None:
+    glances = iteration.piece(raw)
+    shown.heard(raw, glances, is_agent=iteration.is_agent)
+
+
+def _run(
+    argv: list[str], told: Mapping[str, str], sent: bytes | None, hear: Callable[[bytes], None]
+) -> int:
+    """The command from its start to its end; what it prints goes to `hear` as it comes."""
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL if sent is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **told},
+        )
+    except OSError as error:
+        hear(f"cannot run {argv[0]}: {error.strerror}\n".encode())
+        return 127 if isinstance(error, FileNotFoundError) else 126
+    output: Any = process.stdout
+    try:
+        feeding = _feed(process.stdin, sent) if process.stdin is not None and sent else None
+        if process.stdin is not None and feeding is None:
+            _close(process.stdin)
+        while piece := output.read1(_PIECE):
+            hear(piece)
+        if feeding is not None:
+            feeding.join()
+        return process.wait()
+    except BaseException:
+        _stop(process)
+        raise
+    finally:
+        output.close()
+
+
+def _feed(stdin: IO[bytes], sent: bytes) -> threading.Thread | None:
+    """Write the prompt. One that is longer than a pipe would wait for a command that waits for us to
+    read what it says.
+    """
+
+    def write() -> None:
+        with suppress(BrokenPipeError):  # it does not want to know
+            stdin.write(sent)
+        _close(stdin)
+
+    if len(sent) <= _PIPE:
+        write()
+        return None
+    feeding = threading.Thread(target=write, name="prompt", daemon=True)
+    feeding.start()
+    return feeding
+
+
+def _close(stdin: IO[bytes]) -> None:
+    with suppress(BrokenPipeError):
+        stdin.close()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ctrl-C reaches the command as well: it gets the time to end by itself, then it is told."""
+    for last_word in (None, process.terminate, process.kill):
+        if last_word is not None:
+            last_word()
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def _ending(iteration: Iteration) -> Callable[[], Mapping[str, Any]] | None:
+    """What an iteration leaves is its command's doing. Where that is on a tape, this is as well: in a
+    replay no command runs that could write a status file.
+    """
+    active = deck.active()
+    recorded = iteration.session.recorded
+    if active is None or recorded is None or recorded.calls or recorded.level != "full":
+        return None
+    asked = {"stage": iteration.stage.name, "iteration": iteration.number}
+    call = deck.Call(boundary="state", name="loop.status", request=asked, effect="read")
+
+    def left() -> Mapping[str, Any]:
+        found: Any = active.cross(call, iteration.left)
+        return found if isinstance(found, dict) else {}  # a tape may hold anything
+
+    return left
+
+
+class _Terminated(BaseException):
+    """SIGTERM: as Ctrl-C, by another hand."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminated(_number: int, _frame: object) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+__all__ = ["Result", "Session", "run"]

@@ -1,0 +1,107 @@
+"""A session: iterations one after the other, in stages. Knows how far it has come, and keeps that on disk;
+not what an iteration does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from playhead import clock
+from playhead.loop import state as states
+from playhead.loop.iteration import Iteration, Recorded
+from playhead.loop.state import Open, State
+from playhead.stderr import say
+
+
+class Session:
+    """Made by `playhead.loop.open_session`. Never raises because of recording."""
+
+    def __init__(
+        self,
+        folder: Path,
+        state: State,
+        *,
+        recorded: Recorded | None,
+        context: Path | None = None,
+        keeps_state: bool = True,
+        on_close: Callable[[Session], None] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.state = state
+        self.recorded = recorded
+        self.context = context
+        self._keeps_state = keeps_state
+        self._on_close = on_close
+        self._warned = False
+        self.current: Iteration | None = None
+
+    @property
+    def name(self) -> str:
+        return self.state.session
+
+    @property
+    def status(self) -> str:
+        """`running`, `done`, `error` or `interrupted`."""
+        return self.state.status
+
+    @property
+    def status_file(self) -> Path:
+        return states.status_file(self.folder)
+
+    def iterations(self) -> Iterator[Iteration]:
+        """Each one that is still to be made. The one before ends when the next is asked for."""
+        while not self.state.over and self.state.status == "running":
+            iteration = self.begin()
+            yield iteration
+            if iteration.is_open:
+                iteration.end()
+
+    def begin(self) -> Iteration:
+        """The next iteration: its folder, its empty status file, its first event."""
+        now = clock.wall_ns()
+        number = self.state.done + 1
+        opened = Open(stage=self.state.stage, number=number, wall_ns=now)
+        self.current = Iteration(self, opened)
+        self.current.make()
+        return self.current
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the session for now: an iteration under way was interrupted, and is made again."""
+        if self.current is not None and self.current.is_open:
+            self.current.interrupt(error)
+        if self.state.status == "running":
+            self.save(states.interrupted(self.state))
+        if self._on_close is not None:
+            done, self._on_close = self._on_close, None
+            done(self)
+
+    def __enter__(self) -> Session:  # noqa: PYI034  (typing.Self came with 3.11)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close(error)
+
+    def save(self, state: State) -> None:
+        self.state = state
+        if self._keeps_state:
+            try:
+                states.write_state(self.folder, state)
+            except OSError as error:
+                self.complain(error)
+
+    def complain(self, error: OSError) -> None:
+        """Once a session: what is missing then is missing, and the work goes on."""
+        if not self._warned:
+            self._warned = True
+            where = f" ({error.filename})" if error.filename else ""
+            say(
+                f"session {self.name} cannot be written: {error.strerror or error}{where}. "
+                "It goes on; what is missing stays missing."
+            )
+
+
+def taken_up(session: Session, opened: Open) -> Iteration:
+    """An iteration that another process has begun."""
+    session.current = Iteration(session, opened)
+    return session.current

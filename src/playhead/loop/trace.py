@@ -1,0 +1,81 @@
+"""The events of a session: what the tape tells of each iteration. Knows kinds of events; not who writes
+them: a recorder in this process, or one command of a shell script after the other.
+
+An iteration is a turn. Where nobody else has seen its command run (below `full`, in a shell script), the
+command stands in it as a call, with the response for its stdout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from playhead import events
+from playhead.chunks import as_text
+from playhead.events import Level, Ref
+from playhead.values import Frozen
+
+# kind, data, parent → the seq of the event; None: it is lost.
+Tell = Callable[[str, Any, "Ref | None"], "Ref | None"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back from the command of an iteration. `how` as outcomes have it."""
+
+    raw: bytes
+    how: str
+    took_ns: int
+    exit_code: int | None
+    # Tokens, cost and counts, as far as the agent said them.
+    usage: Mapping[str, Any]
+
+
+def begin(tell: Tell, name: str, *, prompt: str | None, level: Level) -> Ref | None:
+    data: dict[str, Any] = {"name": name}
+    if level != "minimal" and prompt is not None:
+        data["input"] = prompt
+    return tell(events.TURN_START, data, None)
+
+
+def ask(
+    tell: Tell, turn: Ref | None, command: str, *, prompt: str | None, level: Level
+) -> Ref | None:
+    """The command as a call: at `minimal` the turn alone says that there was one."""
+    if level == "minimal":
+        return None
+    request = {"stdin": {"text": prompt or ""}}
+    return tell(events.CALL, {"boundary": "process", "name": command, "request": request}, turn)
+
+
+def answer(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> None:
+    if call is None:
+        return
+    if level == "full" and said.raw:
+        chunk = {"call": call, "stream": "stdout", **as_text(said.raw)}
+        tell(events.CHUNK, {**chunk, "sizes": [len(said.raw)], "at_ns": [said.took_ns]}, call)
+    ended: dict[str, Any] = {
+        "call": call,
+        "how": said.how,
+        "took_ns": said.took_ns,
+        "bytes": len(said.raw),
+        "exit_code": said.exit_code,
+    }
+    if said.usage:
+        ended["usage"] = dict(said.usage)
+    if level == "standard":
+        ended["value"] = said.raw.decode("utf-8", "replace")  # its hash is what is kept
+    tell(events.OUTCOME, ended, call)
+
+
+def end(
+    tell: Tell, turn: Ref | None, name: str, *, took_ns: int, failure: str | None, value: Any
+) -> None:
+    data: dict[str, Any] = {"turn": turn, "name": name, "took_ns": took_ns}
+    if failure is None:
+        data |= {"how": "returned", "value": value}
+    else:
+        error = Frozen({"$exception": "IterationFailed", "message": failure})
+        data |= {"how": "raised", "error": error}
+    tell(events.TURN_END, data, turn)
