@@ -48,8 +48,8 @@ class ChunkBuffer:
     """The pieces of one call's streams that are not on the tape yet."""
 
     __slots__ = (
-        *("_call", "_cleaners", "_last", "_lock", "_pieces", "_recorder", "_scheduled", "_size"),
-        *("_started", "_stream", "count", "total"),
+        *("_call", "_cleaners", "_head", "_last", "_lock", "_pieces", "_recorder", "_scheduled"),
+        *("_size", "_started", "_stream", "count", "total"),
     )
 
     def __init__(self, recorder: Recorder, call: Ref, started: int) -> None:
@@ -59,6 +59,8 @@ class ChunkBuffer:
         # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
         self._lock = _make_lock()
         self._cleaners: dict[str, StreamCleaner] = {}
+        # What comes before the body, while it waits for that.
+        self._head: dict[str, Any] | None = None
         self._stream = ""
         self._pieces: list[Piece] = []
         self._size = 0
@@ -83,22 +85,46 @@ class ChunkBuffer:
                 self._scheduled = True
                 _flusher.push(self)
 
+    def hold(self, head: dict[str, Any]) -> None:
+        """A head whose body is short and will be here at once: they go onto the tape together with the
+        outcome, if that comes within these milliseconds.
+        """
+        with self._lock:
+            self._head, self._last, self._scheduled = head, clock.mono_ns(), True
+            _flusher.push(self)
+
     def flush(self) -> None:
         """Write what has waited for company."""
         with self._lock:
             self._scheduled = False
-            if self._pieces:
+            if self._pieces or self._head is not None:
                 self._write(clock.mono_ns())
 
-    def finish(self) -> None:
-        """Nothing more will come: write everything, also what waits for the rest of a secret."""
+    def finish(self) -> list[dict[str, Any]] | None:
+        """Nothing more will come: write everything, also what waits for the rest of a secret; or, if
+        nothing is on the tape yet but what was held back, give that: the outcome brings it along.
+        """
         with self._lock:
+            if self._head is not None:
+                return self._brought_along(self._head)
             self.flush()
             cleaners, self._cleaners = self._cleaners, {}
             for stream, cleaner in cleaners.items():
                 self._tell(stream, cleaner.feed([], last=True))
+        return None
+
+    def _brought_along(self, head: dict[str, Any]) -> list[dict[str, Any]]:
+        pieces, self._pieces, self._head = self._pieces, [], None
+        redactor = self._recorder.redactor
+        if redactor is not None and pieces:
+            pieces = StreamCleaner(redactor).feed(pieces, last=True)
+        return [head, _told(self._stream, pieces)] if pieces else [head]
 
     def _write(self, now: int) -> None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            data = {"call": self._call, **head}
+            self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
         pieces, self._pieces, self._size, self._last = self._pieces, [], 0, now
         self._tell(self._stream, self._cleaned(pieces))
 
@@ -114,13 +140,19 @@ class ChunkBuffer:
         return cleaner.feed(pieces)
 
     def _tell(self, stream: str, pieces: list[Piece]) -> None:
-        if not pieces:
-            return
-        raw = pieces[0][0] if len(pieces) == 1 else b"".join(piece for piece, _ in pieces)
-        data: dict[str, Any] = {"call": self._call, "stream": stream, **as_text(raw)}
-        data["sizes"] = [len(piece) for piece, _ in pieces]
-        data["at_ns"] = [when for _, when in pieces]
-        self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+        if pieces:
+            data = {"call": self._call, **_told(stream, pieces)}
+            self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+
+
+def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:
+    raw = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
+    return {
+        "stream": stream,
+        **as_text(raw),
+        "sizes": [len(piece) for piece, _ in pieces],
+        "at_ns": [when for _, when in pieces],
+    }
 
 
 def as_text(raw: bytes) -> dict[str, str]:

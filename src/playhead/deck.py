@@ -104,10 +104,11 @@ class Crossing:
         self._buffer = None  # what waits in it is the parent's to write
         return f"{self._segment}:{self.seq}"
 
-    def head(self, value: Any, *, clean: bool = False) -> None:
+    def head(self, value: Any, *, clean: bool = False, short: bool = False) -> None:
         """What comes before the body: status and headers. On the tape as soon as it is known.
 
-        `clean`: plain JSON whose secrets are out already.
+        `clean`: plain JSON whose secrets are out already. `short`: that of a small answer, all of which
+        will be here in a moment: it may wait as long as pieces of a stream do.
         """
         self._head = value
         if self.taped is not None and self.taped.quiet:
@@ -115,13 +116,13 @@ class Crossing:
         ref = self.ref
         if ref is None:
             return  # the call itself was lost, and that is counted
-        data = {
-            "call": ref,
-            "stream": "head",
-            "value": value,
-            "at_ns": [clock.mono_ns() - self._started],
-        }
-        self._deck.recorder.add(events.CHUNK, data, '""', parent=ref, clean=clean)
+        recorder = self._deck.recorder
+        data = {"stream": "head", "value": value, "at_ns": [clock.mono_ns() - self._started]}
+        if short and clean and self._buffer is None and recorder.level == "full":
+            self._buffer = ChunkBuffer(recorder, ref, self._started)
+            self._buffer.hold(data)
+            return
+        recorder.add(events.CHUNK, {"call": ref, **data}, '""', parent=ref, clean=clean)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
@@ -180,9 +181,11 @@ class Crossing:
             return
         data: dict[str, Any] = {"call": ref, "how": how, "took_ns": clock.mono_ns() - self._started}
         if self._buffer is not None:
-            self._buffer.finish()
+            waited = self._buffer.finish()
             data["chunks"] = self._buffer.count
             data["bytes"] = self._buffer.total
+            if waited is not None:
+                data["streams"] = waited
         clean = True
         for name, item in members.items():
             if item is not None or name == "value":

@@ -6,10 +6,10 @@ dataclasses would cost every process of a run 10 ms at its start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from playhead.events import KINDS, Ref
+from playhead.events import CHUNK, KINDS, Ref
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,21 @@ class Event:
     def absolute(self, ref: Ref | None) -> str | None:
         """`parent` or `cause` of this event as a name that holds across segments."""
         return f"{self.segment}:{ref}" if isinstance(ref, int) else ref
+
+
+def brought_along(outcome: Event) -> list[Event]:
+    """The chunks that were not on the tape yet when the call ended: its outcome has them in `streams`.
+
+    The data must be whole (see `Tape.whole`).
+    """
+    told = outcome.data.get("streams") if isinstance(outcome.data, dict) else None
+    if not isinstance(told, list):
+        return []
+    return [
+        replace(outcome, kind=CHUNK, data={**one, "call": outcome.data.get("call")})
+        for one in told
+        if isinstance(one, dict)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,3 +254,34 @@ def test_a_forked_child_has_a_thread_of_its_own_for_what_waits(tmp_path):
         b"one",
         b"two",
     ]
+
+
+HEAD = {"stream": "head", "value": {"status": 200, "headers": []}, "at_ns": [1]}
+
+
+def test_a_short_answer_waits_for_its_outcome_and_is_clean(tmp_path):
+    recorder = recorder_in(tmp_path)
+    buffer = ChunkBuffer(recorder, 1, 0)
+    buffer.hold(HEAD)
+    buffer.add("body", b"one ")
+    buffer.add("body", SECRET)
+    head, body = buffer.finish()
+    recorder.close()
+    assert head == HEAD
+    assert body["stream"] == "body"
+    assert as_bytes(body).startswith(b"one [redacted:")
+    assert len(body["sizes"]) == 2
+    assert chunks_in(tmp_path) == []
+
+
+def test_a_short_answer_that_takes_its_time_is_on_the_tape_before_its_outcome(tmp_path):
+    recorder = recorder_in(tmp_path)
+    buffer = ChunkBuffer(recorder, 1, 0)
+    buffer.hold(HEAD)
+    buffer.flush()  # by our thread, after some milliseconds
+    buffer.add("body", b"late")
+    assert buffer.finish() is None
+    recorder.close()
+    head, body = chunks_in(tmp_path)
+    assert head == {"call": 1, **HEAD}
+    assert (body["call"], as_bytes(body)) == (1, b"late")

@@ -12,6 +12,7 @@ from typing import Any
 
 from playhead import events
 from playhead.errors import PlayheadError
+from playhead.event import brought_along
 from playhead.events import Event
 from playhead.tape.reader import Tape
 
@@ -45,6 +46,7 @@ def borrow(tape: Tape, quiet: Iterable[str], original: Tape | None = None) -> di
                     loan.pieces.append(original.whole(event))
                 elif loan is not None:
                     loan.outcome = original.whole(event)
+                    loan.pieces += brought_along(loan.outcome)
     except PlayheadError:
         return {}  # the replay is told as far as it tells itself
     return wanted

@@ -9,6 +9,7 @@ from typing import Any
 
 from playhead import events
 from playhead.errors import TapeDamaged
+from playhead.event import brought_along
 from playhead.events import Event, Status
 from playhead.model.borrow import borrow, quiet_ref
 from playhead.model.exchanges import exchanges_of, failure_of_exchange
@@ -88,7 +89,9 @@ class _Draft:
         elif event.kind == events.CHUNK:
             self.pieces[_owner(event, "call")].append(event)
         elif event.kind == events.OUTCOME:
-            self.outcomes[_owner(event, "call")] = event
+            owner = _owner(event, "call")
+            self.outcomes[owner] = event
+            self.pieces[owner] += brought_along(event)
         elif event.kind == events.TURN_START:
             self._keep(self.turns, event)
         elif event.kind == events.TURN_END:

@@ -146,10 +146,11 @@ def answer_of(
     """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
     the run died: it is served as far as it came, and then `dies` ends the process.
     """
+    ended = {} if call.outcome is None else _data_of(tape, call.outcome)
     head: Any = None
     pieces: list[Piece] = []
-    for event in call.chunks:
-        data = _data_of(tape, event)
+    # The last of them may have waited for the outcome, and came onto the tape with it.
+    for data in [*(_data_of(tape, event) for event in call.chunks), *ended.get("streams", ())]:
         stream = str(data.get("stream", ""))
         if stream == "head":
             head = data.get("value")
@@ -160,8 +161,7 @@ def answer_of(
         return Taped(
             how="cut", head=head, pieces=pieces, error=error, match=match, dies=dies, quiet=quiet
         )
-    ended = _data_of(tape, call.outcome)
-    known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes")
+    known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes", "streams")
     return Taped(
         how=str(ended.get("how", "returned")),
         value=thaw(ended.get("value")),

@@ -28,6 +28,7 @@ from playhead.boundaries import registry
 from playhead.chunks import as_bytes
 from playhead.deck import Call, Deck, Piece, Taped
 from playhead.errors import Divergence
+from playhead.event import brought_along
 from playhead.events import Event
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
@@ -92,6 +93,8 @@ class Take:
             elif event.kind == "chunk":
                 _add(told[event.data["call"]], event.data)
             elif event.kind == "outcome":
+                for chunk in brought_along(event):
+                    _add(told[event.data["call"]], chunk.data)
                 told[event.data["call"]].outcome = event.data
         return list(told.values())
 

@@ -83,6 +83,10 @@ def _payload(data: dict[str, Any]) -> Any:
 
 def _result(data: dict[str, Any]) -> str:
     error = data.get("error")
+    streams = data.get("streams")
+    if isinstance(streams, list) and error is None and data.get("value") is None:
+        told = [one for one in streams if isinstance(one, dict)]
+        return " ".join(str(one["text"]) for one in told if isinstance(one.get("text"), str))
     if isinstance(error, dict):
         name = str(error.get("$exception", "")).rpartition(":")[2]
         return f"{name}: {error.get('message')}"
