@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "play": ("play", "Watch a run as it happened."),
     "open": ("open_run", "A run as a page in your browser."),
     "serve": ("serve", "The library as a page, and as an API."),
+    "export": ("export", "A run as files to send: a page, its story, fixtures, the tape."),
     "replay": ("replay", "Run the agent again against its tape, offline."),
     "fork": ("fork", "Go on from a step of a run, another way."),
     "chaos": ("chaos", "Which single failures break the agent?"),

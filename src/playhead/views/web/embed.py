@@ -24,10 +24,13 @@ def run_blocks(story: Story, *, report: dict[str, Any] | None = None) -> dict[st
     """For `page.standalone`. `report` is that of a replay."""
     told = outline(story)
     groups = list(_groups(story, told["refs"]))
-    blocks: dict[str, Any] = {
-        "start": {"page": "run", "id": story.manifest.run, "groups": [row for row, _ in groups]},
-        "outline": told,
+    start = {
+        "page": "run",
+        "id": story.manifest.run,
+        "groups": [row for row, _ in groups],
+        "report": report is not None,
     }
+    blocks: dict[str, Any] = {"start": start, "outline": told}
     if report is not None:
         blocks["report"] = report
     return blocks | {f"detail-{number}": group for number, (_, group) in enumerate(groups)}

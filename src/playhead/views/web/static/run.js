@@ -6,6 +6,7 @@ import { age, count, day, duration, money, plural, position } from "./format.js"
 import { Detail } from "./detail.js";
 import { GROUPS, RunModel } from "./model.js";
 import { Player, SPEEDS } from "./player.js";
+import { reportView } from "./report.js";
 import { Timeline } from "./timeline.js";
 import { Tree } from "./tree.js";
 
@@ -100,8 +101,15 @@ export class RunPage {
 
   #replayOf(run) {
     const label = `replay of ${run.replay_of}`;
-    if (this.source.embedded) return h("span", { class: "chip plain" }, label);
+    if (this.source.embedded) return [h("span", { class: "chip plain" }, label), this.source.start.report ? h("button", { type: "button", class: "chip", onclick: () => this.#report() }, "report") : null];
     return [h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label), h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report")];
+  }
+
+  async #report() {
+    const told = await this.source.report();
+    const dialog = h("dialog", { class: "help large", "aria-label": "Replay report", onclose: () => dialog.remove() }, reportView(told, true), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
+    document.body.append(dialog);
+    dialog.showModal();
   }
 
   // How it ended if it did not end well: the error, the last seam, what was under way.
@@ -282,7 +290,7 @@ export class RunPage {
         }
       }, Math.max(250, (performance.now() - began) * 4));
     };
-    this.stop = this.source.follow(this.id, refresh, () => setTimeout(refresh, 50));
+    this.stop = this.source.follow(this.id, this.model.totals.events, refresh, () => setTimeout(refresh, 50));
   }
 
   async #grow() {

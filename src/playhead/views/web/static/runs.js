@@ -94,7 +94,7 @@ export class RunsPage {
     const number = (text) => h("td", { class: "n" }, text);
     return h("tr", { class: at === this.at ? "selected" : "", "aria-selected": String(at === this.at), "data-id": one.id, onclick: (event) => this.#click(event, href) },
       h("td", {}, box),
-      h("td", { class: "run-cell" }, h("a", { href }, one.name || one.id), tags, one.golden ? h("span", { class: "tag gold" }, "golden") : null, one.replay_of ? h("span", { class: "tag" }, "replay") : null, h("div", { class: "quiet small" }, one.id, failure ? h("span", { class: "bad" }, ` · ${failure.slice(0, 120)}`) : null, one.note ? ` · ${one.note}` : "")),
+      h("td", { class: "run-cell" }, h("a", { href }, one.name || one.id), tags, one.golden ? h("span", { class: "tag gold" }, "golden") : null, one.replay_of ? h("span", { class: "tag" }, "replay") : null, h("div", { class: "quiet small" }, one.id, failure ? h("span", { class: "bad" }, ` · ${failure.slice(0, 120)}`) : null, one.note ? ` · ${one.note}` : ""), snippets(one.snippets)),
       h("td", {}, h("span", { class: `status status-${one.status}` }, one.status)),
       h("td", { class: "quiet models" }, (one.models ?? []).slice(0, 2).join(", ")),
       h("td", { class: "quiet", title: day(one.started_at) }, age(one.started_at, now)),
@@ -123,7 +123,7 @@ export class RunsPage {
   async #figures() {
     let rows;
     try {
-      rows = (await this.source.stats("day")).rows.map((row) => ({ ...row, key: String(row.key ?? row.day ?? "") }));
+      rows = (await this.source.stats("day")).groups.map((row) => ({ ...row, key: String(row.key), failures: row.failed_runs }));
     } catch {
       rows = this.#sums();
     }
@@ -131,7 +131,7 @@ export class RunsPage {
     if (rows.length < 2) rows = this.#latest();
     const spark = (label, values, shown, look) => h("figure", { class: "spark" }, h("figcaption", {}, h("span", { class: "quiet" }, label), h("strong", {}, shown)), sparkline(values, look, `${label}: ${values.length} values`));
     const sum = (name) => rows.reduce((all, row) => all + (row[name] ?? 0), 0);
-    fill(this.sparks, spark("runs", rows.map((row) => row.runs ?? 0), count(sum("runs")), "plain"), spark("failures", rows.map((row) => row.failures ?? row.failed ?? 0), count(rows.reduce((all, row) => all + (row.failures ?? row.failed ?? 0), 0)), "bad"), spark("cost", rows.map((row) => row.cost_usd ?? 0), money(sum("cost_usd")), "accent"));
+    fill(this.sparks, spark("runs", rows.map((row) => row.runs ?? 0), count(sum("runs")), "plain"), spark("failures", rows.map((row) => row.failures ?? 0), count(rows.reduce((all, row) => all + (row.failures ?? 0), 0)), "bad"), spark("cost", rows.map((row) => row.cost_usd ?? 0), money(sum("cost_usd")), "accent"));
   }
 
   #sums() {
@@ -171,4 +171,18 @@ export class RunsPage {
     clearTimeout(this.timer);
     this.stop?.();
   }
+}
+
+// Where the words were found, with the words marked.
+function snippets(found) {
+  return (found ?? []).slice(0, 2).map(({ in: place, text, hits }) => {
+    const parts = [];
+    let from = 0;
+    for (const [start, end] of hits) {
+      parts.push(text.slice(from, start), h("mark", {}, text.slice(start, end)));
+      from = end;
+    }
+    parts.push(text.slice(from));
+    return h("div", { class: "snippet small" }, h("span", { class: "tag" }, place), " ", parts);
+  });
 }

@@ -33,9 +33,10 @@ export class ServerSource {
     return this.details.get(key);
   }
 
-  // Calls `heard` whenever the run has grown, `ended` once when it is over; returns how to stop.
-  follow(id, heard, ended) {
-    return listen(`${run(id)}/events?follow=1`, heard, ended);
+  // Calls `heard` whenever the run has more than the `known` events, `ended` once when it is over; returns
+  // how to stop.
+  follow(id, known, heard, ended) {
+    return listen(`${run(id)}/events?after=${known}`, heard, ended);
   }
 
   followRuns(heard) { return listen("/api/live", heard, () => {}); }
@@ -46,7 +47,6 @@ function run(id) { return `/api/recordings/${encodeURIComponent(id)}`; }
 function listen(path, heard, ended) {
   const stream = new EventSource(path);
   stream.onmessage = heard;
-  for (const name of ["event", "change", "runs"]) stream.addEventListener(name, heard);
   stream.addEventListener("end", () => { stream.close(); ended(); });
   return () => stream.close();
 }

@@ -165,7 +165,7 @@ export class Timeline {
 
   #bar(pen, colours, row, group, colour, x, y, wide) {
     const isTurn = group === "turn";
-    pen.globalAlpha = this.model.at[row] > this.paint.now ? 0.35 : 1;
+    pen.globalAlpha = this.model.at[row] > this.paint.now && !this.model.failed(row) ? 0.35 : 1;
     pen.fillStyle = isTurn ? colours.turnBack : colour;
     pen.beginPath();
     pen.roundRect(x, y, wide, BAR, wide > 6 ? 3 : 0);
