@@ -40,6 +40,8 @@ class Settings:
     redact: bool = True
     redact_patterns: tuple[str, ...] = ()
     redact_names: tuple[str, ...] = ()
+    # Programs to be taped by shims; None: the usual ones, for commands that are no Python.
+    shims: tuple[str, ...] | None = None
     # Sections that belong to others (`replay`, `prices`, `effects`, `retention`…), as they stand.
     sections: Mapping[str, Any] = field(default_factory=dict)
     source: Path | None = None
@@ -154,4 +156,17 @@ def _store(value: Any, source: Path | None) -> Path:
     return path if path.is_absolute() or source is None else source.parent / path
 
 
-_SETTINGS = {"record": _flag, "level": _level, "name": _text, "tags": _tags}
+def _shims(name: str, value: Any, source: Path | None) -> tuple[str, ...] | None:
+    """A list of names; false is none of them, true the usual ones."""
+    if isinstance(value, bool):
+        return None if value else ()
+    return _strings(name, value, source)
+
+
+_SETTINGS = {
+    "record": _flag,
+    "level": _level,
+    "name": _text,
+    "tags": _tags,
+    "shims": _shims,
+}

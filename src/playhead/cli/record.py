@@ -18,6 +18,7 @@ from playhead.events import LEVELS, Level
 from playhead.inject.command import Recorded, record_command
 from playhead.inject.python_argv import is_python
 from playhead.recording import Wish, write_session
+from playhead.shims.names import wanted, where_is
 from playhead.views.text import words
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 @click.option(
     "--no-proxy", is_flag=True, help="Leave the base URLs of programs that are no Python alone."
 )
+@click.option(
+    "--shim",
+    "shims",
+    multiple=True,
+    metavar="NAME",
+    help="Tape this program too, whoever starts it. Repeatable.",
+)
+@click.option("--no-shims", is_flag=True, help="Tape no subprocess of programs that are no Python.")
 @click.option("--no-seal", is_flag=True, help="Leave the tape as plain lines.")
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON (on stderr, too).")
@@ -60,7 +69,8 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 )
 def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
-    resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool, no_seal: bool,
+    resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool,
+    shims: tuple[str, ...], no_shims: bool, no_seal: bool,
     quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and put everything it does on a tape.
@@ -90,13 +100,31 @@ def command(
         raise click.UsageError("--force needs to know which run to move aside: --run-id or --name.")
     told = None if quiet else load_model
     done = record_command(
-        list(command_line), wish, settings, seal=not no_seal, proxy=not no_proxy, meanwhile=told
+        list(command_line),
+        wish,
+        settings,
+        seal=not no_seal,
+        proxy=not no_proxy,
+        shims=shims_for(list(command_line), shims, settings, none=no_shims),
+        meanwhile=told,
     )
     write_session(done.run, session)
     if not quiet:
         totals = counted(done, settings)
         say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
     sys.exit(done.ended.exit_code)
+
+
+def shims_for(
+    words: list[str], asked: tuple[str, ...], settings: config.Settings, *, none: bool
+) -> tuple[str, ...]:
+    """The programs that get a shim. A name that leads nowhere is a mistake, and said so."""
+    if none and asked:
+        raise click.UsageError("--shim and --no-shims contradict each other.")
+    for name in asked:
+        if os.sep in name or where_is(name, os.environ) is None:
+            raise click.UsageError(f"--shim {name!r}: there is no such program on PATH.")
+    return () if none else wanted(words, asked=asked, configured=settings.shims)
 
 
 def load_model() -> ModuleType:

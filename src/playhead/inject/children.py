@@ -34,9 +34,11 @@ class Carriage:
         terminals: tuple[int, ...] = (),
         seed: str | None = None,
         detours: Mapping[str, Detour] | None = None,
+        shims: str | None = None,
     ) -> None:
         self._run = run
         self._detours = detours
+        self._shims = shims
         self._terminals = terminals
         self._seed = seed
 
@@ -58,6 +60,7 @@ class Carriage:
             seed=self._seed,
             detours=self._detours,
             inner=True,
+            shims=self._shims,
         )
         return equip(argv, given, ticket)
 

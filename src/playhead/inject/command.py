@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,6 +23,7 @@ from playhead.later import Later
 from playhead.proxy.beside import Waiting
 from playhead.recording import Wish, open_run
 from playhead.runs import Run
+from playhead.shims import names, post
 from playhead.tape import output_at
 from playhead.values import safe_str
 
@@ -49,14 +50,26 @@ def record_command(
     *,
     seal: bool = True,
     proxy: bool = True,
+    shims: Sequence[str] | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> Recorded:
     """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
 
-    UsageError: what was asked for cannot be; nothing was run.
+    `shims` names the programs that are taped even where nobody who starts them is hooked; None: as the
+    settings have it. UsageError: what was asked for cannot be; nothing was run.
     """
+    if shims is None:
+        shims = names.wanted(command, configured=settings.shims)
     try:
-        return run_command(command, wish, settings, seal=seal, proxy=proxy, meanwhile=meanwhile)
+        return run_command(
+            command,
+            wish,
+            settings,
+            seal=seal,
+            proxy=proxy,
+            shims=names.found(shims, os.environ),
+            meanwhile=meanwhile,
+        )
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
@@ -71,6 +84,7 @@ def run_command(
     *,
     seal: bool = True,
     proxy: bool = True,
+    shims: Sequence[str] = (),
     prepare: Callable[[Run], None] | None = None,
     meanwhile: Callable[[], object] | None = None,
     env: Mapping[str, str] | None = None,
@@ -79,7 +93,8 @@ def run_command(
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
-    `proxy`: what in it cannot be hooked talks to its models by a proxy of ours.
+    `proxy`: what in it cannot be hooked talks to its models by a proxy of ours. `shims`: programs for
+    which one stands on the command's PATH.
 
     `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
     what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours.
@@ -92,6 +107,9 @@ def run_command(
     facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
     if (wish.level or settings.level) == "full":
         facts["env"] = kept(env)
+        facts["home"] = env.get("HOME")
+    if shims:
+        facts["shims"] = list(shims)
     if cwd is not None:
         os.chdir(cwd)
     run = open_run(
@@ -110,9 +128,10 @@ def run_command(
     )
     argv, env = equip(command, env, ticket)
     mask = launch.block_signals()
+    posted = post.post(run.recorder, shims, env)
     between = None if waiting is None else waiting.post(run.recorder)
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
-    started = launch.spawn(argv, env, plan.streams, mask)
+    started = launch.spawn(argv, posted.env, plan.streams, mask)
     # From here on nothing is raised: the command has been run, and must not be run again.
     if isinstance(started, Ended):
         ended = started
@@ -122,13 +141,14 @@ def run_command(
         _load(meanwhile)
         ended = launch.wait(started, witness)
     witness.dismiss()
+    posted.dismiss()
     if between is not None:
         between.dismiss()
     output_at.forget(run.path)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
     beside = {str(one.pid) for one in (witness, between) if one is not None}
-    own = frozenset({run.recorder.segment, *beside})
+    own = frozenset({run.recorder.segment, *beside, *posted.segments})
     try:
         closing.close(run, ended, command, own)
         plain = closing.seal_if_worth(run) if seal else "not asked for"

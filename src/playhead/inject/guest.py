@@ -73,6 +73,7 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
         seed=ticket.seed,
         source=source,
         detours=ticket.detours,
+        shims=ticket.shims,
     )
     _end_with(recorder, Tee(recorder, ticket.terminals))
     _branch_lanes()

@@ -92,6 +92,7 @@ def replay_command(
         wish,
         settings,
         seal=False,
+        shims=tuple(then.get("shims") or ()),
         prepare=prepare,
         env=env,
         cwd=cwd if cwd.is_dir() else None,

@@ -30,11 +30,13 @@ def start(
     seed: str | None = None,
     source: ambient.Source | None = None,
     detours: Mapping[str, Detour] | None = None,
+    shims: str | None = None,
 ) -> Deck:
     """Everything that crosses a boundary goes through the deck from here on; children join the run.
 
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
-    `detours` lead children that cannot be hooked to the run's proxy.
+    `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
+    `shims`.
     """
     # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
     lanes.MAIN.restart()
@@ -49,7 +51,9 @@ def start(
         surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
     lane_hooks.install()
     registry.install()
-    carriage = children.Carriage(str(recorder.run), terminals=terminals, seed=seed, detours=detours)
+    carriage = children.Carriage(
+        str(recorder.run), terminals=terminals, seed=seed, detours=detours, shims=shims
+    )
     set_carrier(carriage.carry)
     return made
 

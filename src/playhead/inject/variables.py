@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from playhead.proxy import routes
 from playhead.proxy.routes import Detour
+from playhead.shims import paths
 
 RUN = "PLAYHEAD_RUN"
 PARENT = "PLAYHEAD_PARENT"
@@ -20,7 +21,7 @@ LANE = "PLAYHEAD_LANE"
 TERMINALS = "PLAYHEAD_TERMINALS"
 RESTORE = "PLAYHEAD_RESTORE"
 DETOURS = "PLAYHEAD_DETOURS"
-ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS)
+ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS, paths.SHIMS)
 
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
@@ -48,6 +49,8 @@ class Ticket(NamedTuple):
     detours: Mapping[str, Detour] | None = None
     # Whether `parent` is a call of a hooked process, and not the run itself.
     inner: bool = False
+    # Where the shims are: see `shims.paths`.
+    shims: str | None = None
 
 
 def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
@@ -68,6 +71,8 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
         values, told = routes.led(written, ticket.detours, parent)
         written.update(values)
         written[DETOURS] = json.dumps(told)
+    if ticket.shims:
+        written.update(paths.put_first(written, ticket.shims))
     return written
 
 
@@ -86,6 +91,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
         seed=env.get(SEED) if restore.get(SEED, "") is None else None,
         restore=restore,
         detours={name: Detour(*way) for name, way in ways.items()} or None,
+        shims=env.get(paths.SHIMS),
     )
 
 
@@ -105,6 +111,8 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
         else:
             environ[name] = value
     _undo_detours(environ, ticket.detours or {})
+    if ticket.shims:
+        environ.update(paths.take_out(environ, ticket.shims))
     if own is None:
         _forget(environ, PATH)
     else:

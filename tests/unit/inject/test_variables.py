@@ -11,6 +11,7 @@ import pytest
 from playhead.inject import variables
 from playhead.inject.variables import ALL, DETOURS, SITE, Ticket, read, standing, write
 from playhead.proxy.routes import Detour
+from playhead.shims.paths import SHIMS
 
 SOURCE = Path(__file__).parents[3] / "src"
 TICKET = Ticket(run="/store/runs/r", parent="1:0", lane="main/2", terminals=(5, 6), seed="77")
@@ -54,7 +55,7 @@ def test_an_earlier_ticket_is_replaced_whole():
 
 def test_what_stands_is_what_the_program_does_not_see():
     shown = {"PYTHONPATH": "/one", "A": "1"}
-    assert set(standing(shown, TICKET)) == {*ALL, "PYTHONPATH", "PYTHONHASHSEED"} - {DETOURS}
+    assert set(standing(shown, TICKET)) == {*ALL, "PYTHONPATH", "PYTHONHASHSEED"} - {DETOURS, SHIMS}
 
 
 def test_a_model_is_asked_by_the_proxy_and_the_program_is_told_its_own_address():

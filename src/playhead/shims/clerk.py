@@ -1,0 +1,118 @@
+"""The process that takes the calls of the run's shims: onto the tape, or from it. Knows sockets and the
+deck; what one shim says is `caller`'s.
+
+A process of its own, beside the command: it outlives the launcher for those who are still talking, and
+whatever becomes of it, shims go on without.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+from pathlib import Path
+
+from playhead import clock, deck
+from playhead.deck import Deck
+from playhead.recorder import Recorder
+from playhead.replay import begin
+from playhead.replay.mode import ReplayMode
+from playhead.shims.asked import Surroundings
+from playhead.shims.caller import Caller, ChildLanes
+from playhead.shims.frames import frame
+from playhead.tape.store import PLAN
+from playhead.values import safe_str
+
+DRAIN = b"d"
+# To those who never stop talking.
+_LONGEST_LISTENING_NS = 5_000_000_000
+
+
+class Clerk:
+    """`door` is where shims call; `asked` and `answer` lead to the launcher."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        door: socket.socket,
+        then: Surroundings,
+        *,
+        asked: int,
+        answer: int,
+    ) -> None:
+        self._recorder = recorder
+        self._door = door
+        self._then = then
+        self._asked = asked
+        self._answer = answer
+        self._lanes = ChildLanes()
+        self._callers: dict[int, Caller] = {}
+        self._is_replay = (recorder.run / PLAN).exists()
+        self._selector = selectors.DefaultSelector()
+
+    def attend(self) -> None:
+        """Returns when the launcher has dismissed us, or has gone and nobody is left."""
+        made = Deck(self._recorder, _mode(self._recorder.run, self._recorder))
+        deck.activate(made)
+        self._selector.register(self._door, selectors.EVENT_READ)
+        self._selector.register(self._asked, selectors.EVENT_READ)
+        while self._selector.get_map():
+            for key, _ in self._selector.select():
+                if key.fd == self._asked:
+                    self._end(os.read(self._asked, 1))
+                elif key.fd == self._door.fileno():
+                    self._admit(made)
+                else:
+                    self._hear(key.fd)
+        self._recorder.close()
+
+    def _admit(self, made: Deck) -> None:
+        line, _ = self._door.accept()
+        caller = Caller(line, made, self._then, self._lanes)
+        self._callers[line.fileno()] = caller
+        self._selector.register(line, selectors.EVENT_READ)
+
+    def _hear(self, fd: int) -> None:
+        caller = self._callers[fd]
+        try:
+            if caller.hear():
+                return
+        except Exception as error:  # noqa: BLE001  what one shim says must not end all others
+            self._recorder.warn(f"a subprocess is not recorded ({safe_str(error)}).")
+            if self._is_replay:  # it must not run for real either
+                caller.line.send(frame(b"F", safe_str(error).encode()))
+        self._part_with(fd)
+
+    def _part_with(self, fd: int) -> None:
+        self._selector.unregister(fd)
+        self._callers.pop(fd).leave()
+
+    def _end(self, asked: bytes) -> None:
+        """Everything that was said before the command ended goes on the tape; then nobody is let in."""
+        self._selector.unregister(self._asked)
+        if asked == DRAIN:
+            latest = clock.mono_ns() + _LONGEST_LISTENING_NS
+            while (
+                self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0))
+            ):
+                for key, _ in ready:
+                    if key.fd != self._door.fileno():
+                        self._hear(key.fd)
+                    else:
+                        self._door.accept()[0].close()
+            for fd in list(self._callers):
+                self._part_with(fd)
+        self._selector.unregister(self._door)
+        self._door.close()
+        if asked == DRAIN:
+            self._recorder.close()
+            os.write(self._answer, DRAIN)
+
+
+def _mode(run: Path, recorder: Recorder) -> ReplayMode | None:
+    if not (run / PLAN).exists():
+        return None
+    mode, _ = begin.begin_replay(run, recorder)
+    # Who dies as the run died is the program, by itself: we only say that the tape ends here.
+    mode.recording.closed.update(mode.recording.segments)
+    return mode

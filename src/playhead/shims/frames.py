@@ -1,0 +1,89 @@
+"""What a shim and the clerk say to each other: a letter, a length, bytes. Pure; knows the words, not
+the socket.
+
+    C  a shim's call            R  run it for real: the call's name, a lane for its children
+    I O E  stdin, stdout, …     P  be played: with the descriptor that will say how to end
+    M  a mark: `closed stdin`   F  refused, and why
+    S  a signal from the caller D  that signal is not on the tape: die of it
+    X  the exit                 Q  the run has ended
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_HEAD = struct.Struct(">cI")
+STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a shim was asked, and by whom."""
+
+    pid: int
+    name: str
+    # The real program; empty: there is none.
+    real: str
+    cwd: str
+    # The run, event and lane that the environment names.
+    run: str
+    parent: str
+    lane: str
+    # Of stdin, stdout and stderr: pipe, inherited, stdout, file, null, tty, device, closed.
+    kinds: tuple[str, str, str]
+    # Which of the three came with the call.
+    passed: tuple[int, ...]
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+def frame(what: bytes, payload: bytes = b"") -> bytes:
+    return _HEAD.pack(what, len(payload)) + payload
+
+
+def take_frames(buffer: bytearray) -> Iterator[tuple[bytes, bytes]]:
+    """Each whole frame, taken out of the buffer."""
+    while len(buffer) >= _HEAD.size:
+        what, size = _HEAD.unpack_from(buffer)
+        end = _HEAD.size + size
+        if len(buffer) < end:
+            return
+        payload = bytes(memoryview(buffer)[_HEAD.size : end])
+        del buffer[:end]
+        yield what, payload
+
+
+def read_call(payload: bytes) -> Asked:
+    """ValueError: that is no call."""
+    fields = [os.fsdecode(one) for one in payload.split(b"\0")][:-1]
+    pid, name, real, cwd, run, parent, lane, stdin, stdout, stderr, passed, argc, *rest = fields
+    count = int(argc)
+    env = (entry.partition("=") for entry in rest[count:])
+    return Asked(
+        pid=int(pid),
+        name=name,
+        real=real,
+        cwd=cwd,
+        run=run,
+        parent=parent,
+        lane=lane,
+        kinds=(stdin, stdout, stderr),
+        passed=tuple(map(int, passed)),
+        argv=tuple(rest[:count]),
+        env={name: value for name, _, value in env},
+    )
+
+
+def call_frame(asked: Asked) -> bytes:
+    """The inverse, as the fallback says it."""
+    words = [str(asked.pid), asked.name, asked.real, asked.cwd, asked.run, asked.parent, asked.lane]
+    words += [*asked.kinds, "".join(map(str, asked.passed)), str(len(asked.argv)), *asked.argv]
+    words += [f"{name}={value}" for name, value in asked.env.items()]
+    return frame(b"C", b"".join(os.fsencode(word) + b"\0" for word in words))
+
+
+def run_frame(ref: str, lane: str) -> bytes:
+    return frame(b"R", os.fsencode(ref) + b"\0" + os.fsencode(lane) + b"\0")

@@ -1,0 +1,65 @@
+"""Which programs get a shim. Pure, but for a look at PATH; knows names and settings, not shims."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from playhead.inject.python_argv import is_python
+
+# Shells, agents, and what an agent without a shell reaches the world by.
+DEFAULT = (
+    *("aider", "bash", "claude", "codex", "curl", "docker", "gemini", "gh", "git", "hg"),
+    *("kubectl", "opencode", "rg", "sh", "ssh", "wget", "zsh"),
+)
+_LONGEST_SHEBANG = 256
+
+
+def wanted(
+    command: list[str],
+    *,
+    asked: Iterable[str] = (),
+    configured: tuple[str, ...] | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> tuple[str, ...]:
+    """The names for this command. What was asked for by name comes on top of the list; without that a
+    command that is Python needs none, because it tells itself what it starts.
+    """
+    own = tuple(asked)
+    if not own and configured is None and command and _is_hooked(command[0], env):
+        return ()
+    return tuple(sorted({*(DEFAULT if configured is None else configured), *own}))
+
+
+def found(names: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that the command would find. A shim for a program that is not there would be a lie to
+    whoever asks whether it is.
+    """
+    return tuple(name for name in names if where_is(name, env) is not None)
+
+
+def where_is(name: str, env: Mapping[str, str]) -> str | None:
+    if os.sep in name:
+        return name if _is_program(name) else None
+    paths = (os.path.join(folder, name) for folder in os.get_exec_path(env))
+    return next((path for path in paths if _is_program(path)), None)
+
+
+def _is_program(path: str) -> bool:
+    return os.access(path, os.X_OK) and os.path.isfile(path)
+
+
+def _is_hooked(program: str, env: Mapping[str, str]) -> bool:
+    """Whether it is a Python, or a script that one runs."""
+    if is_python(program):
+        return True
+    path = where_is(program, env)
+    try:
+        with open(path or "", "rb") as file:
+            first = file.readline(_LONGEST_SHEBANG).decode("utf-8", "replace")
+    except OSError:
+        return False
+    words = first[2:].split() if first.startswith("#!") else []
+    while words and os.path.basename(words[0]) in ("env", "-S"):
+        words = words[1:]
+    return bool(words) and is_python(words[0])

@@ -1,0 +1,67 @@
+/* The stand-in of a taped program. Knows that somebody else plays: our streams are the clerk's.
+ *
+ * We are here to be waited for, to be sent signals, and to end as the program ended.
+ */
+#include "shim.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* `exit 3`, or `ulimit -c 0; kill -15 $$; exit 143`: what any stand-in is told. */
+static int ending_of(const char *told) {
+    const char *killed = strstr(told, "kill -");
+    if (killed)
+        return -atoi(killed + 6);
+    return strncmp(told, "exit ", 5) ? REFUSED : atoi(told + 5);
+}
+
+static void refuse(const char *why) {
+    dprintf(2, "playhead: %s\n", why);
+    _exit(REFUSED);
+}
+
+static void heed_clerk(void) {
+    char what = 0, *text = NULL;
+    size_t size = 0;
+    int fd;
+    if (hear(&what, &text, &size, &fd, -1) < 0)
+        refuse("the replay has ended before this program.");
+    if (what == 'F')
+        refuse(text);
+    if (what == 'D') /* a signal that is not on the tape */
+        end_as(-atoi(text));
+    if (what == 'Q')
+        _exit(0); /* it was running when the recorded run ended, and so it is now */
+    free(text);
+}
+
+int be_played(int control) {
+    int signals = listen_to_signals(), number, to_group;
+    char told[256] = "", text[16];
+    size_t have = 0;
+    for (;;) {
+        struct pollfd asked[3] = {{.fd = line, .events = POLLIN},
+                                  {.fd = control, .events = POLLIN},
+                                  {.fd = signals, .events = POLLIN}};
+        if (poll(asked, 3, -1) < 0)
+            continue;
+        while (asked[2].revents && next_signal(signals, &number, &to_group))
+            if (number != SIGCHLD && number != SIGCONT && number != SIGWINCH && number != SIGURG)
+                tell('S', text, (size_t)snprintf(text, sizeof text, "%d", number));
+        if (asked[0].revents)
+            heed_clerk();
+        else if (asked[1].revents) {
+            ssize_t got = read(control, told + have, sizeof told - 1 - have);
+            if (got > 0)
+                have += (size_t)got;
+            if (strchr(told, '\n'))
+                return ending_of(told);
+            if (got <= 0)
+                control = -1; /* the clerk will say why */
+        }
+    }
+}

@@ -1,0 +1,315 @@
+/* The real program, from its start to its end. Knows processes and signals; not what is told of them.
+ *
+ * It is our child, and the caller's child is us. So what the caller does to us we do to it, and how it
+ * ends we end; but not before everything that it wrote has been passed on, because whoever waits for
+ * the end of a program may look at once for what it wrote.
+ */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,  SIGUSR1,
+                                SIGUSR2, SIGALRM, SIGCONT, SIGWINCH, SIGURG};
+#define PASSED_ON (int)(sizeof passed_on / sizeof *passed_on)
+
+struct came {
+    int number, code;
+};
+
+static int bell[2] = {-1, -1};
+static int witness = -1;
+
+static void ring(int number, siginfo_t *info, void *unused) {
+    struct came came = {number, info ? info->si_code : 0};
+    int before = errno;
+    (void)unused;
+    if (write(bell[1], &came, sizeof came) < 0) {
+        /* More signals than a pipe holds: one more of them tells nobody anything. */
+    }
+    errno = before;
+}
+
+/* Signals that the caller had ignored stay so, for us and for the program. */
+int listen_to_signals(void) {
+    struct sigaction listening = {.sa_sigaction = ring, .sa_flags = SA_SIGINFO | SA_RESTART}, was;
+    if (pipe2(bell, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    sigfillset(&listening.sa_mask);
+    for (int at = 0; at < PASSED_ON; at++)
+        if (!sigaction(passed_on[at], NULL, &was) && was.sa_handler != SIG_IGN)
+            sigaction(passed_on[at], &listening, NULL);
+    sigaction(SIGCHLD, &listening, NULL);
+    return bell[0];
+}
+
+/* A process of our group in which every signal waits: one that was sent to the whole group is there,
+ * too. Only where we lead the group: else it is the terminal that speaks to it, and says so. */
+static void post_witness(void) {
+    int ends[2];
+    if (getpgrp() != getpid() || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return;
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char asked;
+        struct timespec now = {0, 0};
+        close_others(NULL, 0, &ends[1], 1);
+        for (int fd = 0; fd < 3; fd++)
+            close(fd);
+        while (read(ends[1], &asked, 1) == 1) {
+            sigset_t one;
+            sigemptyset(&one);
+            sigaddset(&one, asked);
+            char seen = sigtimedwait(&one, NULL, &now) > 0;
+            if (write(ends[1], &seen, 1) < 0)
+                break;
+        }
+        _exit(0);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
+    witness = pid < 0 ? -1 : ends[0];
+    if (pid < 0)
+        close(ends[0]);
+}
+
+static int was_for_all(const struct came *came) {
+#ifdef SI_KERNEL
+    if (came->code == SI_KERNEL)
+        return 1;
+#endif
+    char number = (char)came->number, seen = 0;
+    if (witness < 0 || write(witness, &number, 1) != 1 || read(witness, &seen, 1) != 1)
+        return 0;
+    return seen;
+}
+
+int next_signal(int fd, int *number, int *to_group) {
+    struct came came;
+    if (read(fd, &came, sizeof came) != sizeof came)
+        return 0;
+    *number = came.number;
+    *to_group = came.number != SIGCHLD && was_for_all(&came);
+    return 1;
+}
+
+static void default_signals(void) {
+    for (int at = 0; at < PASSED_ON; at++) {
+        struct sigaction was;
+        if (!sigaction(passed_on[at], NULL, &was) && was.sa_handler != SIG_IGN)
+            signal(passed_on[at], SIG_DFL);
+    }
+    signal(SIGCHLD, SIG_DFL);
+}
+
+void become(const char *real, char **argv) {
+    if (!real) {
+        dprintf(2, "playhead: %s: not found on PATH.\n", settings.name);
+        _exit(127);
+    }
+    execv(real, argv);
+    if (errno == ENOEXEC) { /* a script without #!: shells run it so */
+        int argc = 0;
+        while (argv[argc])
+            argc++;
+        char **words = calloc((size_t)argc + 2, sizeof *words);
+        if (words) {
+            words[0] = "/bin/sh";
+            words[1] = (char *)real;
+            for (int at = 1; at < argc; at++)
+                words[at + 1] = argv[at];
+            execv(words[0], words);
+        }
+    }
+    int code = errno == ENOENT ? 127 : 126;
+    dprintf(2, "playhead: cannot run %s: %s.\n", real, strerror(errno));
+    _exit(code);
+}
+
+void end_as(int code) {
+    if (code >= 0)
+        _exit(code);
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none); /* the program has left its own, if any */
+    signal(-code, SIG_DFL);
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, -code);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+    kill(getpid(), -code);
+    _exit(128 - code);
+}
+
+static pid_t start(const char *real, char **argv, const int theirs[3], const char *parent,
+                   const char *lane) {
+    pid_t us = getpid(), pid = fork();
+    if (pid)
+        return pid;
+    default_signals();
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill -9 is meant for it, and reaches only us */
+    if (getppid() != us)
+        _exit(128 + SIGKILL);
+#endif
+    for (int fd = 0; fd < 3; fd++) {
+        if (theirs[fd] >= 0)
+            dup2(theirs[fd], fd);
+        if (was_closed[fd])
+            close(fd);
+    }
+    if (*parent)
+        setenv("PLAYHEAD_PARENT", parent, 1);
+    if (*lane)
+        setenv("PLAYHEAD_LANE", lane, 1);
+    become(real, argv);
+    return -1;
+}
+
+/* 1: the program has ended, and `code` says how. */
+static int look_after(pid_t pid, int *code) {
+    int status;
+    pid_t found;
+    while ((found = waitpid(pid, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (WIFSTOPPED(status)) {
+            raise(SIGSTOP); /* so that the caller sees it stopped; SIGCONT comes back to it */
+            kill(pid, SIGCONT);
+            continue;
+        }
+        *code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+        return 1;
+    }
+    return 0;
+}
+
+static void obey(int fd, pid_t pid, int *code, int *gone) {
+    int number, to_group;
+    char text[16];
+    while (next_signal(fd, &number, &to_group)) {
+        if (number == SIGCHLD) {
+            *gone = *gone || look_after(pid, code);
+        } else if (*gone) {
+            end_as(-number); /* we only wait for somebody to read: that is what it ends */
+        } else {
+            if (number != SIGWINCH && number != SIGCONT && number != SIGURG)
+                tell('S', text, (size_t)snprintf(text, sizeof text, "%d", number));
+            if (!to_group)
+                kill(pid, number);
+        }
+    }
+}
+
+/* Wait for something to happen, and do what can be done. 0: nothing is left to do. */
+static int turn(struct pump *pumps, int count, int signals, int patience_ms) {
+    struct pollfd asked[7] = {{.fd = signals, .events = POLLIN}};
+    int open = 0;
+    for (int at = 0; at < count; at++) {
+        struct pump *pump = &pumps[at];
+        int full = pump->have > 0;
+        asked[1 + 2 * at] = (struct pollfd){.fd = full ? -1 : pump->from, .events = POLLIN};
+        asked[2 + 2 * at] = (struct pollfd){.fd = pump->to, .events = full ? POLLOUT : 0};
+        open += is_open(pump);
+    }
+    int ready = poll(asked, (nfds_t)(1 + 2 * count), patience_ms);
+    for (int at = 0; at < count && ready > 0; at++) {
+        struct pump *pump = &pumps[at];
+        short from = asked[1 + 2 * at].revents, to = asked[2 + 2 * at].revents;
+        if (!is_open(pump))
+            continue;
+        if (to & (POLLERR | POLLHUP) && !pump->have) {
+            if (pump->what != 'I')
+                tell('M', pump->what == 'O' ? "closed stdout" : "closed stderr", 13);
+            end_pump(pump); /* its reader has left */
+        } else if (pump->have) {
+            if (to)
+                push(pump);
+        } else if (from && pull(pump) < 0) {
+            if (pump->what == 'I')
+                tell('M', "closed stdin", 12);
+            end_pump(pump);
+        }
+        if (is_open(pump) && pump->have && !to)
+            push(pump); /* as a rule there is room */
+    }
+    return open;
+}
+
+/* What is in the pipes when the program has ended is passed on before we end. Afterwards it is the
+ * program's own children that still write there: somebody stays for them, and we need not. */
+static void drain(struct pump *pumps, int count, int signals, pid_t pid) {
+    int code = 0, gone = 1;
+    for (int at = 0; at < count; at++) {
+        struct pump *pump = &pumps[at];
+        if (pump->what == 'I' && is_open(pump))
+            end_pump(pump);
+        while (is_open(pump)) {
+            while (is_open(pump) && pump->have) {
+                struct pollfd room[2] = {{.fd = pump->to, .events = POLLOUT},
+                                         {.fd = signals, .events = POLLIN}};
+                poll(room, 2, -1);
+                obey(signals, pid, &code, &gone);
+                if (room[0].revents)
+                    push(pump);
+            }
+            int came = is_open(pump) ? pull(pump) : 0;
+            if (came < 0)
+                end_pump(pump);
+            if (came == 0)
+                break;
+        }
+    }
+}
+
+static void leave_somebody(struct pump *pumps, int count, int signals) {
+    int open = 0;
+    for (int at = 0; at < count; at++)
+        open += is_open(&pumps[at]);
+    if (!open || fork() != 0)
+        return;
+    default_signals();
+    hang_up();
+    close_others(pumps, count, &signals, 1);
+    while (turn(pumps, count, signals, -1)) {
+    }
+    _exit(0);
+}
+
+int run_real(const char *real, char **argv, const char *parent, const char *lane) {
+    static struct pump pumps[3];
+    int theirs[3], code = 0, gone = 0;
+    char text[16];
+    int signals = listen_to_signals();
+    int count = open_pumps(pumps, theirs);
+    if (signals < 0)
+        become(real, argv);
+    post_witness();
+    pid_t pid = start(real, argv, theirs, parent, lane);
+    if (pid < 0)
+        become(real, argv); /* no room for a second process: then for one */
+    signal(SIGPIPE, SIG_IGN);
+    int kept[] = {signals, bell[1], witness};
+    close_others(pumps, count, kept, 3);
+    while (!gone) {
+        turn(pumps, count, signals, -1);
+        obey(signals, pid, &code, &gone);
+    }
+    drain(pumps, count, signals, pid);
+    tell('X', text, (size_t)snprintf(text, sizeof text, "%d", code));
+    leave_somebody(pumps, count, signals);
+    return code;
+}

@@ -1,0 +1,197 @@
+/* What stdin, stdout and stderr are, and how bytes get from one side to the other.
+ *
+ * Knows descriptors; not processes. Only pipes and sockets have us in between. A terminal, a file and
+ * /dev/null are the program's own, as they are; and so is a stdin that the caller reads from, too:
+ * whatever we took out of it, the caller would miss.
+ */
+#define _GNU_SOURCE
+#include "shim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+const char *kinds[3];
+int was_closed[3];
+
+static int is_same(const struct stat *one, const struct stat *other) {
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* Whether the caller has this stdin as well. Where that cannot be told, it is taken for his. */
+static int is_callers(const struct stat *own) {
+    char path[64];
+    struct stat his;
+    snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)getppid());
+    return stat(path, &his) < 0 || is_same(own, &his);
+}
+
+static const char *kind_of(int fd, const struct stat *stat) {
+    struct stat null;
+    if (S_ISCHR(stat->st_mode) && !lstat("/dev/null", &null) && null.st_rdev == stat->st_rdev)
+        return "null";
+    if (fd == 0 && is_callers(stat))
+        return "inherited";
+    if (S_ISREG(stat->st_mode))
+        return "file";
+    if (S_ISFIFO(stat->st_mode) || S_ISSOCK(stat->st_mode))
+        return "pipe";
+    return isatty(fd) ? "tty" : "device";
+}
+
+void look_at_streams(void) {
+    struct stat stats[3];
+    for (int fd = 0; fd < 3; fd++) {
+        if (fstat(fd, &stats[fd]) < 0) {
+            /* Held, or something of ours would get its number. */
+            was_closed[fd] = open("/dev/null", O_RDWR | O_CLOEXEC) == fd;
+            kinds[fd] = "closed";
+        } else
+            kinds[fd] = kind_of(fd, &stats[fd]);
+    }
+    int out = !strcmp(kinds[1], "pipe"), in = !strcmp(kinds[0], "pipe");
+    if (out && !strcmp(kinds[2], "pipe") && is_same(&stats[1], &stats[2]))
+        kinds[2] = "stdout"; /* two pipes into one could change the order of what is written */
+    for (int fd = 1; fd < 3; fd++)
+        if (in && !strcmp(kinds[fd], "pipe") && is_same(&stats[0], &stats[fd]))
+            kinds[0] = kinds[fd] = "device"; /* one socket for both ways: a conversation of theirs */
+}
+
+/* The two ends of what stands in for a pipe or a socket: for the one who reads, for the one who writes. */
+static int joined(int like, int ends[2]) {
+    struct stat stat;
+    if (!fstat(like, &stat) && S_ISSOCK(stat.st_mode)) /* bash asks, and reads other files then */
+        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+    return pipe2(ends, O_CLOEXEC);
+}
+
+static int is_socket(int fd) {
+    struct stat stat;
+    return !fstat(fd, &stat) && S_ISSOCK(stat.st_mode);
+}
+
+/* A descriptor of our own for the same pipe, so that not blocking is our affair alone. */
+static int unblocked(int fd, int flags) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = is_socket(fd) ? -1 : open(path, flags | O_NONBLOCK | O_CLOEXEC);
+    return own >= 0 ? own : fd;
+}
+
+int open_pumps(struct pump pumps[3], int theirs[3]) {
+    int count = 0;
+    for (int fd = 0; fd < 3; fd++) {
+        int ends[2];
+        theirs[fd] = -1;
+        if (strcmp(kinds[fd], "pipe") || joined(fd, ends) < 0)
+            continue;
+        struct pump *pump = &pumps[count++];
+        memset(pump, 0, offsetof(struct pump, data));
+        pump->what = "IOE"[fd];
+        pump->standard = fd;
+        pump->also = fd == 1 && !strcmp(kinds[2], "stdout") ? 2 : -1;
+        theirs[fd] = fd ? ends[1] : ends[0];
+        pump->from = fd ? ends[0] : unblocked(0, O_RDONLY);
+        pump->to = fd ? unblocked(fd, O_WRONLY) : ends[1];
+        pump->is_socket = is_socket(pump->to);
+        /* Ours alone: nobody else sees that it does not block. */
+        int own = fd ? ends[0] : ends[1];
+        fcntl(own, F_SETFL, fcntl(own, F_GETFL) | O_NONBLOCK);
+    }
+    if (!strcmp(kinds[2], "stdout"))
+        theirs[2] = theirs[1];
+    return count;
+}
+
+int is_open(const struct pump *pump) { return pump->from >= 0; }
+
+/* Both sides are let go, so that whoever is at their other ends hears of it. */
+void end_pump(struct pump *pump) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (pump->from > 2)
+        close(pump->from);
+    if (pump->to > 2)
+        close(pump->to);
+    if (null >= 0) {
+        dup2(null, pump->standard);
+        if (pump->also >= 0)
+            dup2(null, pump->also);
+        close(null);
+    }
+    pump->from = pump->to = -1;
+}
+
+int pull(struct pump *pump) {
+    ssize_t got = is_socket(pump->from)
+                      ? recv(pump->from, pump->data, CHUNK, MSG_DONTWAIT)
+                      : read(pump->from, pump->data, CHUNK);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0)
+        return -1;
+    pump->have = (size_t)got;
+    pump->done = 0;
+    return 1;
+}
+
+/* As much as there is room for. What has been passed on is told at once: whatever the reader does
+ * about it comes later. */
+void push(struct pump *pump) {
+    size_t left = pump->have - pump->done;
+    const char *data = pump->data + pump->done;
+    ssize_t sent;
+    if (pump->is_socket)
+        sent = send(pump->to, data, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+    else /* where it may block: no more than is sure to find room */
+        sent = write(pump->to, data, pump->to > 2 || left < 4096 ? left : 4096);
+    if (sent < 0) {
+        if (errno != EAGAIN && errno != EINTR) {
+            if (pump->what != 'I')
+                tell('M', pump->what == 'O' ? "closed stdout" : "closed stderr", 13);
+            end_pump(pump);
+        }
+        return;
+    }
+    tell(pump->what, data, (size_t)sent);
+    pump->done += (size_t)sent;
+    if (pump->done == pump->have)
+        pump->have = pump->done = 0;
+}
+
+static int is_kept(int fd, const struct pump *pumps, int count, const int *kept, int kept_count) {
+    for (int at = 0; at < count; at++)
+        if (fd == pumps[at].from || fd == pumps[at].to)
+            return 1;
+    for (int at = 0; at < kept_count; at++)
+        if (fd == kept[at])
+            return 1;
+    return fd == line;
+}
+
+/* What the program has inherited is its own: where it closes something, nobody else must hold it. */
+void close_others(const struct pump *pumps, int count, const int *kept, int kept_count) {
+    int from = 3, highest = 2;
+    for (int at = 0; at < count; at++) {
+        highest = pumps[at].from > highest ? pumps[at].from : highest;
+        highest = pumps[at].to > highest ? pumps[at].to : highest;
+    }
+    for (int at = 0; at < kept_count; at++)
+        highest = kept[at] > highest ? kept[at] : highest;
+    highest = line > highest ? line : highest;
+    for (int fd = from; fd <= highest; fd++)
+        if (!is_kept(fd, pumps, count, kept, kept_count))
+            close(fd);
+#ifdef SYS_close_range
+    if (!syscall(SYS_close_range, highest + 1, ~0U, 0))
+        return;
+#endif
+    long most = sysconf(_SC_OPEN_MAX);
+    for (int fd = highest + 1; fd < (most > 4096 ? 4096 : most); fd++)
+        close(fd);
+}
