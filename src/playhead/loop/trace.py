@@ -62,9 +62,9 @@ def answer(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> None:
         "bytes": len(said.raw),
         "exit_code": said.exit_code,
     }
-    if said.usage:
-        ended["usage"] = dict(said.usage)
     if level == "standard":
+        # At `full` the response itself says so.
+        ended["usage"] = dict(said.usage) or None
         ended["value"] = said.raw.decode("utf-8", "replace")  # its hash is what is kept
     tell(events.OUTCOME, ended, call)
 

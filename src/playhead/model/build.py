@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from playhead import events
@@ -14,6 +14,7 @@ from playhead.events import Event, Status
 from playhead.model.borrow import borrow, quiet_ref
 from playhead.model.exchanges import exchanges_of, failure_of_exchange
 from playhead.model.family import family
+from playhead.model.overheard import Voice, overhear
 from playhead.model.shape import (
     CallItem,
     Failure,
@@ -26,6 +27,7 @@ from playhead.model.shape import (
 )
 from playhead.model.streams import stream_of, whole_number
 from playhead.model.totals import NOTHING, Prices, total
+from playhead.streams.telling import RESULT
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
 
@@ -51,6 +53,7 @@ def tell(tape: Tape, *, prices: Prices | None = None, original: Tape | None = No
             draft.damage.append(f"{event.ref}: {error}")
             draft.hear(event)
     draft.borrow(tape, original)
+    draft.overhear()
     return draft.story(tape, prices or Prices())
 
 
@@ -125,6 +128,30 @@ class _Draft:
             # On this tape they stand where the call does.
             for event in (*loan.pieces, *([loan.outcome] if loan.outcome else ())):
                 self.places.setdefault(event.ref, self.places[ref])
+
+    def overhear(self) -> None:
+        """What agents said of themselves. It stands after everything that is on the tape: calls keep
+        the numbers by which a replay knows them.
+        """
+        llm = [one for one in self.calls.values() if _data(one).get("boundary") == "llm"]
+        told = list(overhear(self._voices(), llm, self.places, self.first))
+        heard = self.count, self.first, self.last
+        for event, place in told:
+            self.hear(event)
+            self.places[event.ref] = place
+            if event.kind == RESULT and isinstance(event.data, dict):
+                self.complaint = _last_line(event.data.get("error")) or self.complaint
+        self.count, self.first, self.last = heard
+
+    def _voices(self) -> Iterator[Voice]:
+        for ref, call in self.calls.items():
+            if _data(call).get("boundary") == "process":
+                ended = self.outcomes.get(ref)
+                heard = [one for one in self.pieces.get(ref, ()) if _is_stdout(one)]
+                yield Voice(call=call, heard=heard, until=None if ended is None else ended.wall)
+        notes = (self.notes[ref] for ref in self.order if ref in self.notes)
+        printed = [one for one in notes if one.kind == events.OUTPUT and _is_stdout(one)]
+        yield Voice(call=None, heard=printed, until=None)
 
     def _begin(self, event: Event) -> None:
         """A run that was resumed has not ended, whatever the tape says before."""
@@ -267,6 +294,10 @@ def _is_served(asked: Mapping[str, Any]) -> bool:
     """Whether this call was answered from the tape of another run."""
     match = asked.get("match")
     return isinstance(match, dict) and "of" in match
+
+
+def _is_stdout(event: Event) -> bool:
+    return _data(event).get("stream") == "stdout"
 
 
 def _owner(event: Event, member: str) -> str:

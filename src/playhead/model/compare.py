@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from playhead.model.align import align, alike
+from playhead.model.overheard import TOLD_BY
 from playhead.model.shape import CallItem, Story
 
 Kind = Literal["same", "changed", "added", "removed"]
@@ -89,10 +90,15 @@ def _enclosed(story: Story, call: CallItem) -> bool:
     while ref is not None and ref not in seen:
         seen.add(ref)
         above = story.items.get(ref)
-        if isinstance(above, CallItem) and not above.llm:
+        if isinstance(above, CallItem) and not above.llm and not _speaks(above, call):
             return True
         ref = above.parent if above is not None else None
     return False
+
+
+def _speaks(above: CallItem, call: CallItem) -> bool:
+    """Whether the program above is the very agent that told of this call."""
+    return TOLD_BY in call.facts and above.boundary == "process"
 
 
 def _side(call: CallItem) -> Side:

@@ -11,8 +11,10 @@ from typing import Any
 from playhead import events
 from playhead.llm.prices import Cost, cost_of
 from playhead.model.shape import CallItem, Item, NoteItem, Totals
+from playhead.streams.telling import RESULT
 from playhead.wire import LlmExchange, Usage
 
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 # What an answer from a tape costs, whatever it cost when it was recorded.
 NOTHING = Cost(usd=Decimal(0), source="answered from a tape")
 
@@ -60,6 +62,12 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
     tokens: dict[str, int | None] = {}
     cost: Decimal | None = None
     for item in items:
+        said = _said(item)
+        for name in TOKENS:
+            if type(more := said.get(name)) is int:
+                tokens[name] = (tokens.get(name) or 0) + more
+        if isinstance(claimed := said.get("cost_usd"), (int, float)):
+            cost = (cost or Decimal(0)) + Decimal(str(claimed))
         if isinstance(item, NoteItem):
             counts["holes"] += item.kind == _HOLE
         if not isinstance(item, CallItem):
@@ -74,12 +82,7 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
             counts[kind] += 1
         counts["failures"] += item.failure is not None
         for usage in usages(item):
-            for name in (
-                "input_tokens",
-                "output_tokens",
-                "cache_read_tokens",
-                "cache_write_tokens",
-            ):
+            for name in TOKENS:
                 more = getattr(usage, name)
                 if more is not None:
                     tokens[name] = (tokens.get(name) or 0) + more
@@ -101,6 +104,20 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
         cost_usd=None if cost is None else float(cost),
         **tokens,
     )
+
+
+def _said(item: Item) -> Mapping[str, Any]:
+    """What an agent says itself that it used: in its result, or (below `full`) in the outcome of the
+    command that it was.
+    """
+    if isinstance(item, NoteItem) and item.kind == RESULT and isinstance(item.data, dict):
+        usage = item.data.get("usage")
+        cost = {"cost_usd": item.data.get("cost_usd")}
+        return {**usage, **cost} if isinstance(usage, dict) else cost
+    if isinstance(item, CallItem) and item.boundary == "process":
+        usage = item.outcome.get("usage")
+        return usage if isinstance(usage, dict) else {}
+    return {}
 
 
 _HOLE = events.HOLE
