@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +88,9 @@ def serve_until_stopped(
         prices=overrides(),
     )
     server = start.server_for(application)
+    # Stories are large, live long and have no circles: looking through them for some again and again
+    # takes a quarter of the time that telling one takes.
+    gc.set_threshold(100_000, 50, 1000)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
         if browser:

@@ -24,14 +24,17 @@ from playhead.serve import viewer
 from playhead.serve.guard import LARGEST_BODY, LOOPBACK_NAMES, Guard, Rules
 from playhead.serve.openapi import document
 from playhead.serve.paging import Pages
-from playhead.serve.pulse import Pulse
+from playhead.library.pulse import Pulse
 from playhead.serve.replaying import Replays
 from playhead.serve.said import Problem, json_response, problem_of
 from playhead.serve.schema import Asked, Operation, read_body, read_path, read_query
+from playhead.serve.sharing import Shared
 from playhead.serve.stories import Stories
 from playhead.serve.table import OPERATIONS, SCHEMAS
 
 _PATIENCE_S = 60
+# Lists are made by SQLite and by Python, which both do one thing at a time.
+_WORKERS = 2
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -43,6 +46,7 @@ class Desk:
     prices: Mapping[str, Any]
     stories: Stories
     pages: Pages
+    shared: Shared[Response]
     pulse: Pulse
     replays: Replays
     reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
@@ -67,6 +71,7 @@ def app(
         prices=own,
         stories=Stories(home, own),
         pages=Pages(),
+        shared=Shared(_WORKERS),
         pulse=Pulse(home),
         replays=Replays(home, allowed=allow_replay),
     )
@@ -124,7 +129,10 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
         told = {name: await desk.stories.told(values[name]) for name in operation.needs}
         asked = Asked(values=values, body=body, headers=request.headers, told=told)
-        return await anyio.to_thread.run_sync(operation.handle, desk, asked, abandon_on_cancel=True)
+        handle = partial(operation.handle, desk, asked)
+        if operation.shared:
+            return await desk.shared.get((operation.id, *sorted(values.items())), handle)
+        return await anyio.to_thread.run_sync(handle, abandon_on_cancel=True)
     raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
 
 

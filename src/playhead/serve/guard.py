@@ -8,6 +8,7 @@ make it send our own name as Host, nor hide its own as Origin.
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from playhead.serve.said import Problem
 
+_log = logging.getLogger(__name__)
 COOKIE = "playhead_token"
 LARGEST_BODY = 64 * 1024
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -70,7 +72,25 @@ class Guard:
         except Problem as problem:
             await problem.response()(scope, receive, _guarded(send))
             return
-        await self._app(scope, receive, _guarded(send))
+        await self._answer(scope, receive, _guarded(send))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What nobody has foreseen is logged here, and not told to whoever asked."""
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:
+            if begun:
+                raise
+            _log.exception("%s %s failed", scope["method"], scope["path"])
+            broken = Problem(500, "The server failed at this.", "What it wrote on stderr says why.")
+            await broken.response()(scope, receive, send)
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")

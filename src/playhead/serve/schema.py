@@ -65,7 +65,8 @@ Stream = Callable[[Any, Asked], Awaitable[Response]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """`handle` reads files and so runs in a thread; `stream` answers those who ask for
-    `text/event-stream`. `needs`: parameters that name a run whose story must be known.
+    `text/event-stream`. `needs`: parameters that name a run whose story must be known. `shared`:
+    who asks the same at the same time may get the same answer.
     """
 
     id: str
@@ -80,6 +81,7 @@ class Operation:
     body_required: bool = False
     needs: tuple[str, ...] = ()
     patience_s: int | None = None
+    shared: bool = False
 
 
 def read_query(operation: Operation, given: Sequence[tuple[str, str]]) -> dict[str, Any]:

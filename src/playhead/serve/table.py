@@ -109,6 +109,7 @@ OPERATIONS: tuple[Operation, ...] = (
             _text("cursor", "Go on from there: `next` of the page before.", maxLength=2048),
         ),
         answers={200: answer("Runs", "A page."), **REFUSED},
+        shared=True,
         handle=listing.page,
     ),
     Operation(
@@ -270,6 +271,7 @@ OPERATIONS: tuple[Operation, ...] = (
             *_FILTERS,
         ),
         answers={200: answer("Stats", "A row for each key."), **REFUSED},
+        shared=True,
         handle=listing.statistics,
     ),
     Operation(

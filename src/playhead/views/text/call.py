@@ -28,26 +28,26 @@ def print_call(story: Story, call: CallItem, *, full: bool = False) -> None:
     out = console()
     width = width_of(out)
     out.print(heading(call, width), no_wrap=True, overflow="crop")
-    for title, text in _facts(story, call):
+    for title, text in facts(story, call):
         out.print(
-            Text.assemble((f"  {title:<8}", "quiet"), (text, _style(title, call))),
+            Text.assemble((f"  {title:<8}", "quiet"), (text, fact_style(title, call))),
             no_wrap=True,
             overflow="ellipsis",
         )
-    for title, body in _sections(call, full=full):
+    for title, body in sections(call, full=full):
         out.print()
         out.print(Text(one_line(title, width), style="name"))
         for line in _shortened(clean(body), full=full).splitlines():
             out.print(Text(f"  {line}"), soft_wrap=True)
 
 
-def _style(title: str, call: CallItem) -> str:
+def fact_style(title: str, call: CallItem) -> str:
     if title == "ended":
         return "failed" if call.failure is not None else "interrupted" if not call.ok else "ok"
     return "why" if title == "why" else "default"
 
 
-def _facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
+def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
     """Who, what, when, where, why; how it ended and what it cost."""
     yield "who", one_line(f"{call.who or '?'}, lane {call.lane}", 200)
     effect = f", effect: {call.effect}" if call.effect else ""
@@ -101,7 +101,7 @@ def why(story: Story, call: CallItem) -> list[str]:
     return steps
 
 
-def _sections(call: CallItem, *, full: bool) -> Iterator[Section]:
+def sections(call: CallItem, *, full: bool) -> Iterator[Section]:
     if call.llm:
         for exchange in call.llm:
             yield from exchange_sections(exchange, full=full)

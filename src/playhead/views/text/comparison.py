@@ -25,18 +25,22 @@ _MOST_LINES = 12
 def print_comparison(comparison: Comparison, *, every: bool = False, stderr: bool = False) -> None:
     """`every`: steps that are the same, too."""
     out = console(stderr=stderr)
+    out.print(verdict_line(comparison))
+    out.print(figures_table(comparison))
+    for index, step in enumerate(comparison.steps):
+        if step.kind == "same" and not every:
+            continue
+        for line in step_lines(index, step):
+            out.print(line)
+
+
+def verdict_line(comparison: Comparison) -> Text:
     counts = {kind: sum(step.kind == kind for step in comparison.steps) for kind in _MARKS}
     verdict = (
         ("= same trajectory", "ok") if comparison.same else ("~ trajectories differ", "interrupted")
     )
     told = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
-    out.print(Text.assemble(verdict, f" · {told or 'no steps'}"))
-    out.print(_figures(comparison))
-    for index, step in enumerate(comparison.steps):
-        if step.kind == "same" and not every:
-            continue
-        for line in _step(index, step):
-            out.print(line)
+    return Text.assemble(verdict, f" · {told or 'no steps'}")
 
 
 def print_first(comparison: Comparison) -> None:
@@ -49,11 +53,11 @@ def print_first(comparison: Comparison) -> None:
     out.print(
         Text(f"the runs part at step {at + 1} of {len(comparison.steps)}", style="interrupted")
     )
-    for line in _step(at, comparison.steps[at]):
+    for line in step_lines(at, comparison.steps[at]):
         out.print(line)
 
 
-def _figures(comparison: Comparison) -> Table:
+def figures_table(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="quiet")
     for heading in ("", one_line(comparison.left, 30), one_line(comparison.right, 30), "change"):
         table.add_column(heading, justify="left" if not heading else "right")
@@ -71,7 +75,7 @@ def _figures(comparison: Comparison) -> Table:
     return table
 
 
-def _step(index: int, step: Step) -> Iterator[Text]:
+def step_lines(index: int, step: Step) -> Iterator[Text]:
     mark, style = _MARKS[step.kind]
     side = step.right or step.left
     if side is None:

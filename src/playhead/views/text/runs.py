@@ -32,12 +32,7 @@ def print_runs(
         out.print(f"No runs in {place}.")
         out.print("Record one: playhead record -- python my_agent.py")
         return
-    cells = [_cells(entry, summary, now_ns) for entry, summary in rows]
-    widths = _widths([_HEADINGS, *cells], width)
-    print_line(out, _line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS)))
-    for (entry, _), row in zip(rows, cells, strict=True):
-        line = Text.assemble((f"{GLYPHS[entry.status]} ", entry.status))
-        line.append_text(_line(row, widths, _STYLES)[2:])
+    for line in run_lines(rows, width=width, now_ns=now_ns):
         print_line(out, line)
     for entry, summary in rows:
         if entry.problem:
@@ -47,6 +42,17 @@ def print_runs(
                 f"! {entry.id} lost {words.count(summary.lost)} events: `playhead show` says where"
             )
             out.print(Text(one_line(said, 400), style="interrupted"))
+
+
+def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int) -> list[Text]:
+    """The headings, then a line for each run."""
+    cells = [_cells(entry, summary, now_ns) for entry, summary in rows]
+    widths = _widths([_HEADINGS, *cells], width)
+    lines = [_line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS))]
+    for (entry, _), row in zip(rows, cells, strict=True):
+        line = Text.assemble((f"{GLYPHS[entry.status]} ", entry.status))
+        lines.append(line.append_text(_line(row, widths, _STYLES)[2:]))
+    return lines
 
 
 def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:

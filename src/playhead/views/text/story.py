@@ -33,7 +33,7 @@ def print_story(story: Story, *, output: bool = False, limit: int = 0) -> None:
         _print(out, line, width)
     lines = list(tree_lines(story, output=output, width=width))
     shown = lines[:limit] if limit else lines
-    columns = _Columns(shown)
+    columns = Columns(shown)
     for one in shown:
         _print(out, columns.fitted(one, width), width)
     if len(shown) < len(lines):
@@ -51,7 +51,7 @@ def _print(out: Console, line: Text, width: int) -> None:
     print_line(out, line)
 
 
-class _Columns:
+class Columns:
     """Tokens, cost and time, each as wide as its widest: so that they can be compared."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
