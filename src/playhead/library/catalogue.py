@@ -20,7 +20,6 @@ from playhead.library.looking import look
 from playhead.library.shelf import FolderShelf
 from playhead.library.summary import Summary, decode_summary, encode_summary
 from playhead.tape.manifest import Manifest, from_members, read_manifest, status_of
-from playhead.tape.store import MANIFEST as FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +119,7 @@ def decode_entry(path: Path, raw: bytes, problem: str | None) -> Entry:
     """As the catalogue has it."""
     if problem is not None:
         return _broken(path, problem)
-    manifest = from_members(json.loads(raw), path / FILE)
+    manifest = from_members(json.loads(raw), path)
     return Entry(path=path, manifest=manifest, status=status_of(manifest))
 
 

@@ -14,13 +14,14 @@ from playhead import config
 from playhead.library.digest import Digest, digest
 from playhead.library.engine import Database, database_of, sound
 from playhead.library.fulltext import TABLE
-from playhead.library.ledger import CoreLedger, batches, put_digests, put_rows
+from playhead.library.ledger import CoreLedger, batches, put_digests, put_whole
 from playhead.library.looking import look
 from playhead.library.rows import Row, row_of
 from playhead.library.shelf import FolderShelf, Shelf
 from playhead.library.summary import stamp_of_prices
 from playhead.library.tables import calls, facts, runs
 from playhead.model import Prices
+from playhead.tape.manifest import Manifest
 
 # Runs in one transaction: others may write in between, and what is done stays done.
 _AT_ONCE = 250
@@ -38,10 +39,13 @@ class Reader:
         self.stamp = stamp_of_prices(own)
         self._prices = Prices(overrides=own)
 
-    def read(self, run_id: str) -> tuple[str, Digest]:
+    def read(self, run_id: str, manifest: Manifest | None = None) -> tuple[str, Digest]:
         """The state is taken first: what is written meanwhile is read again next time."""
         state = self.shelf.state(run_id, self.stamp)
-        return state, digest(self.shelf.tape(run_id), self._prices)
+        tape = self.shelf.tape(run_id)
+        if manifest is not None:
+            tape.manifest = manifest
+        return state, digest(tape, self._prices)
 
 
 def update(
@@ -69,7 +73,7 @@ def refresh(home: Path, run_ids: Sequence[str], reader: Reader) -> None:
     """Read these runs again: they go on, or have changed."""
     db = database_of(home)
     rows = [_row(reader.shelf, run) for run in run_ids]
-    made = [(row, *reader.read(row.id)) for row in rows if row is not None]
+    made = [(row, *reader.read(row.id, row.told)) for row in rows if row is not None]
     if made:
         sound(db, lambda: _put(db, made))
 
@@ -96,7 +100,7 @@ def reindex(
         # Oldest first: rows are then written where the last ones were.
         for some in batches(reversed(ids), _AT_ONCE):
             rows = [_row(shelf, run) for run in some]
-            _put(db, [(row, *reader.read(row.id)) for row in rows if row is not None])
+            _put(db, [(row, *reader.read(row.id, row.told)) for row in rows if row is not None])
             done += len(some)
             if progress is not None:
                 progress(done, len(ids))
@@ -110,9 +114,9 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
     """Runs that were never read, and those that have grown since: they go on, or died meanwhile."""
     columns = runs.c.number, runs.c.id
     with db.reading() as connection:
-        new = connection.execute(select(*columns).where(runs.c.state.is_(None))).tuples().all()
+        new = connection.execute(select(*columns).where(runs.c.state.is_(None))).all()
         ask = select(*columns, runs.c.state).where(runs.c.claims, runs.c.state.is_not(None))
-        open_ones = connection.execute(ask).tuples().all()
+        open_ones = connection.execute(ask).all()
     grown = [
         (number, run)
         for number, run, state in open_ones
@@ -131,8 +135,7 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
 
 def _put(db: Database, made: Sequence[tuple[Row, str, Digest]]) -> None:
     with db.writing() as connection:
-        placed = {row.id: number for number, row in put_rows(connection, [one[0] for one in made])}
-        put_digests(connection, [(placed[row.id], state, one) for row, state, one in made])
+        put_whole(connection, made)
 
 
 def _row(shelf: Shelf, run_id: str) -> Row | None:

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, insert, selec
 from playhead.library.digest import Digest
 from playhead.library.engine import Database
 from playhead.library.fulltext import SCOPES
-from playhead.library.rows import Row, numbered
-from playhead.library.summary import encode_summary
+from playhead.library.rows import Row, is_near, numbered
+from playhead.library.summary import Summary, encode_summary
 from playhead.library.tables import calls, documents, facts, runs, tags
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class CoreLedger:
 
     def stamps(self) -> dict[str, str]:
         with self._db.reading() as connection:
-            return dict(connection.execute(select(runs.c.id, runs.c.stamp)).tuples().all())
+            return dict(connection.execute(select(runs.c.id, runs.c.stamp)).all())
 
     def claiming(self) -> dict[str, tuple[str, str]]:
         with self._db.reading() as connection:
@@ -56,7 +56,7 @@ class CoreLedger:
         with self._db.reading() as connection:
             for some in batches(ids, _AT_ONCE):
                 ask = select(runs.c.id, runs.c.stamp).where(runs.c.id.in_(some))
-                found.update(connection.execute(ask).tuples().all())
+                found.update(connection.execute(ask).all())
         return found
 
     def update(self, rows: Sequence[Row], gone: Iterable[str], version: str | None) -> None:
@@ -66,75 +66,94 @@ class CoreLedger:
             connection.execute(insert(facts), {"name": _VERSION, "value": version})
 
 
-def put_rows(
-    connection: Connection, rows: Sequence[Row], gone: Sequence[str] = ()
-) -> list[tuple[int, Row]]:
-    """New and changed rows in, runs that are no more out; the numbers that the rows have now. A changed
-    run has to be read anew.
+def put_rows(connection: Connection, rows: Sequence[Row], gone: Sequence[str] = ()) -> None:
+    """New and changed rows in, runs that are no more out. A changed run has to be read anew: until then
+    it is found by what was read last.
     """
-    known = _numbers(connection, [*(row.id for row in rows), *gone])
-    placed = list(numbered(rows, known, _taken(connection, rows)))
+    placed, known = _placed(connection, rows, gone)
     there = set(known.values())
-    moved = {known[row.id] for at, row in placed if known.get(row.id, at) != at}
-    out = moved | {known[run] for run in gone if run in known}
-    forget(connection, out)
-    kept = [at for at, _ in placed if at in there and at not in out]
+    forget(
+        connection,
+        {known[row.id] for at, row in placed if known.get(row.id, at) != at}
+        | {known[run] for run in gone if run in known},
+    )
+    kept = [at for at, _ in placed if at in there]
     _drop(connection, runs, runs.c.number, kept)
     _drop(connection, tags, tags.c.run, kept)
-    fresh = [(at, row) for at, row in placed if at not in kept]
-    old = [(at, row) for at, row in placed if at in kept]
     _many(connection, insert(runs), [_values(at, row) for at, row in placed])
-    _many(
-        connection, insert(documents), [{"run": at, "manifest": row.manifest} for at, row in fresh]
-    )
-    change = (
-        update(documents)
-        .where(documents.c.run == bindparam("at"))
-        .values(manifest=bindparam("raw"))
-    )
-    _many(connection, change, [{"at": at, "raw": row.manifest} for at, row in old])
-    said = [
-        {"run": at, "key": key, "value": value}
-        for at, row in placed
-        for key, value in row.tags.items()
+    _many(connection, insert(tags), _tags(placed))
+    fresh = [{"run": at, "manifest": row.manifest} for at, row in placed if at not in there]
+    _many(connection, insert(documents), fresh)
+    old = [{"at": at, "raw": row.manifest} for at, row in placed if at in there]
+    _many(connection, _NEW_MANIFEST, old)
+
+
+def put_whole(connection: Connection, read: Sequence[tuple[Row, str, Digest]]) -> None:
+    """Rows with their digests, in place of all that is known of these runs."""
+    placed, known = _placed(connection, [row for row, _, _ in read])
+    forget(connection, known.values())
+    made = [(at, state, digest) for (at, _), (_, state, digest) in zip(placed, read, strict=True)]
+    rows = [
+        {**_values(at, row), **_columns(state, digest.summary, row.duration_s)}
+        for (at, row), (_, state, digest) in zip(placed, made, strict=True)
     ]
-    _many(connection, insert(tags), said)
-    return placed
+    _many(connection, insert(runs), rows)
+    _many(connection, insert(tags), _tags(placed))
+    shown = [
+        {"run": at, "manifest": row.manifest, "summary": encode_summary(state, digest.summary)}
+        for (at, row), (_, state, digest) in zip(placed, made, strict=True)
+    ]
+    _many(connection, insert(documents), shown)
+    _put_contents(connection, made)
 
 
-def put_digests(connection: Connection, made: Sequence[tuple[int, str, Digest]]) -> None:
+def put_digests(connection: Connection, read: Sequence[tuple[int, str, Digest]]) -> None:
     """Digests by number, each with the state of the tape that it was made of. A run that was removed
     while it was read leaves nothing behind.
     """
-    there = _there(connection, [number for number, _, _ in made])
-    made = [one for one in made if one[0] in there]
-    numbers = list(there)
-    _drop(connection, calls, calls.c.run, numbers)
-    _many(connection, _DROP_TEXTS, [{"run": number} for number in numbers])
-    _many(connection, insert(calls), list(_sums(made)))
-    blank = dict.fromkeys(SCOPES, "")
-    texts = [{"run": number, **blank, **digest.texts} for number, _, digest in made]
-    _many(connection, _PUT_TEXTS, texts)
-    row = (
-        update(runs)
-        .where(runs.c.number == bindparam("at"))
-        .values(
-            state=bindparam("of"),
-            tokens=bindparam("all_tokens"),
-            cost_usd=bindparam("cost"),
-            failures=bindparam("failed"),
-            duration_s=func.coalesce(runs.c.duration_s, bindparam("took")),
-        )
-    )
-    _many(connection, row, [_columns(*one) for one in made])
-    document = (
-        update(documents).where(documents.c.run == bindparam("at")).values(summary=bindparam("raw"))
-    )
-    summaries = [
-        {"at": number, "raw": encode_summary(state, digest.summary)}
-        for number, state, digest in made
+    there = _there(connection, [number for number, _, _ in read])
+    made = [one for one in read if one[0] in there]
+    _drop(connection, calls, calls.c.run, list(there))
+    _many(connection, _DROP_TEXTS, [{"run": number} for number in there])
+    rows = [
+        {"at": at, **{f"new_{name}": value for name, value in _columns(state, one.summary).items()}}
+        for at, state, one in made
     ]
-    _many(connection, document, summaries)
+    _many(connection, _NEW_COLUMNS, rows)
+    shown = [{"at": at, "raw": encode_summary(state, one.summary)} for at, state, one in made]
+    _many(connection, _NEW_SUMMARY, shown)
+    _put_contents(connection, made)
+
+
+_OF_ONE = documents.c.run == bindparam("at")
+_NEW_MANIFEST = update(documents).where(_OF_ONE).values(manifest=bindparam("raw"))
+_NEW_SUMMARY = update(documents).where(_OF_ONE).values(summary=bindparam("raw"))
+_NEW_COLUMNS = (
+    update(runs)
+    .where(runs.c.number == bindparam("at"))
+    .values(
+        state=bindparam("new_state"),
+        tokens=bindparam("new_tokens"),
+        cost_usd=bindparam("new_cost_usd"),
+        failures=bindparam("new_failures"),
+        duration_s=func.coalesce(runs.c.duration_s, bindparam("new_duration_s")),
+    )
+)
+
+
+def _put_contents(connection: Connection, made: Sequence[tuple[int, str, Digest]]) -> None:
+    _many(connection, insert(calls), list(_sums(made)))
+    blank: dict[str, Any] = dict.fromkeys(SCOPES, "")
+    _many(connection, _PUT_TEXTS, [{"run": at, **blank, **one.texts} for at, _, one in made])
+
+
+def _placed(
+    connection: Connection, rows: Sequence[Row], gone: Sequence[str] = ()
+) -> tuple[list[tuple[int, Row]], dict[str, int]]:
+    """The rows with the numbers that they get, and the numbers that they and `gone` have."""
+    known = _numbers(connection, [*(row.id for row in rows), *gone])
+    new = [row for row in rows if row.id not in known or not is_near(known[row.id], row)]
+    return list(numbered(rows, known, _taken(connection, new))), known
 
 
 def forget(connection: Connection, numbers: Iterable[int]) -> None:
@@ -170,7 +189,7 @@ def _numbers(connection: Connection, ids: Iterable[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for some in batches(ids, _AT_ONCE):
         ask = select(runs.c.id, runs.c.number).where(runs.c.id.in_(some))
-        found.update(connection.execute(ask).tuples().all())
+        found.update(connection.execute(ask).all())
     return found
 
 
@@ -197,15 +216,21 @@ def _values(number: int, row: Row) -> dict[str, Any]:
     return {"number": number, **{name: getattr(row, name) for name in _COLUMNS}}
 
 
-def _columns(number: int, state: str, digest: Digest) -> dict[str, Any]:
-    summary = digest.summary
+def _tags(placed: Sequence[tuple[int, Row]]) -> list[dict[str, Any]]:
+    return [
+        {"run": at, "key": key, "value": value}
+        for at, row in placed
+        for key, value in row.tags.items()
+    ]
+
+
+def _columns(state: str, summary: Summary, took: float | None = None) -> dict[str, Any]:
     return {
-        "at": number,
-        "of": state,
-        "all_tokens": summary.tokens,
-        "cost": summary.cost_usd,
-        "failed": summary.failures,
-        "took": summary.duration_s,
+        "state": state,
+        "tokens": summary.tokens,
+        "cost_usd": summary.cost_usd,
+        "failures": summary.failures,
+        "duration_s": summary.duration_s if took is None else took,
     }
 
 

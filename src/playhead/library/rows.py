@@ -37,8 +37,9 @@ class Row:
     duration_s: float | None = None
     problem: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
-    # As JSON; empty where it cannot be read.
+    # As JSON, and as it was read; empty where it cannot be.
     manifest: bytes = b""
+    told: Manifest | None = None
 
 
 def row_of(shelf: Shelf, run_id: str, stamp: str) -> Row:
@@ -48,22 +49,30 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> Row:
         raw = json.dumps(_members(manifest)).encode()
     except (PlayheadError, ValueError) as error:
         at = shelf.changed_ns(run_id)
-        return Row(id=run_id, stamp=stamp, started_ns=at, status="interrupted", problem=str(error))
+        return Row(
+            id=run_id, stamp=stamp, started_ns=at, status="interrupted", problem=_text(str(error))
+        )
     return Row(
         id=run_id,
         stamp=stamp,
         started_ns=min(max(manifest.started_ns, 0), _LATEST_NS),
         status=status_of(manifest),
         claims=manifest.status == "running",
-        project=manifest.project,
-        name=manifest.name,
-        replay_of=manifest.replay_of,
+        project=_text(manifest.project),
+        name=_text(manifest.name),
+        replay_of=None if manifest.replay_of is None else _text(manifest.replay_of),
         keep=manifest.keep,
         golden=is_golden(manifest),
         duration_s=manifest.duration_s,
-        tags={str(key): str(value) for key, value in manifest.tags.items()},
+        tags={_text(str(key)): _text(str(value)) for key, value in manifest.tags.items()},
         manifest=raw,
+        told=manifest,
     )
+
+
+def _text(text: str) -> str:
+    """No half of a character: a database takes none."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def note_of(manifest: Manifest) -> str:
@@ -80,12 +89,17 @@ def numbered(
     given: set[int] = set()
     for row in rows:
         number = known.get(row.id)
-        if number is None or not 0 <= number - row.started_ns < _NEAR_NS:
+        if number is None or not is_near(number, row):
             number = row.started_ns
             while number in taken or number in given:
                 number += 1
         given.add(number)
         yield number, row
+
+
+def is_near(number: int, row: Row) -> bool:
+    """Whether this number still says when the run began."""
+    return 0 <= number - row.started_ns < _NEAR_NS
 
 
 def _members(manifest: Manifest) -> dict[str, Any]:

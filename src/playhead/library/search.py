@@ -135,7 +135,7 @@ def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> 
 def _by_id(db: Database, run_id: str) -> tuple[Found, str | None] | None:
     ask = select(runs.c.number, runs.c.id, runs.c.state, runs.c.problem, runs.c.number.label("at"))
     with db.reading() as connection:
-        rows = connection.execute(ask.where(runs.c.id == run_id)).tuples().all()
+        rows = connection.execute(ask.where(runs.c.id == run_id)).all()
         found = _found(connection, db.home, rows, Search())
     return found[0] if found else None
 
@@ -167,7 +167,7 @@ def _page(
     columns = (order, runs.c.number)
     ask = ask.order_by(*(one.desc() if descending else one.asc() for one in columns))
     with db.reading() as connection:
-        rows = connection.execute(ask.limit(limit + 1)).tuples().all()
+        rows = connection.execute(ask.limit(limit + 1)).all()
         total = connection.execute(select(func.count()).select_from(runs).where(*fits)).scalar_one()
         shown = rows[:limit]
         found = _found(connection, db.home, shown, wanted)

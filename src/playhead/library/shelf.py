@@ -62,7 +62,8 @@ class FolderShelf:
         return self._runs / run_id
 
     def ids(self) -> list[str]:
-        return store.run_ids(self.home)
+        # A folder whose name is no text was not made by us, and no database can hold it.
+        return [run for run in store.run_ids(self.home) if run.isascii() or run.isprintable()]
 
     def version(self) -> str | None:
         try:

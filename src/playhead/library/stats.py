@@ -114,7 +114,7 @@ def _total(connection: Connection, fits: _Fits) -> Group:
 
 def _statuses(connection: Connection, fits: _Fits) -> dict[str, int]:
     ask = select(runs.c.status, func.count()).where(*fits).group_by(runs.c.status)
-    return dict(connection.execute(ask).tuples().all())
+    return dict(connection.execute(ask).all())
 
 
 def _by_runs(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> list[Group]:

@@ -20,6 +20,8 @@ from playhead.wire import Usage
 Overrides = Mapping[str, Mapping[str, Any]]
 
 _MILLION = Decimal(1_000_000)
+# Some makers ask more for long prompts. Up to here the price of a token is the same, or not plain at all.
+_MUCH = 100_000
 _PRICES = ("input", "output", "cache_read", "cache_write")
 _FIRST = {
     "anthropic.messages": "anthropic",
@@ -68,7 +70,11 @@ def cost_of(
         usd = _by_override(usage, own)
         return None if usd is None else Cost(usd=usd, source="config")
     listing = _find(api, model, url and url.partition("?")[0])
-    return None if listing is None else _by_listing(usage, listing, when, service_tier)
+    if listing is None:
+        return None
+    special = service_tier or usage.cache_write_1h_tokens or usage.input_tokens > _MUCH
+    rates = None if special else _rates(listing)
+    return _by_rates(usage, rates) if rates else _by_listing(usage, listing, when, service_tier)
 
 
 def _override_for(model: str, overrides: Overrides) -> dict[str, Decimal] | None:
@@ -163,6 +169,55 @@ def _places(api: str, model: str, url: str | None) -> Iterator[tuple[str, dict[s
     for provider in _THEN:
         for one in names:
             yield one, {"provider_id": provider}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """What a token costs, where that depends on nothing else."""
+
+    input: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+    output: Decimal
+    source: str
+
+
+@lru_cache(maxsize=4096)
+def _rates(listing: _Listing) -> _Rates | None:
+    """Asking the list takes longer than reading the rest of a small run: so it is asked once, for one
+    token of each kind. None: the price depends on the day, or on how long even a short prompt is.
+    """
+    from genai_prices import Usage as Tokens
+    from genai_prices import __version__, calc_price
+    from genai_prices.types import ModelPrice
+
+    def price(**tokens: int) -> Decimal:
+        found = calc_price(Tokens(**tokens), listing.name, provider_id=listing.provider)
+        return found.total_price if isinstance(found.model.prices, ModelPrice) else Decimal("NaN")
+
+    try:
+        rates = _Rates(
+            input=price(input_tokens=1, output_tokens=0),
+            cache_read=price(input_tokens=1, output_tokens=0, cache_read_tokens=1),
+            cache_write=price(input_tokens=1, output_tokens=0, cache_write_tokens=1),
+            output=price(input_tokens=0, output_tokens=1),
+            source=f"genai-prices {__version__}",
+        )
+        much = price(input_tokens=_MUCH, output_tokens=_MUCH)
+    except ValueError:
+        return None
+    is_plain = much == _MUCH * (rates.input + rates.output) and rates.input and rates.output
+    known = rates.cache_read.is_finite() and rates.cache_write.is_finite()
+    return rates if is_plain and known else None
+
+
+def _by_rates(usage: Usage, rates: _Rates) -> Cost | None:
+    read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+    fresh = (usage.input_tokens or 0) - read - written
+    if min(fresh, read, written, usage.output_tokens or 0) < 0:
+        return None  # the counts contradict each other
+    usd = fresh * rates.input + read * rates.cache_read + written * rates.cache_write
+    return Cost(usd=usd + (usage.output_tokens or 0) * rates.output, source=rates.source)
 
 
 def _by_listing(

@@ -73,9 +73,6 @@ class Manifest:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-_FIELDS = {one.name: one for one in dataclasses.fields(Manifest)}
-
-
 def write_manifest(run: Path, manifest: Manifest) -> None:
     """Replace the manifest atomically: a reader sees the old one or the new one, never half."""
     members = dataclasses.asdict(manifest)
@@ -99,12 +96,13 @@ def read_manifest(run: Path) -> Manifest:
 
     TapeDamaged if it is missing or no manifest.
     """
-    path = run / FILE
+    path = f"{run}/{FILE}"
     try:
         # Never waiting on a pipe: the folder may be a stranger's.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as file:
-            members = json.loads(file.read(_LARGEST))
+            # A buffer of the largest size would take longer to get than the file to read.
+            members = json.loads(file.read(min(_LARGEST, os.fstat(fd).st_size + 1)))
     except FileNotFoundError:
         raise TapeDamaged(
             f"{run} has no {FILE}. `playhead repair {run}` makes one from the tape."
@@ -113,7 +111,7 @@ def read_manifest(run: Path) -> Manifest:
         raise TapeDamaged(
             f"{path} cannot be read ({error}). `playhead repair {run}` makes a new one."
         ) from None
-    return marked(from_members(members, path), read_marks(run))
+    return marked(from_members(members, run), read_marks(run))
 
 
 def marked(manifest: Manifest, marks: Marks) -> Manifest:
@@ -130,25 +128,27 @@ def marked(manifest: Manifest, marks: Marks) -> Manifest:
     )
 
 
-def from_members(members: Any, path: Path) -> Manifest:
+def from_members(members: Any, run: Path) -> Manifest:
     if not isinstance(members, dict) or not isinstance(members.get("run"), str):
-        raise TapeDamaged(
-            f"{path} is no manifest. `playhead repair {path.parent}` makes a new one."
-        )
+        raise TapeDamaged(f"{run / FILE} is no manifest. `playhead repair {run}` makes a new one.")
     version = members.get("format", 0)
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)
-    known = {name: members[name] for name in _FIELDS if name in members and name != "extra"}
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for name, value in members.items():
+        shape = _SHAPES.get(name)
+        if shape is None:
+            extra[name] = value
+        elif isinstance(value, shape):  # an odd value is worth less than the run that it belongs to
+            known[name] = value
     listed = known.get("segments")
     known["segments"] = [
         _segment(one)
         for one in (listed if isinstance(listed, list) else [])
         if isinstance(one, dict)
     ]
-    known["extra"] = {name: value for name, value in members.items() if name not in _FIELDS}
-    for name, value in list(known.items()):
-        if not _fits(name, value):
-            del known[name]  # an odd value is worth less than the run that it belongs to
+    known["extra"] = extra
     return Manifest(**known)
 
 
@@ -196,10 +196,6 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "replay_of": (str, type(None)),
     "extra": (dict,),
 }
-
-
-def _fits(name: str, value: Any) -> bool:
-    return isinstance(value, _SHAPES[name])
 
 
 def status_of(manifest: Manifest) -> Status:

@@ -39,7 +39,7 @@ NONE = Marks()
 def read_marks(run: Path) -> Marks:
     """None at all where the file is missing or no marks: they are remarks on a run, not the run."""
     try:
-        fd = os.open(run / FILE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(f"{run}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return NONE
     try:

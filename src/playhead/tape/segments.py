@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from stat import S_ISREG
 
@@ -89,7 +90,7 @@ class Segments:
 
     def index(self) -> Index | None:
         """The index of the sealed file, made anew if need be; None: nothing is sealed."""
-        state = [_state(self._run / name) for name in (FILE, INDEX)]
+        state = [_state(f"{self._run}/{name}") for name in (FILE, INDEX)]
         if self._index[0] != state:
             self._index = (state, None if state[0] is None else self._read_index())
         return self._index[1]
@@ -108,7 +109,7 @@ class Segments:
         return segment
 
 
-def _state(path: Path) -> tuple[int, ...] | None:
+def _state(path: str) -> tuple[int, ...] | None:
     try:
         state = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -138,13 +139,15 @@ def segment_files(run: Path, report: Report) -> dict[str, Path]:
 def open_segment(path: Path, report: Report) -> Segment:
     """What the first event of a segment says about it."""
     name = segment_name(path.name) or path.name
-    first = next(batches(blocks(path)), None)
+    source = batches(blocks(path))
+    first = next(source, None)
     if first is not None and first.lines:
         newer = newer_format(first.lines[0])
         if newer is not None:
             raise TapeTooNew(found=newer, known=FORMAT_VERSION)
     # Damage before the first whole event is told when the segment is read.
-    rows = read_segment(batches(blocks(path)), Strand(name), decoder(), lambda _: None)
+    whole = source if first is None else chain([first], source)
+    rows = read_segment(whole, Strand(name), decoder(), lambda _: None)
     for event, _, _ in rows:
         told = first_of(name, event)
         if told.format > FORMAT_VERSION:  # the line is damaged, else it had been refused above
