@@ -26,7 +26,11 @@ else:
     subprocess = Later("subprocess")
 
 _NATIVE = Path(__file__).parent / "native"
-_FALLBACK = Path(__file__).parent / "fallback.py"
+# Imported and not run, so that it is compiled once and not each time.
+_RUN_FALLBACK = (
+    f"import sys; sys.path.insert(0, {str(_NATIVE.parent)!r}); import fallback; "
+    "fallback.main(sys.argv[1], sys.argv[2:])"
+)
 _MARK = b"PLAYHEAD-SHIM-SETTINGS:"
 _ROOM = 16384
 _COMPILERS = ("cc", "gcc", "clang")
@@ -121,6 +125,6 @@ def _told(image: bytes, stand: Stand) -> bytes:
 
 def _script(stand: Stand) -> bytes:
     """For the fallback: which Python runs it is ours to say, and not the program's."""
-    words = [sys.executable, "-I", "-S", str(_FALLBACK), stand.packed().hex()]
+    words = [sys.executable, "-I", "-S", "-c", _RUN_FALLBACK, stand.packed().hex()]
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
     return f'#!/bin/sh\nexec {quoted} "$@"\n'.encode()

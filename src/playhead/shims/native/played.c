@@ -40,7 +40,7 @@ static void heed_clerk(void) {
 }
 
 int be_played(int control) {
-    int signals = listen_to_signals(), number, to_group;
+    int number, to_group;
     char told[256] = "", text[16];
     size_t have = 0;
     for (;;) {
@@ -49,7 +49,7 @@ int be_played(int control) {
                                   {.fd = signals, .events = POLLIN}};
         if (poll(asked, 3, -1) < 0)
             continue;
-        while (asked[2].revents && next_signal(signals, &number, &to_group))
+        while (asked[2].revents && next_signal(&number, &to_group))
             if (number != SIGCHLD && number != SIGCONT && number != SIGWINCH && number != SIGURG)
                 tell('S', text, (size_t)snprintf(text, sizeof text, "%d", number));
         if (asked[0].revents)

@@ -30,30 +30,33 @@ struct came {
     int number, code;
 };
 
-static int bell[2] = {-1, -1};
+int signals = -1;
+static int bell = -1;
 static int witness = -1;
 
 static void ring(int number, siginfo_t *info, void *unused) {
     struct came came = {number, info ? info->si_code : 0};
     int before = errno;
     (void)unused;
-    if (write(bell[1], &came, sizeof came) < 0) {
+    if (write(bell, &came, sizeof came) < 0) {
         /* More signals than a pipe holds: one more of them tells nobody anything. */
     }
     errno = before;
 }
 
 /* Signals that the caller had ignored stay so, for us and for the program. */
-int listen_to_signals(void) {
+void listen_to_signals(void) {
+    int ends[2];
     struct sigaction listening = {.sa_sigaction = ring, .sa_flags = SA_SIGINFO | SA_RESTART}, was;
-    if (pipe2(bell, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -1;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return;
+    signals = ends[0];
+    bell = ends[1];
     sigfillset(&listening.sa_mask);
     for (int at = 0; at < PASSED_ON; at++)
         if (!sigaction(passed_on[at], NULL, &was) && was.sa_handler != SIG_IGN)
             sigaction(passed_on[at], &listening, NULL);
     sigaction(SIGCHLD, &listening, NULL);
-    return bell[0];
 }
 
 /* A process of our group in which every signal waits: one that was sent to the whole group is there,
@@ -100,9 +103,9 @@ static int was_for_all(const struct came *came) {
     return seen;
 }
 
-int next_signal(int fd, int *number, int *to_group) {
+int next_signal(int *number, int *to_group) {
     struct came came;
-    if (read(fd, &came, sizeof came) != sizeof came)
+    if (read(signals, &came, sizeof came) != sizeof came)
         return 0;
     *number = came.number;
     *to_group = came.number != SIGCHLD && was_for_all(&came);
@@ -119,6 +122,11 @@ static void default_signals(void) {
 }
 
 void become(const char *real, char **argv) {
+    int number, to_group;
+    default_signals();
+    while (signals >= 0 && next_signal(&number, &to_group))
+        if (number != SIGCHLD)
+            kill(getpid(), number); /* it came before anybody was there to be told */
     if (!real) {
         dprintf(2, "playhead: %s: not found on PATH.\n", settings.name);
         _exit(127);
@@ -162,6 +170,7 @@ static pid_t start(const char *real, char **argv, const int theirs[3], const cha
     if (pid)
         return pid;
     default_signals();
+    signals = -1; /* what comes in there is the parent's to pass on */
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill -9 is meant for it, and reaches only us */
     if (getppid() != us)
@@ -197,10 +206,10 @@ static int look_after(pid_t pid, int *code) {
     return 0;
 }
 
-static void obey(int fd, pid_t pid, int *code, int *gone) {
+static void obey(pid_t pid, int *code, int *gone) {
     int number, to_group;
     char text[16];
-    while (next_signal(fd, &number, &to_group)) {
+    while (next_signal(&number, &to_group)) {
         if (number == SIGCHLD) {
             *gone = *gone || look_after(pid, code);
         } else if (*gone) {
@@ -215,7 +224,7 @@ static void obey(int fd, pid_t pid, int *code, int *gone) {
 }
 
 /* Wait for something to happen, and do what can be done. 0: nothing is left to do. */
-static int turn(struct pump *pumps, int count, int signals, int patience_ms) {
+static int turn(struct pump *pumps, int count) {
     struct pollfd asked[7] = {{.fd = signals, .events = POLLIN}};
     int open = 0;
     for (int at = 0; at < count; at++) {
@@ -225,7 +234,7 @@ static int turn(struct pump *pumps, int count, int signals, int patience_ms) {
         asked[2 + 2 * at] = (struct pollfd){.fd = pump->to, .events = full ? POLLOUT : 0};
         open += is_open(pump);
     }
-    int ready = poll(asked, (nfds_t)(1 + 2 * count), patience_ms);
+    int ready = poll(asked, (nfds_t)(1 + 2 * count), -1);
     for (int at = 0; at < count && ready > 0; at++) {
         struct pump *pump = &pumps[at];
         short from = asked[1 + 2 * at].revents, to = asked[2 + 2 * at].revents;
@@ -251,7 +260,7 @@ static int turn(struct pump *pumps, int count, int signals, int patience_ms) {
 
 /* What is in the pipes when the program has ended is passed on before we end. Afterwards it is the
  * program's own children that still write there: somebody stays for them, and we need not. */
-static void drain(struct pump *pumps, int count, int signals, pid_t pid) {
+static void drain(struct pump *pumps, int count, pid_t pid) {
     int code = 0, gone = 1;
     for (int at = 0; at < count; at++) {
         struct pump *pump = &pumps[at];
@@ -262,7 +271,7 @@ static void drain(struct pump *pumps, int count, int signals, pid_t pid) {
                 struct pollfd room[2] = {{.fd = pump->to, .events = POLLOUT},
                                          {.fd = signals, .events = POLLIN}};
                 poll(room, 2, -1);
-                obey(signals, pid, &code, &gone);
+                obey(pid, &code, &gone);
                 if (room[0].revents)
                     push(pump);
             }
@@ -275,7 +284,7 @@ static void drain(struct pump *pumps, int count, int signals, pid_t pid) {
     }
 }
 
-static void leave_somebody(struct pump *pumps, int count, int signals) {
+static void leave_somebody(struct pump *pumps, int count) {
     int open = 0;
     for (int at = 0; at < count; at++)
         open += is_open(&pumps[at]);
@@ -283,8 +292,10 @@ static void leave_somebody(struct pump *pumps, int count, int signals) {
         return;
     default_signals();
     hang_up();
-    close_others(pumps, count, &signals, 1);
-    while (turn(pumps, count, signals, -1)) {
+    close(signals);
+    signals = -1;
+    close_others(pumps, count, NULL, 0);
+    while (turn(pumps, count)) {
     }
     _exit(0);
 }
@@ -293,7 +304,6 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     static struct pump pumps[3];
     int theirs[3], code = 0, gone = 0;
     char text[16];
-    int signals = listen_to_signals();
     int count = open_pumps(pumps, theirs);
     if (signals < 0)
         become(real, argv);
@@ -302,14 +312,14 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     if (pid < 0)
         become(real, argv); /* no room for a second process: then for one */
     signal(SIGPIPE, SIG_IGN);
-    int kept[] = {signals, bell[1], witness};
+    int kept[] = {signals, bell, witness};
     close_others(pumps, count, kept, 3);
     while (!gone) {
-        turn(pumps, count, signals, -1);
-        obey(signals, pid, &code, &gone);
+        turn(pumps, count);
+        obey(pid, &code, &gone);
     }
-    drain(pumps, count, signals, pid);
+    drain(pumps, count, pid);
     tell('X', text, (size_t)snprintf(text, sizeof text, "%d", code));
-    leave_somebody(pumps, count, signals);
+    leave_somebody(pumps, count);
     return code;
 }

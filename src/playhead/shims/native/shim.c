@@ -86,6 +86,7 @@ int main(int argc, char **argv) {
     if (is_taped_already())
         become(real, argv);
     look_at_streams();
+    listen_to_signals();
     if (call_up() >= 0)
         tell_call(argv, real);
     if (hear(&what, &text, &size, &control, is_replay ? -1 : 5000) < 0) {

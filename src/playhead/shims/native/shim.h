@@ -65,8 +65,9 @@ void close_others(const struct pump *pumps, int count, const int *kept, int kept
 void become(const char *real, char **argv);
 int run_real(const char *real, char **argv, const char *parent, const char *lane);
 void end_as(int code); /* as `subprocess` has it: negative for a signal */
-int listen_to_signals(void);
-int next_signal(int fd, int *number, int *to_group);
+void listen_to_signals(void);
+int next_signal(int *number, int *to_group);
+extern int signals; /* readable where one has come; -1: nobody listens */
 
 /* played.c */
 int be_played(int control);

@@ -1,0 +1,408 @@
+"""A shim in Python, for machines without a compiler: what native/ does, at the price of a Python's start.
+
+Run by the tool's own Python with -I and -S: it imports nothing of Playhead, and as little as it can of
+the library. Knows the frames, pipes and signals. Less than the native one in one thing: a
+signal that was sent to the whole process group reaches the program twice.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import os
+import select
+import stat
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import NoReturn
+else:
+    import _signal as signal  # `signal` itself, and `typing`, cost as much again as all the rest
+
+REFUSED = 125
+_PASSED_ON = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1),
+    *(signal.SIGUSR2, signal.SIGALRM, signal.SIGCONT, signal.SIGWINCH),
+)
+_UNTOLD = (signal.SIGCONT, signal.SIGWINCH)
+_GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
+_CHUNK, _AT_ONCE = 65536, 4096
+_SCM_RIGHTS = 1
+
+
+class Line:
+    """The connection to the clerk. Whatever is wrong with it, nobody waits long, and it is dropped."""
+
+    def __init__(self, address: str) -> None:
+        self._socket: _socket.socket | None = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            self._socket.settimeout(2)
+            self._socket.connect(address)
+        except OSError:
+            self.drop()
+
+    @property
+    def fd(self) -> int:
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def drop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+
+    def tell(self, what: bytes, data: bytes, fds: tuple[int, ...] = ()) -> None:
+        if self._socket is None:
+            return
+        said = what + len(data).to_bytes(4, "big") + data
+        try:
+            if fds:
+                packed = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
+                passed = [(_socket.SOL_SOCKET, _SCM_RIGHTS, packed)]
+                said = said[self._socket.sendmsg([said], passed) :]
+            self._socket.sendall(said)
+        except OSError:
+            self.drop()
+
+    def hear(self, patience: float | None) -> tuple[bytes, bytes, int] | None:
+        """The clerk's next frame and a descriptor that came with it; None: there will be none."""
+        if self._socket is None:
+            return None
+        self._socket.settimeout(patience)
+        try:
+            head, passed, _, _ = self._socket.recvmsg(5, _socket.CMSG_SPACE(4))
+            while 0 < len(head) < 5:
+                head += self._socket.recv(5 - len(head)) or b"\0" * 5
+            data = b""
+            size = int.from_bytes(head[1:5], "big")
+            while len(data) < size and (more := self._socket.recv(size - len(data))):
+                data += more
+        except OSError:
+            return None
+        fd = int.from_bytes(passed[0][2][:4], sys.byteorder) if passed else -1
+        return (head[:1], data, fd) if len(head) == 5 and len(data) == size else None
+
+
+class Streams:
+    """What stdin, stdout and stderr are; see native/streams.c for why."""
+
+    def __init__(self) -> None:
+        self.closed: list[int] = []
+        self.kinds = [self._kind(fd) for fd in range(3)]
+        if self.kinds[1] == self.kinds[2] == "pipe" and _is_same(1, 2):
+            self.kinds[2] = "stdout"
+        for fd in (1, 2):
+            if self.kinds[0] == self.kinds[fd] == "pipe" and _is_same(0, fd):
+                self.kinds[0] = self.kinds[fd] = "device"
+
+    def _kind(self, fd: int) -> str:
+        try:
+            mode = os.fstat(fd).st_mode
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            self.closed.append(fd)
+            return "closed"
+        if stat.S_ISCHR(mode) and os.fstat(fd).st_rdev == os.stat(os.devnull).st_rdev:
+            return "null"
+        if fd == 0 and _is_callers():
+            return "inherited"
+        if stat.S_ISREG(mode):
+            return "file"
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            return "pipe"
+        return "tty" if os.isatty(fd) else "device"
+
+    def passed(self, mode: str) -> tuple[int, ...]:
+        kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
+        return tuple(fd for fd in range(3) if self.kinds[fd] in kinds)
+
+
+def _is_same(one: int, other: int) -> bool:
+    return os.path.sameopenfile(one, other)
+
+
+def _is_callers() -> bool:
+    try:
+        return os.path.samestat(os.fstat(0), os.stat(f"/proc/{os.getppid()}/fd/0"))
+    except OSError:
+        return True
+
+
+class Pump:
+    """Bytes from one descriptor to another, told as they are passed on."""
+
+    def __init__(self, standard: int, source: int, sink: int, line: Line) -> None:
+        self.standard, self.source, self.sink, self._line = standard, source, sink, line
+        self.held = b""
+        self.is_open = True
+
+    def end(self, mark: str = "") -> None:
+        if mark:
+            self._line.tell(b"M", mark.encode())
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (self.source, self.sink):
+            if fd > 2:
+                os.close(fd)
+        os.dup2(null, self.standard)
+        if self.standard == 1 and os.path.sameopenfile(1, 2):
+            os.dup2(null, 2)
+        os.close(null)
+        self.is_open = False
+
+    def pull(self) -> bool:
+        """Whether something came."""
+        try:
+            self.held = os.read(self.source, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.held = b""
+        if not self.held:
+            self.end("" if self.standard else "closed stdin")
+        return bool(self.held)
+
+    def push(self) -> None:
+        """As much as surely finds room: the descriptor is not ours alone, so it may block."""
+        try:
+            sent = os.write(self.sink, self.held[:_AT_ONCE])
+        except OSError:
+            self.end(f"closed {('', 'stdout', 'stderr')[self.standard]}" if self.standard else "")
+            self.held = b""
+            return
+        self._line.tell(b"IOE"[self.standard : self.standard + 1], self.held[:sent])
+        self.held = self.held[sent:]
+
+
+class Bell:
+    """Signals, from here on, as numbers that can be read. What the caller ignores stays ignored."""
+
+    def __init__(self) -> None:
+        self.fd, rung = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(rung, False)
+        signal.set_wakeup_fd(rung, warn_on_full_buffer=False)
+        for number in (*_PASSED_ON, signal.SIGCHLD):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda *_: None)
+
+    def came(self) -> bytes:
+        try:
+            return os.read(self.fd, 256)
+        except BlockingIOError:
+            return b""
+
+    def ring_again(self) -> None:
+        """For the program that takes our place: what came before it was there."""
+        for number in self.came():
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+
+class Real:
+    """The real program, from its start to its end."""
+
+    def __init__(self, line: Line, streams: Streams, bell: Bell) -> None:
+        self._line, self._streams, self._bell = line, streams, bell
+        self._pumps: list[Pump] = []
+
+    def run(self, real: str, argv: list[str], told: bytes) -> int:
+        theirs = self._open()
+        self._pid = os.fork()
+        if self._pid == 0:
+            for fd, end in theirs.items():
+                os.dup2(end, fd)
+            for name, value in zip(("PARENT", "LANE"), told.split(b"\0"), strict=False):
+                if value:
+                    os.environb[b"PLAYHEAD_" + name.encode()] = value
+            become(real, argv, self._streams.closed)
+        for end in set(theirs.values()):
+            os.close(end)
+        while True:
+            self._turn()
+            for number in self._bell.came():
+                if number == signal.SIGCHLD and (code := self._looked_after()) is not None:
+                    self._drain()
+                    self._line.tell(b"X", str(code).encode())
+                    self._leave_somebody()
+                    return code
+                if number != signal.SIGCHLD:
+                    self._pass_on(number)
+
+    def _open(self) -> dict[int, int]:
+        theirs: dict[int, int] = {}
+        for fd in range(3):
+            if self._streams.kinds[fd] == "pipe":
+                reads, writes = _joined(fd)
+                theirs[fd] = writes if fd else reads
+                os.set_blocking(reads if fd else writes, False)
+                pump = Pump(fd, reads if fd else 0, fd or writes, self._line)
+                self._pumps.append(pump)
+        if self._streams.kinds[2] == "stdout":
+            theirs[2] = theirs[1]
+        return theirs
+
+    def _turn(self) -> bool:
+        """Wait for something, and do what can be done; False: no stream is left."""
+        poll = select.poll()
+        poll.register(self._bell.fd, select.POLLIN)
+        pumps = [pump for pump in self._pumps if pump.is_open]
+        for pump in pumps:
+            if not pump.held:
+                poll.register(pump.source, select.POLLIN)
+            poll.register(pump.sink, select.POLLOUT if pump.held else 0)
+        ready = dict(poll.poll())
+        for pump in pumps:
+            if pump.held and pump.sink in ready:
+                pump.push()
+            elif not pump.held and ready.get(pump.sink, 0) & _GONE:
+                pump.end(
+                    f"closed {('', 'stdout', 'stderr')[pump.standard]}" if pump.standard else ""
+                )
+            elif pump.source in ready:
+                pump.pull()
+        return bool(pumps)
+
+    def _pass_on(self, number: int) -> None:
+        if number not in _UNTOLD:
+            self._line.tell(b"S", str(number).encode())
+        try:
+            from_terminal = os.tcgetpgrp(0) == os.getpgrp()
+        except OSError:
+            from_terminal = False
+        if not (from_terminal and number in (signal.SIGINT, signal.SIGQUIT)):
+            os.kill(self._pid, number)
+
+    def _looked_after(self) -> int | None:
+        found, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED)
+        if found and os.WIFSTOPPED(status):
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os.kill(self._pid, signal.SIGCONT)
+            return None
+        return os.waitstatus_to_exitcode(status) if found else None
+
+    def _drain(self) -> None:
+        for pump in self._pumps:
+            if pump.standard == 0 and pump.is_open:
+                pump.end()
+            while pump.is_open and (pump.held or pump.pull()):
+                select.select([], [pump.sink], [])
+                pump.push()
+
+    def _leave_somebody(self) -> None:
+        """Children that the program has left behind still write there."""
+        if any(pump.is_open for pump in self._pumps) and os.fork() == 0:
+            self._line.drop()
+            while self._turn():
+                self._bell.came()
+            os._exit(0)
+
+
+def _joined(like: int) -> tuple[int, int]:
+    if not stat.S_ISSOCK(os.fstat(like).st_mode):
+        return os.pipe()
+    one, other = _socket.socketpair()
+    return one.detach(), other.detach()
+
+
+def play(line: Line, control: int, bell: Bell) -> int:
+    """Be the stand-in of a taped program: its streams are the clerk's."""
+    poll = select.poll()
+    for fd in (line.fd, control, bell.fd):
+        poll.register(fd, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        for number in bell.came():
+            if number not in (*_UNTOLD, signal.SIGCHLD):
+                line.tell(b"S", str(number).encode())
+        if line.fd in ready:
+            what, data, _ = line.hear(None) or (
+                b"",
+                b"the replay has ended before this program.",
+                -1,
+            )
+            if what in (b"F", b""):
+                refuse(data.decode("utf-8", "replace"))
+            return -int(data) if what == b"D" else 0
+        if control in ready:
+            told = os.read(control, 256).decode()
+            if not told:
+                poll.unregister(control)
+            elif "kill -" in told:
+                return -int(told.partition("kill -")[2].split()[0])
+            else:
+                return int(told.split()[1])
+
+
+def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them for itself
+    for fd in closed:
+        os.close(fd)
+    try:
+        if not real:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        try:
+            os.execv(real, argv)  # noqa: S606  that is the job
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            os.execv("/bin/sh", ["sh", real, *argv[1:]])  # noqa: S606  as shells do
+    except OSError as error:
+        os.write(2, f"playhead: cannot run {argv[0]}: {error.strerror}.\n".encode())
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def refuse(why: str) -> NoReturn:
+    os.write(2, f"playhead: {why}\n".encode())
+    os._exit(REFUSED)
+
+
+def end_as(code: int) -> NoReturn:
+    if code < 0:
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def find_real(name: str, folder: str, path: str) -> str:
+    for place in (*os.environ.get("PATH", "").split(":"), *path.split(":")):
+        found = os.path.join(place or ".", name)
+        if place != folder and os.access(found, os.X_OK) and os.path.isfile(found):
+            return found
+    return ""
+
+
+def is_taped_already(launcher: str) -> bool:
+    parent, _, seq = os.environ.get("PLAYHEAD_PARENT", "").rpartition(":")
+    ours = str(os.getppid())
+    return ours == launcher or (parent.partition("-")[0] == ours and seq not in ("", "0"))
+
+
+def main(told: str, words: list[str]) -> NoReturn:
+    fields = [os.fsdecode(one) for one in bytes.fromhex(told).split(b"\0")]
+    mode, name, folder, address, path, real, launcher = fields[:7]
+    real = real or find_real(name, folder, path)
+    argv = [name, *words]
+    if is_taped_already(launcher):
+        become(real, argv, [])
+    streams, bell, line = Streams(), Bell(), Line(address)
+    passed = streams.passed(mode)
+    here = [os.environ.get(f"PLAYHEAD_{one}", "") for one in ("RUN", "PARENT", "LANE")]
+    asked = [str(os.getpid()), name, real, os.getcwd(), *here, *streams.kinds]
+    asked += ["".join(map(str, passed)), str(len(argv)), *argv]
+    asked += [f"{key}={value}" for key, value in os.environ.items()]
+    line.tell(b"C", b"".join(os.fsencode(word) + b"\0" for word in asked), passed)
+    answer = line.hear(5 if mode == "record" else None)
+    if answer is None and mode == "replay":
+        refuse(f"{name}: the replay has ended; nothing was run.")
+    if answer is None:
+        bell.ring_again()
+        become(real, argv, streams.closed)
+    what, data, control = answer
+    if what == b"R":
+        end_as(Real(line, streams, bell).run(real, argv, data))
+    if what == b"P":
+        end_as(play(line, control, bell))
+    refuse(data.decode("utf-8", "replace"))
