@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playhead import events
@@ -13,6 +14,8 @@ from playhead.views.web.rows import Row, asked_by_person
 
 # More than a line on a wide screen holds, and little enough for 100,000 of them.
 _LONGEST = 160
+# A line has no headings and no bold; their marks would only be in the way.
+_MARKS = re.compile(r"^#{1,6} |\*\*", re.MULTILINE)
 
 
 def name_and_brief(row: Row) -> tuple[str, str]:
@@ -46,7 +49,7 @@ def _said(call: CallItem) -> str:
         if response is None:
             continue
         if response.text.strip():
-            return response.text
+            return _MARKS.sub("", response.text[: _LONGEST * 4])
         if response.tool_calls:
             return "→ " + ", ".join(use.name or "?" for use in response.tool_calls)
         if response.thinking.strip():

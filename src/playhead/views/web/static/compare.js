@@ -5,6 +5,7 @@ import { diffView } from "./diff.js";
 import { count, duration, money } from "./format.js";
 
 const SIGNS = { same: "=", changed: "≠", added: "+", removed: "−" };
+const NAMES = { duration_s: "duration", cost_usd: "cost", llm_calls: "LLM calls" };
 const WORDS = { same: "the same", changed: "changed", added: "only right", removed: "only left" };
 
 export class ComparePage {
@@ -74,7 +75,7 @@ export class ComparePage {
 
 function figures(told, isEmbedded) {
   const shown = (figure, value) => (value === null ? "–" : figure.name === "duration_s" ? duration(value * 1e6) : figure.name === "cost_usd" ? money(value) : count(value));
-  const rows = told.figures.filter((one) => one.left || one.right).map((one) => h("tr", {}, h("th", { scope: "row" }, one.name.replaceAll("_", " ")), h("td", { class: "n" }, shown(one, one.left)), h("td", { class: "n" }, shown(one, one.right)), h("td", { class: "n quiet" }, change(one))));
+  const rows = told.figures.filter((one) => one.left || one.right).map((one) => h("tr", {}, h("th", { scope: "row" }, NAMES[one.name] ?? one.name.replaceAll("_", " ")), h("td", { class: "n" }, shown(one, one.left)), h("td", { class: "n" }, shown(one, one.right)), h("td", { class: "n quiet" }, change(one))));
   if (told.result_similarity !== null) rows.push(h("tr", {}, h("th", { scope: "row" }, "last answers alike"), h("td", {}), h("td", {}), h("td", { class: "n" }, `${Math.round(told.result_similarity * 100)} %`)));
   const name = (id) => h("th", { scope: "col", class: "n" }, isEmbedded ? id : h("a", { href: `/run/${encodeURIComponent(id)}` }, id));
   return h("table", { class: "figure-table" }, h("thead", {}, h("tr", {}, h("td", {}), name(told.left), name(told.right), h("th", { scope: "col", class: "n" }, "change"))), h("tbody", {}, rows));
@@ -82,7 +83,7 @@ function figures(told, isEmbedded) {
 
 function change({ left, right }) {
   if (left === null || right === null || left === right) return "";
-  return left ? `${right > left ? "+" : ""}${Math.round(((right - left) / left) * 100)} %` : "new";
+  return left ? `${right > left ? "+" : "−"}${Math.abs(Math.round(((right - left) / left) * 100))} %` : "new";
 }
 
 function side(one) {

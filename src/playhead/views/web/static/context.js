@@ -31,7 +31,7 @@ function fiveWs(item, model, row) {
   const facts = [
     ["who", `${item.who ?? "?"}, lane ${item.lane}`],
     ["what", `${item.boundary ?? item.kind ?? item.type} ${item.name ?? ""}${effect}`],
-    ["when", `${moment(item.wall_ns)}, ${position(model.at[row])} into the run${took}`],
+    ["when", `${moment(item.wall_ns)}, ${position(model.at[row], model.total)} into the run${took}`],
     ["where", `${item.at ?? "?"} · process ${item.pid} · event ${item.ref}`],
     ["why", item.why ?? (model.causes(row)[0] ? `${model.causes(row)[0].word} ${model.text("name", model.causes(row)[0].row)}` : "not said")],
   ];

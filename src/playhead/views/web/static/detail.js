@@ -86,7 +86,7 @@ export class Detail {
   #head() {
     const { item, model, row } = this;
     const title = item.type === "turn" ? `turn ${item.name}` : model.text("name", row);
-    const figures = [position(model.at[row])];
+    const figures = [`at ${position(model.at[row], model.total)}`];
     if (item.took_ns !== undefined) figures.push(item.how === null ? "in flight" : duration((item.took_ns ?? 0) / 1000));
     if (model.came[row] || model.went[row]) figures.push(`${count(model.came[row])} → ${count(model.went[row])} tokens`);
     if (item.cost_usd) figures.push(money(item.cost_usd));

@@ -15,8 +15,9 @@ export function duration(us) {
     : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-// A place on a tape: 00:07.3, 1:02:09.0.
-export function position(us) {
+// A place on a tape: 00:07.3, 1:02:09.0; in a run of less than a second, 7.3 ms.
+export function position(us, total = Infinity) {
+  if (total < 1e6) return `${(Math.max(0, us) / 1000).toFixed(1)} ms`;
   const tenths = Math.floor(Math.max(0, us) / 1e5);
   const minutes = Math.floor(tenths / 600);
   const rest = tenths % 600;

@@ -1,7 +1,7 @@
 // What was asked and what came back, as people read it. Knows items in full; not where they stand.
 
 import { fill, h } from "./dom.js";
-import { count, duration, size } from "./format.js";
+import { count, duration, plural, size } from "./format.js";
 import { jsonTree, parsed } from "./jsontree.js";
 import { markdown } from "./markdown.js";
 
@@ -117,7 +117,7 @@ function exchange({ request, response }) {
   const messages = request.messages.map((one, at) => message(one.role, one.parts, at === last));
   return h("div", { class: "exchange" },
     h("div", { class: "answer" }, response ? answer(response) : h("p", { class: "quiet" }, "Nothing came back.")),
-    section("Prompt", h("div", { class: "messages" }, request.system ? message("system", [{ type: "text", text: request.system }], false) : null, messages), { note: `${request.messages.length} messages` }),
+    section("Prompt", h("div", { class: "messages" }, request.system ? message("system", [{ type: "text", text: request.system }], false) : null, messages), { note: plural(request.messages.length, "message") }),
     request.tools.length ? section("Tools offered", request.tools.map(tool), { open: false, note: String(request.tools.length) }) : null,
     Object.keys(request.params).length ? section("Parameters", jsonTree(request.params), { open: false }) : null);
 }
@@ -128,10 +128,15 @@ function answer(response) {
 }
 
 function message(role, parts, isOpen, told = null) {
-  const text = parts.map((part) => part.text ?? part.name ?? part.type).join(" ").replace(/\s+/g, " ");
+  const text = parts.map(briefly).join(" ").replace(/\s+/g, " ");
   return h("details", { class: `message role-${role.replace(/\W/g, "")}`, open: isOpen },
     h("summary", {}, h("span", { class: "role" }, role), told ? h("span", { class: "quiet" }, told) : null, h("span", { class: "message-brief" }, text.slice(0, 140))),
     h("div", { class: "message-body" }, parts.length ? parts.map(part) : h("p", { class: "quiet" }, "Empty.")));
+}
+
+function briefly(one) {
+  if (one.type === "tool_result") return `← ${one.content.map(briefly).join(" ")}`;
+  return one.type === "tool_use" ? `→ ${one.name}` : (one.text ?? one.type).slice(0, 200);
 }
 
 function part(one) {

@@ -48,7 +48,8 @@ export class RunPage {
   // Where to look first: at what went wrong, else at the first thing that was said.
   #begin() {
     if (window.innerWidth <= 760 || this.model.run.status === "running") return;
-    const failed = this.model.run.status === "ok" ? -1 : this.model.firstFailure();
+    const turn = this.model.outline.failed_turn;
+    const failed = this.model.run.status === "ok" ? -1 : turn ? this.model.row(turn) : this.model.firstFailure();
     const row = failed >= 0 ? failed : this.model.order.find((one) => this.model.groupOf(one) === "llm") ?? -1;
     this.choose(row, { scroll: "middle", address: false });
   }
@@ -162,7 +163,8 @@ export class RunPage {
     const upTo = this.model.tally(now);
     this.scrubber.value = String((now / this.model.total) * 10000);
     this.scrubber.setAttribute("aria-valuetext", position(now));
-    fill(this.clock, h("strong", {}, position(now)), ` / ${position(this.model.total)}`);
+    const { total } = this.model;
+    fill(this.clock, h("strong", {}, position(now, total)), ` / ${position(total, total)}`);
     fill(this.soFar, `${count(upTo.tokens)} tokens · ${money(upTo.cost)}`);
   }
 

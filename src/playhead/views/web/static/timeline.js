@@ -134,7 +134,7 @@ export class Timeline {
       pen.fillStyle = colours.line;
       pen.fillRect(x, AXIS - 4, 1, this.height);
       pen.fillStyle = colours.quiet;
-      if (x < this.width - 40) pen.fillText(step >= 1e5 ? position(at) : duration(at), x + 4, AXIS / 2);
+      if (x < this.width - 40) pen.fillText(tick(at, step), x + 4, AXIS / 2);
     }
   }
 
@@ -170,6 +170,10 @@ export class Timeline {
     pen.beginPath();
     pen.roundRect(x, y, wide, BAR, wide > 6 ? 3 : 0);
     pen.fill();
+    if (isTurn && this.model.failed(row)) {
+      pen.fillStyle = colours.failed;
+      pen.fillRect(x, y + BAR - 3, wide, 3);
+    }
     if (this.model.inFlight(row)) hatch(pen, colours.back, x, y, wide);
     if (wide > 44) {
       pen.fillStyle = isTurn ? colours.text : colours.ink;
@@ -271,7 +275,7 @@ export class Timeline {
     const took = model.took[row] === MOMENT ? "" : model.inFlight(row) ? "never ended" : duration(model.took[row]);
     fill(this.tip,
       h("strong", {}, model.text("name", row)), " ",
-      h("span", { class: "quiet" }, `at ${position(model.at[row])}${took ? ` · ${took}` : ""}`),
+      h("span", { class: "quiet" }, `at ${position(model.at[row], model.total)}${took ? ` · ${took}` : ""}`),
       model.text("brief", row) ? h("div", { class: "tip-brief" }, model.text("brief", row)) : null,
       model.failed(row) ? h("div", { class: "bad" }, model.text("fail", row)) : null);
     const box = this.node.getBoundingClientRect();
@@ -287,6 +291,11 @@ function read(node) {
   const names = ["text", "quiet", "line", "back", "accent", "failed", "llm", "tool", "http", "process", "state", "note", "seam", "output", "ink"];
   const colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   return { ...colours, turnBack: style.getPropertyValue("--turn").trim(), person: colours.quiet, hook: colours.note };
+}
+
+function tick(at, step) {
+  if (step >= 1e5) return position(at);
+  return step >= 1000 ? `${Math.round(at / 1000)} ms` : `${(at / 1000).toFixed(2)} ms`;
 }
 
 function nice(step) {

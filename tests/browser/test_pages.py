@@ -1,0 +1,122 @@
+"""Runs, compare, replay reports and batch results, in a real browser."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import expect
+
+from playhead.model.verdicts import Results, Verdict, cases_of
+
+pytestmark = pytest.mark.browser
+
+PROGRAM = """
+import subprocess, sys
+word = open(sys.argv[1]).read()
+print(subprocess.run(["printf", word], capture_output=True, text=True).stdout)
+"""
+
+
+def playhead(library, *words, folder=None):
+    argv = [sys.executable, "-m", "playhead", *words]
+    environ = {**os.environ, "PLAYHEAD_HOME": str(library)}
+    done = subprocess.run(
+        argv, cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, 3}, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def replay(library, tmp_path_factory) -> tuple[str, str]:
+    """The ids of a run and of a replay that parted from it."""
+    folder = tmp_path_factory.mktemp("echo")
+    (folder / "echo.py").write_text(PROGRAM)
+    (folder / "word.txt").write_text("Paris")
+    playhead(
+        library,
+        "record",
+        "--name",
+        "echo",
+        "--",
+        sys.executable,
+        "echo.py",
+        "word.txt",
+        folder=folder,
+    )
+    (folder / "word.txt").write_text("Lyon")
+    playhead(library, "replay", "last", folder=folder)
+    told = playhead(library, "list", "--all", "--replays", "--json", folder=folder)
+    runs = [one for one in json.loads(told.stdout) if one["name"] == "echo"]
+    replayed = next(one for one in runs if one["replay_of"])
+    return replayed["replay_of"], replayed["id"]
+
+
+def test_runs_are_found_filtered_and_opened_by_keys(tab, server, team):
+    shown = tab(server.url)
+    page = shown.open("/")
+    expect(page.locator("tr[data-id]", has_text="research-team")).to_contain_text("KeyError")
+    shown.shot("runs")
+    page.keyboard.press("/")
+    page.keyboard.type("cache")
+    expect(page.locator("tr[data-id]")).to_have_count(1)
+    expect(page.locator("mark").first).to_be_visible()
+    page.get_by_label("Status").select_option("ok")
+    expect(page.locator(".nothing")).to_be_visible()
+    page.get_by_label("Status").select_option("failed")
+    expect(page.locator("tr[data-id]")).to_have_count(1)
+    page.locator("h1").click()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main.run[data-ready=true]")
+    assert page.url.endswith(f"/run/{team}")
+
+
+def test_two_runs_stand_side_by_side(tab, server, replay):
+    shown = tab(server.url)
+    page = shown.open(f"/compare/{replay[0]}/{replay[1]}")
+    expect(page.locator("h1")).to_have_text("Trajectories differ")
+    page.get_by_role("button", name="First difference").click()
+    expect(page.locator(".aligned details[open]")).to_contain_text("Paris")
+    shown.shot("compare")
+
+
+def test_a_replay_says_where_it_parted_and_what_it_asked_instead(tab, server, replay):
+    shown = tab(server.url)
+    page = shown.open(f"/report/{replay[1]}")
+    expect(page.locator("h1")).to_contain_text("Diverged")
+    first = page.locator(".divergence").first
+    expect(first.locator("td", has_text="Paris")).to_be_visible()
+    expect(first.locator("td", has_text="Lyon")).to_be_visible()
+    expect(page.locator(".coverage")).to_contain_text("process")
+    shown.shot("report")
+
+
+def test_results_of_a_batch_are_read_from_a_file(tab, server, team, tmp_path):
+    verdicts = [
+        Verdict(tape=team, name="refund", outcome="passed", took_s=1.5, figures={"tokens": 1200}),
+        Verdict(tape="b.tape.jsonl", name="<b>triage</b>", outcome="diverged", why=("step 3",)),
+    ]
+    results = Results(
+        cases=cases_of(verdicts, [team, "b.tape.jsonl"]),
+        started_at="2026-11-15T07:11:05Z",
+        took_s=2.0,
+    )
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(results.as_json()))
+    shown = tab(server.url)
+    page = shown.open("/batch")
+    page.get_by_label("Results of a batch").set_input_files(file)
+    expect(page.locator(".outcomes")).to_contain_text("1 diverged")
+    expect(page.locator(".divergence")).to_contain_text("<b>triage</b>")
+    expect(page.get_by_role("link", name="refund")).to_be_visible()
+    shown.shot("batch")
+
+
+def test_an_address_that_means_nothing_says_so(tab, server):
+    shown = tab(server.url)
+    shown.page.goto(f"{server.url}/run/20200101-000000-none")
+    expect(shown.page.get_by_role("alert")).to_contain_text("cannot be shown")
+    shown.errors.clear()  # the browser itself tells the console of the 404
