@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import click
 
 from playhead.cli.common import find_run, run_argument, store_option
-from playhead.tape.manifest import read_manifest, write_manifest
+from playhead.library.marking import keep_run
 
 
 @click.command("keep")
@@ -23,5 +22,5 @@ def command(*, run: str, undo: bool, store: Path | None) -> None:
     playhead keep 20261115-0711 --undo
     """
     path = find_run(store, run)
-    write_manifest(path, dataclasses.replace(read_manifest(path), keep=not undo))
+    keep_run(path, not undo)
     click.echo(f"{path.name} {'may be pruned again' if undo else 'is kept'}.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from playhead import clock
@@ -31,6 +32,28 @@ def counted(things: Sequence[T], doing: str) -> Iterator[T]:
     finally:
         if shown:
             _say("\r\x1b[K")
+
+
+@contextmanager
+def bar(doing: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for work that tells how many are done, and how many there are. None: nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    from playhead.views.text.console import console
+
+    columns = (f"{doing} ", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    began = clock.mono_ns()
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=None, visible=False)
+
+        def tell(done: int, total: int) -> None:
+            visible = clock.mono_ns() - began > _PATIENCE_NS
+            progress.update(task, completed=done, total=total, visible=visible)
+
+        yield tell
 
 
 def _say(text: str) -> None:

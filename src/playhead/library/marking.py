@@ -25,6 +25,21 @@ def set_tags(home: Path, run_id: str, tags: Mapping[str, str]) -> dict[str, str]
     return change_tags(run, {**out, **tags})
 
 
+def set_note(home: Path, run_id: str, note: str) -> None:
+    """An empty note takes it away."""
+    write_note(_run(home, run_id), note)
+
+
+def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it is what is said
+    """Never prune it; or again."""
+    keep_run(_run(home, run_id), keep)
+
+
+def rename(home: Path, run_id: str, name: str) -> None:
+    """What it is called; its id stays."""
+    rename_run(_run(home, run_id), name)
+
+
 def change_tags(run: Path, tags: Mapping[str, str | None]) -> dict[str, str]:
     """These are added, and taken away where the value is None; those that it has now."""
     for key, value in tags.items():
@@ -34,25 +49,22 @@ def change_tags(run: Path, tags: Mapping[str, str | None]) -> dict[str, str]:
     return dict(read_manifest(run).tags)
 
 
-def set_note(home: Path, run_id: str, note: str) -> None:
-    """An empty note takes it away."""
+def write_note(run: Path, note: str) -> None:
     if len(note) > LONGEST_NOTE:
         raise UsageError(
             f"The note has {len(note):,} characters; at most {LONGEST_NOTE:,} are kept."
         )
-    _mark(_run(home, run_id), note=note)
+    _mark(run, note=note)
 
 
-def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it is what is said
-    """Never prune it; or again."""
-    _mark(_run(home, run_id), keep=keep)
+def keep_run(run: Path, keep: bool) -> None:  # noqa: FBT001  it is what is said
+    _mark(run, keep=keep)
 
 
-def rename(home: Path, run_id: str, name: str) -> None:
-    """What it is called; its id stays."""
+def rename_run(run: Path, name: str) -> None:
     if not name.strip() or len(name) > _LONGEST_TAG:
-        raise UsageError("A run needs a name, of at most 1,000 characters.")
-    _mark(_run(home, run_id), name=name.strip())
+        raise UsageError(f"A run needs a name, of at most {_LONGEST_TAG:,} characters.")
+    _mark(run, name=name.strip())
 
 
 def remove(home: Path, run_id: str) -> int:
