@@ -19,7 +19,7 @@ from playhead.loop.beginning import check_free, chosen_level, wants_record, wish
 from playhead.loop.plan import Plan
 from playhead.loop.progress import Progress
 from playhead.loop.running import run
-from playhead.loop.stages import parse_stages
+from playhead.loop.stages import parse_stages, spell_stage
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -115,7 +115,7 @@ def words_of(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> list[str]
     """The loop inside of the recording, as a command line."""
     words = ["loop", "--within", "--session", plan.session, "--store", str(home)]
     for stage in plan.stages:
-        words += ["--stage", f"{stage.name}:{stage.most}"]
+        words += ["--stage", spell_stage(stage)]
     words += ["--prompt", plan.prompt] if plan.prompt is not None else []
     words += ["--context", str(plan.context)] if plan.context is not None else []
     flags = {"--resume": plan.resume, "--force": plan.force, "--quiet": quiet, "--json": as_json}
@@ -129,7 +129,7 @@ def forecast(plan: Plan) -> list[str]:
     for stage in plan.stages:
         path = plans.prompt_path(plan, stage, 1)
         asked = "no prompt" if path is None else str(path)
-        most = f"at most {stage.most}" if stage.most > 1 else "1"
+        most = f"at most {stage.most}" if stage.most > 1 else "1" if stage.most else "any number"
         lines.append(f"{stage.name}: {most} × {' '.join(plan.command)}  ({asked})")
     where = "by {prompt}" if plans.takes_prompt(plan.command) else "by stdin"
     told = (

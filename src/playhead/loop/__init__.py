@@ -9,14 +9,45 @@
             if finished():
                 iteration.decide("stop")
 
-`loop.run(Plan(…))` does the same with a command, as `playhead loop` does.
+`loop.run(Plan(…))` does the same with a command, as `playhead loop` does. Names are loaded when they are
+first used: a step of a shell script must not wait for all of them.
 """
 
-from playhead.loop.beginning import open_session
-from playhead.loop.iteration import Iteration
-from playhead.loop.plan import Plan
-from playhead.loop.running import Result, run
-from playhead.loop.session import Session
-from playhead.loop.stages import Decision, Stage
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playhead.loop.beginning import open_session
+    from playhead.loop.iteration import Iteration
+    from playhead.loop.plan import Plan
+    from playhead.loop.running import Result, run
+    from playhead.loop.session import Session
+    from playhead.loop.stages import Decision, Stage
+
+_HOMES = {
+    "Decision": "playhead.loop.stages",
+    "Iteration": "playhead.loop.iteration",
+    "Plan": "playhead.loop.plan",
+    "Result": "playhead.loop.running",
+    "Session": "playhead.loop.session",
+    "Stage": "playhead.loop.stages",
+    "open_session": "playhead.loop.beginning",
+    "run": "playhead.loop.running",
+}
 
 __all__ = ["Decision", "Iteration", "Plan", "Result", "Session", "Stage", "open_session", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'playhead.loop' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import clock, lanes
 from playhead.events import Level
+from playhead.later import Later
 from playhead.loop import files, trace
 from playhead.loop import state as states
 from playhead.loop.stages import Decision, Stage, decide
 from playhead.loop.state import Open
-from playhead.streams import AgentStream, Glance, Outline, outline
 
 if TYPE_CHECKING:
+    from playhead import streams
     from playhead.loop.session import Session
     from playhead.redact import Redactor
+    from playhead.streams import AgentStream, Glance, Outline
+else:
+    streams = Later("playhead.streams")  # a step that hears nothing need not wait for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +47,10 @@ class Iteration:
         self.opened = opened
         self.is_open = True
         self.decision: Decision | None = None
-        self.outline = Outline()
+        # What the agent said of itself; None: it is none, or has not ended.
+        self.outline: Outline | None = None
         self.took_ns = 0
-        self._stream = AgentStream()
+        self._stream: AgentStream | None = None
         self._raw: list[bytes] = []
         self._token: Any = None
         recorded = session.recorded
@@ -62,7 +67,8 @@ class Iteration:
     @property
     def name(self) -> str:
         """`work 2/5`: which of how many."""
-        return f"{self.stage.name} {self.number}/{self.stage.most}"
+        most = f"/{self.stage.most}" if self.stage.most else ""
+        return f"{self.stage.name} {self.number}{most}"
 
     @property
     def folder(self) -> Path | None:
@@ -71,7 +77,7 @@ class Iteration:
     @property
     def is_agent(self) -> bool:
         """Whether the response is a stream that we can read."""
-        return self._stream.reader is not None
+        return self._stream is not None and self._stream.reader is not None
 
     def environment(self) -> dict[str, str]:
         """What the command of this iteration finds in its environment."""
@@ -79,7 +85,7 @@ class Iteration:
             "PLAYHEAD_SESSION": self.session.name,
             "PLAYHEAD_STAGE": self.stage.name,
             "PLAYHEAD_ITERATION": str(self.number),
-            "PLAYHEAD_ITERATIONS": str(self.stage.most),
+            "PLAYHEAD_ITERATIONS": str(self.stage.most or ""),
             "PLAYHEAD_STATUS": str(self.session.status_file),
         }
         if self.session.context is not None:
@@ -129,6 +135,8 @@ class Iteration:
             self._files.piece(raw)
             if self.session.recorded is not None and self.session.recorded.calls:
                 self._raw.append(raw)
+        if self._stream is None:
+            self._stream = streams.AgentStream()
         return self._stream.feed(raw)
 
     def response(self, text: str | bytes) -> None:
@@ -149,11 +157,12 @@ class Iteration:
         """The iteration is over: what it decided, on disk and on the tape. `ending` tells what it left
         (`status`, `took_ns`); without it, the status file and the clock.
         """
-        self.outline = outline(self._stream.close())
+        self._close_stream()
         left = (self.left if ending is None else ending)()
         self.took_ns = int(left.get("took_ns") or 0)
         written = str(left.get("status") or "")
-        self.decision = decide(written, exit_code=exit_code, failure=self.outline.error)
+        failure = None if self.outline is None else self.outline.error
+        self.decision = decide(written, exit_code=exit_code, failure=failure)
         self._finish(self.decision, "returned", exit_code)
         after = states.ended(self.session.state, self.decision.word, self.decision.reason)
         self.session.save(after)
@@ -169,7 +178,7 @@ class Iteration:
 
     def interrupt(self, error: BaseException | None = None) -> None:
         """It did not come to its end: recorded as far as it came, and made again on resume."""
-        self.outline = outline(self._stream.close())
+        self._close_stream()
         self.took_ns = clock.wall_ns() - self.opened.wall_ns
         failed = error is not None and isinstance(error, Exception)
         reason = f"{type(error).__name__}: {error}" if failed else "interrupted"
@@ -187,7 +196,7 @@ class Iteration:
         if self._token is not None:
             lanes.reset(lanes.enclosing, self._token)
             self._token = None
-        text = self.outline.text if self.is_agent else ""
+        text = "" if self.outline is None else self.outline.text
         ended = self.opened.wall_ns + self.took_ns
         self._files.end(text, decision, files.timing_of(self.opened.wall_ns, ended, exit_code))
         said = trace.Answer(
@@ -212,13 +221,18 @@ class Iteration:
             value=None if recorded.level == "minimal" else value,
         )
 
+    def _close_stream(self) -> None:
+        if self._stream is not None:
+            steps = self._stream.close()
+            self.outline = streams.outline(steps) if self.is_agent else None
+
     def _usage(self) -> dict[str, Any]:
+        if self.outline is None:
+            return {}
         usage: dict[str, Any] = dict(self.outline.usage)
         if self.outline.cost_usd is not None:
             usage["cost_usd"] = self.outline.cost_usd
-        if self.is_agent:
-            usage |= {"answers": self.outline.answers, "tools": self.outline.tools}
-        return usage
+        return {**usage, "answers": self.outline.answers, "tools": self.outline.tools}
 
 
 def _files_of(session: Session, recorded: Recorded, opened: Open) -> files.IterationFiles:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from playhead.loop.iteration import Iteration
 from playhead.loop.session import Session
-from playhead.streams import Glance
+from playhead.streams import Glance, Outline
 
 _MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
 
@@ -57,18 +57,12 @@ class Progress:
         decision = iteration.decision
         if decision is None:
             return
-        outline = iteration.outline
         failed = decision.word == "error"
         parts = [f"{'✗' if failed else '✓'} {iteration.name}", decision.word]
         if decision.reason:
             parts.append(_one_line(decision.reason))
-        if outline.tools:
-            parts.append(f"{outline.tools:,} tool call{'' if outline.tools == 1 else 's'}")
-        tokens = outline.usage.get("input_tokens", 0) + outline.usage.get("output_tokens", 0)
-        if tokens:
-            parts.append(f"{tokens:,} tokens")
-        if outline.cost_usd is not None:
-            parts.append(f"${outline.cost_usd:.4f}")
+        if iteration.outline is not None:
+            parts += _figures(iteration.outline)
         parts.append(_lasted(iteration.took_ns))
         self._say(" · ".join(parts))
 
@@ -92,6 +86,18 @@ class Progress:
 
     def _print(self, text: str) -> None:
         _write(self._out, text)
+
+
+def _figures(outline: Outline) -> list[str]:
+    parts = []
+    if outline.tools:
+        parts.append(f"{outline.tools:,} tool call{'' if outline.tools == 1 else 's'}")
+    tokens = outline.usage.get("input_tokens", 0) + outline.usage.get("output_tokens", 0)
+    if tokens:
+        parts.append(f"{tokens:,} tokens")
+    if outline.cost_usd is not None:
+        parts.append(f"${outline.cost_usd:.4f}")
+    return parts
 
 
 def _write(stream: TextIO, text: str) -> None:

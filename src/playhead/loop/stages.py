@@ -13,7 +13,7 @@ from playhead.errors import UsageError
 Word = Literal["continue", "stop", "error"]
 WORDS: tuple[Word, ...] = ("continue", "stop", "error")
 
-_STAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,63})(?::(\d{1,6}))?")
+_STAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,63})(?::(\d{1,6}|\*))?")
 # How other tools spell the same decisions.
 _SYNONYMS: dict[str, Word] = {
     "next": "continue",
@@ -30,7 +30,7 @@ _SYNONYMS: dict[str, Word] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A name, and how many iterations it may take."""
+    """A name, and how many iterations it may take; 0: as many as it wants."""
 
     name: str
     most: int = 1
@@ -46,14 +46,20 @@ class Decision:
 
 
 def parse_stage(text: str) -> Stage:
-    """`work:5` is a stage of at most five iterations, `plan` of one."""
+    """`work:5` is a stage of at most five iterations, `plan` of one, `work:*` of any number."""
     hit = _STAGE.fullmatch(text.strip())
     if hit is None or hit.group(2) == "0":
         raise UsageError(
-            f"{text!r} is no stage; expected NAME or NAME:COUNT, such as work:5 "
+            f"{text!r} is no stage; expected NAME, NAME:COUNT or NAME:*, such as work:5 "
             "(letters, digits, '.', '_' and '-')."
         )
-    return Stage(name=hit.group(1), most=int(hit.group(2) or 1))
+    count = hit.group(2) or "1"
+    return Stage(name=hit.group(1), most=0 if count == "*" else int(count))
+
+
+def spell_stage(stage: Stage) -> str:
+    """The inverse."""
+    return f"{stage.name}:{stage.most or '*'}"
 
 
 def parse_stages(texts: Sequence[str | Stage]) -> tuple[Stage, ...]:

@@ -41,7 +41,9 @@ class State:
     stages: tuple[Stage, ...]
     level: str = "standard"
     run: str | None = None
+    # Where the next command of a shell script goes on writing, and under which event.
     segment: str | None = None
+    root: str | None = None
     stage: int = 0
     counts: tuple[int, ...] = ()
     # The last decision: a stage that said stop is over, however many iterations it may have.
@@ -124,7 +126,8 @@ def ended(state: State, word: str, reason: str | None) -> State:
         return replace(state, open=None, status="error", word=word, reason=reason)
     counts = list(state.counts) + [0] * (len(state.stages) - len(state.counts))
     counts[state.stage] += 1
-    over = word == "stop" or counts[state.stage] >= state.stages[state.stage].most
+    most = state.stages[state.stage].most
+    over = word == "stop" or 0 < most <= counts[state.stage]
     after = replace(
         state,
         stage=state.stage + over,
@@ -146,10 +149,22 @@ def resumed(state: State, stages: tuple[Stage, ...]) -> State:
             f"{', '.join(names)}. Name the same ones to resume it, or start over with --force."
         )
     last = len(known) - 1
-    longer = state.over and state.word != "stop" and stages[last].most > state.counts[last]
+    most = stages[last].most
+    longer = state.over and state.word != "stop" and (not most or most > state.counts[last])
     stage = last if longer else state.stage
     after = replace(state, stages=stages, stage=stage, open=None)
     return replace(after, status="done" if after.over else "running")
+
+
+def at_stage(state: State, name: str) -> State:
+    """Go over to the stage of that name; one that was not foreseen is added."""
+    names = [one.name for one in state.stages]
+    if name in names[state.stage :]:
+        return replace(state, stage=names.index(name, state.stage), status="running")
+    if name in names:
+        raise UsageError(f"Stage {name} of session {state.session} is over.")
+    stages = (*state.stages, Stage(name=name, most=0))
+    return replace(state, stages=stages, stage=len(names), status="running")
 
 
 def interrupted(state: State) -> State:

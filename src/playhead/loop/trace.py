@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import events
-from playhead.chunks import as_text
 from playhead.events import Level, Ref
+from playhead.later import Later
 from playhead.values import Frozen
+
+if TYPE_CHECKING:
+    from playhead import chunks
+else:
+    chunks = Later("playhead.chunks")  # only a response needs it
 
 # kind, data, parent → the seq of the event; None: it is lost.
 Tell = Callable[[str, Any, "Ref | None"], "Ref | None"]
@@ -53,7 +58,7 @@ def answer(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> None:
     if call is None:
         return
     if level == "full" and said.raw:
-        chunk = {"call": call, "stream": "stdout", **as_text(said.raw)}
+        chunk = {"call": call, "stream": "stdout", **chunks.as_text(said.raw)}
         tell(events.CHUNK, {**chunk, "sizes": [len(said.raw)], "at_ns": [said.took_ns]}, call)
     ended: dict[str, Any] = {
         "call": call,

@@ -60,6 +60,15 @@ class HandWriter:
         finally:
             os.close(fd)  # and the lock with it
 
+    def summary(self) -> tuple[int, int, int]:
+        """How many events and bytes the segment has by now, and its last checksum."""
+        fd = self._open()
+        try:
+            size, following, crc = _end_of(fd)
+            return following - _first_seq(os.pread(fd, _TAIL, 0)), size, crc
+        finally:
+            os.close(fd)
+
     def write_all(self, rows: Iterable[Mapping[str, Any]]) -> tuple[int, int, int]:
         """A whole segment at once, which nobody else knows of yet; how many events and bytes it has,
         and its last checksum. Rows have `kind`, `data`, `wall`, `mono`, and what `add` takes besides.
@@ -117,6 +126,14 @@ def _append(fd: int, members: Mapping[str, Any], encoded: bytes) -> int:
 def _body(seq: int, members: Mapping[str, Any], encoded: bytes) -> bytes:
     head = json.dumps({"seq": seq, **members}, ensure_ascii=False, separators=(",", ":"))
     return head[:-1].encode("utf-8", "backslashreplace") + b',"data":' + encoded
+
+
+def _first_seq(beginning: bytes) -> int:
+    """A resumed run goes on counting in a new segment."""
+    try:
+        return int(members_of(beginning.partition(b"\n")[0])["seq"])
+    except (NotAnEvent, KeyError, TypeError, ValueError):
+        return 0
 
 
 def _end_of(fd: int) -> tuple[int, int, int]:

@@ -1,0 +1,217 @@
+"""A session for shell scripts: each step is a process of its own, and goes on where the one before ended.
+Knows what has to be kept between two of them; the steps themselves are those of any session.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playhead import clock, config, events
+from playhead.errors import PlayheadError, UsageError
+from playhead.events import LEVELS, Level, Ref, Status
+from playhead.later import Later
+from playhead.loop import state as states
+from playhead.loop.iteration import Iteration, Recorded
+from playhead.loop.session import Session, taken_up
+from playhead.loop.stages import Stage, parse_stages
+from playhead.loop.state import State
+from playhead.payloads import Payloads
+from playhead.redact import Redactor
+from playhead.stderr import say
+from playhead.tape import store as stores
+from playhead.tape.hand import HandWriter
+from playhead.values import safe_str
+
+if TYPE_CHECKING:
+    from playhead import opening
+    from playhead.loop import beginning
+    from playhead.tape import manifest as manifests
+else:
+    # Only `init` and `end` need them: the steps in between must not wait for their import.
+    opening = Later("playhead.opening")
+    beginning = Later("playhead.loop.beginning")
+    manifests = Later("playhead.tape.manifest")
+
+STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted")
+
+
+def init(
+    name: str, stages: Sequence[str], *, level: Level | None, home: Path, resume: bool, force: bool
+) -> Session:
+    """Begin a session, or go on with one. PLAYHEAD_RECORD=0 leaves the recording out."""
+    chosen = parse_stages(stages) if stages else (Stage(name="work", most=0),)
+    beginning.check_free(home, name, resume=resume, force=force)
+    folder = states.folder_of(home, name)
+    if force:
+        states.set_aside(folder, clock.wall_ns())
+    earlier = states.read_state(folder) if resume else None
+    state = State(session=name, stages=chosen)
+    if earlier is not None:
+        state = states.resumed(earlier, chosen if stages else earlier.stages)
+    session = Session(folder, _begun(state, home, level, resume=resume, force=force), recorded=None)
+    session.save(session.state)
+    return session
+
+
+def start(name: str, home: Path, *, stage: str | None, context: Path | None) -> Iteration | None:
+    """The next iteration; None: there is none."""
+    session = take_up(name, home, context=context)
+    if stage is not None:
+        session.state = states.at_stage(session.state, stage)
+    if session.state.over:
+        return None
+    session.state = replace(session.state, status="running", open=None)
+    return session.begin()
+
+
+def prompt(name: str, home: Path, text: str, *, command: str) -> None:
+    iteration = _current(name, home)
+    iteration.prompt(text, command=command)
+    iteration.session.save(iteration.session.state)
+
+
+def response(name: str, home: Path, raw: bytes, *, exit_code: int | None) -> Iteration:
+    """The iteration is over with this."""
+    iteration = _current(name, home)
+    iteration.response(raw)
+    iteration.end(exit_code=exit_code)
+    return iteration
+
+
+def end(name: str, home: Path, status: Status | None) -> Status:
+    """The session's last word; the run is closed."""
+    session = take_up(name, home)
+    state = session.state
+    if state.open is not None:
+        taken_up(session, state.open).interrupt()
+        state = session.state
+    told = status or ("failed" if state.status == "error" else "ok")
+    after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[told]
+    session.save(replace(state, status=after))
+    if session.recorded is not None and state.segment is not None:
+        try:
+            _close(session.recorded, state.segment, told)
+        except (PlayheadError, OSError) as error:
+            say(f"the run of session {name} could not be closed: {safe_str(error)}")
+    return told
+
+
+def exports(iteration: Iteration) -> str:
+    """For `eval`: what a command finds in its environment."""
+    told = iteration.environment()
+    if iteration.folder is not None:
+        told["PLAYHEAD_FOLDER"] = str(iteration.folder)
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in told.items())
+
+
+def take_up(name: str, home: Path, *, context: Path | None = None) -> Session:
+    """The session as the process before left it."""
+    folder = states.folder_of(home, name)
+    state = states.read_state(folder)
+    if state is None:
+        raise UsageError(
+            f"There is no session {name!r} here. Begin it: playhead session init {name}."
+        )
+    session = Session(folder, state, recorded=None, context=context)
+    session.recorded = _recorded(session, home)
+    return session
+
+
+def _current(name: str, home: Path) -> Iteration:
+    session = take_up(name, home)
+    if session.state.open is None:
+        raise UsageError(
+            f"Session {name} has no iteration under way. Begin one: "
+            f"playhead session iteration-start {name}."
+        )
+    return taken_up(session, session.state.open)
+
+
+def _recorded(session: Session, home: Path) -> Recorded | None:
+    state = session.state
+    if state.run is None or state.segment is None:
+        return None
+    level: Level = next((one for one in LEVELS if one == state.level), "standard")
+    run = stores.run_path(home, state.run)
+    redactor = _redactor(home)
+    payloads = Payloads(run, level=level, redactor=redactor, may_import=False)
+    writer = HandWriter(run, state.segment, who=state.session, encode=payloads.encode)
+
+    def tell(kind: str, data: Any, parent: Ref | None) -> Ref | None:
+        try:
+            return writer.add(kind, data, parent=state.root if parent is None else parent)
+        except OSError as error:
+            session.complain(error)
+            return None
+
+    return Recorded(run=run, level=level, tell=tell, redactor=redactor, calls=True)
+
+
+def _redactor(home: Path) -> Redactor | None:
+    settings = config.load()
+    if not settings.redact:
+        return None
+    return Redactor(
+        key=stores.redaction_key(home),
+        variables=dict(os.environ),
+        patterns=settings.redact_patterns,
+        names=settings.redact_names,
+    )
+
+
+def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force: bool) -> State:
+    """The run of the session, opened and left open for the processes that follow."""
+    settings = config.load()
+    if settings.record is False:
+        return replace(state, run=None, segment=None)
+    wish = beginning.wish_for(state.session, home, level, resume=resume, force=force)
+    try:
+        run = opening.open_run(wish, settings, '""')
+        # The script goes on, not we: whether the run does is known by it.
+        script = os.getppid()
+        birth = clock.process_birth(script) or ""
+        # No command: what would be run again are these steps, and they answer nothing from a tape.
+        told = replace(run.manifest, pid=script, birth=birth, command=[])
+        manifests.write_manifest(run.path, told)
+    except UsageError:
+        raise
+    except (PlayheadError, OSError) as error:
+        say(f"session {state.session} is not recorded: {safe_str(error)} It goes on unharmed.")
+        return replace(state, run=None, segment=None)
+    recorder = run.recorder
+    return replace(
+        state,
+        run=run.id,
+        level=recorder.level,
+        segment=recorder.segment,
+        root=recorder.root,
+    )
+
+
+def _close(recorded: Recorded, segment: str, status: Status) -> None:
+    found = manifests.read_manifest(recorded.run)
+    now = clock.wall_ns()
+    took = now - found.started_ns
+    recorded.tell(events.RUN_END, {"status": status, "error": None, "took_ns": took}, None)
+    writer = HandWriter(recorded.run, segment, who=found.name, encode=lambda *_: b"null")
+    count, _, _ = writer.summary()
+    recorded.tell(events.SEGMENT_END, {"events": count + 1, "lost": 0}, None)
+    count, size, crc = writer.summary()
+    summary = manifests.SegmentSummary(name=segment, events=count, bytes=size, crc=f"{crc:08x}")
+    others = [one for one in found.segments if one.name != segment]
+    manifests.write_manifest(
+        recorded.run,
+        replace(
+            found,
+            status=status,
+            ended_at=clock.iso(now),
+            duration_s=round(took / 1e9, 6),
+            events=sum(one.events for one in others) + count,
+            segments=[*others, summary],
+        ),
+    )

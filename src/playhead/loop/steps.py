@@ -1,0 +1,138 @@
+"""The steps of `playhead session`: what each takes, does and prints. Knows words of a command line; the
+command line itself, with its help and its complaints, is click's.
+
+Click costs a step a third of its time. So `read` understands what is written as it should be, and leaves
+everything else to the command line proper.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from playhead import config
+from playhead.errors import PlayheadError
+from playhead.loop import shell
+
+# step → (what stands without a name, options with a value, flags).
+STEPS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
+    "init": (
+        ("name",),
+        frozenset({"stage", "level", "store"}),
+        frozenset({"resume", "force", "json"}),
+    ),
+    "iteration-start": (("name",), frozenset({"stage", "context", "store"}), frozenset({"json"})),
+    "prompt": (("name", "file"), frozenset({"command", "store"}), frozenset()),
+    "response": (("name", "file"), frozenset({"exit-code", "store"}), frozenset({"json"})),
+    "end": (("name",), frozenset({"status", "store"}), frozenset()),
+}
+_MANY = frozenset({"stage"})  # of `init`
+
+
+def read(words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
+    """The step and what it is given; None: this is for somebody who can explain."""
+    if not words or words[0] not in STEPS:
+        return None
+    step, rest = words[0], list(words[1:])
+    names, options, flags = STEPS[step]
+    plain: list[str] = []
+    given: dict[str, Any] = {}
+    while rest:
+        word = rest.pop(0)
+        name = word[2:]
+        if not word.startswith("-") or word == "-":
+            plain.append(word)
+        elif word.startswith("--") and name in flags:
+            given[name] = True
+        elif word.startswith("--") and name in options and rest:
+            value = rest.pop(0)
+            given[name] = [*given.get(name, []), value] if _many(step, name) else value
+        else:
+            return None
+    if not plain and (session := os.environ.get("PLAYHEAD_SESSION")):
+        plain = [session]
+    if not plain or len(plain) > len(names):
+        return None
+    return step, {**given, **dict(zip(names, plain, strict=False))}
+
+
+def perform(step: str, given: Mapping[str, Any]) -> tuple[str, int]:
+    """Do it; what goes to stdout, and the exit code."""
+    store = given.get("store")
+    home = Path(store).expanduser().absolute() if store else config.load().home
+    name, as_json = given["name"], given.get("json", False)
+    if step == "init":
+        made = shell.init(
+            name, given.get("stage") or (), level=given.get("level"), home=home,
+            resume=given.get("resume", False), force=given.get("force", False),
+        )  # fmt: skip
+        run = made.state.run
+        told = {"session": name, "run": run, "status": str(made.status_file)}
+        told["path"] = None if run is None else str(home / "runs" / run)
+        return (json.dumps(told) if as_json else ""), 0
+    if step == "iteration-start":
+        context = given.get("context")
+        context = None if context is None else Path(context).expanduser().absolute()
+        begun = shell.start(name, home, stage=given.get("stage"), context=context)
+        if begun is None:
+            return "", 1
+        return (json.dumps(begun.environment()) if as_json else shell.exports(begun)), 0
+    if step == "prompt":
+        text = _content(given.get("file")).decode("utf-8", "replace")
+        shell.prompt(name, home, text, command=given.get("command") or "agent")
+        return "", 0
+    if step == "end":
+        shell.end(name, home, given.get("status"))
+        return "", 0
+    return _response(name, home, given, as_json=as_json)
+
+
+def main(words: Sequence[str]) -> int | None:
+    """The exit code; None: these words are for the command line proper."""
+    found = read(words)
+    if found is None:
+        return None
+    step, given = found
+    if not _is_known(step, given):
+        return None
+    try:
+        text, code = perform(step, given)
+    except (PlayheadError, OSError) as error:
+        sys.stderr.write(f"playhead: {error}\n")
+        return error.exit_code if isinstance(error, PlayheadError) else 1
+    if text:
+        sys.stdout.write(text + "\n")
+    return code
+
+
+def _response(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool) -> tuple[str, int]:
+    code = given.get("exit-code")
+    raw = _content(given.get("file"))
+    ended = shell.response(name, home, raw, exit_code=None if code is None else int(code))
+    decision = ended.decision
+    if decision is None:
+        return "", 0
+    told = {"decision": decision.word, "reason": decision.reason}
+    return (json.dumps(told) if as_json else decision.word), int(decision.word == "error")
+
+
+def _content(file: str | None) -> bytes:
+    return sys.stdin.buffer.read() if file in (None, "-") else Path(file).read_bytes()
+
+
+def _many(step: str, name: str) -> bool:
+    return step == "init" and name in _MANY
+
+
+def _is_known(step: str, given: Mapping[str, Any]) -> bool:
+    """Whether the values are such that the step takes them."""
+    if step == "init" and "level" in given:
+        return given["level"] in ("minimal", "standard", "full")
+    if step == "end" and "status" in given:
+        return given["status"] in shell.STATUSES
+    code = given.get("exit-code")
+    return code is None or code.lstrip("-").isdigit()
