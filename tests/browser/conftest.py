@@ -30,15 +30,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 # What a stranger may put on a tape to see whether it runs.
 NASTY = (
     "<script>alert(1)</script><img src=x onerror=alert(2)>"

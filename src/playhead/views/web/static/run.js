@@ -42,6 +42,7 @@ export class RunPage {
     else if (this.ref) announce("This run has no such step.");
     else this.#begin();
     if (this.model.run.status === "running" && this.source.follow) this.#follow();
+    if (this.follows) this.#newest();
     this.node.dataset.ready = "true";
   }
 
@@ -192,6 +193,7 @@ export class RunPage {
 
   choose(row, { scroll = "near", address = true } = {}) {
     if (row < 0) return;
+    this.follows = false;
     this.player.pause();
     this.player.now = this.model.end(row);
     this.tree.setNow(Infinity);
@@ -270,6 +272,7 @@ export class RunPage {
   // A run that goes on: whatever is heard, the outline is asked for anew, and never more than a fifth of
   // the time is spent on that.
   #follow() {
+    this.follows = this.tree.selected < 0;
     let busy = false;
     let again = false;
     const refresh = async () => {
@@ -295,6 +298,16 @@ export class RunPage {
     this.stop = this.source.follow(this.id, this.model.totals.events, refresh, () => setTimeout(refresh, 50));
   }
 
+  // Until a person chooses a step, the newest is shown as it comes.
+  #newest() {
+    if (window.innerWidth <= 760) return;
+    const row = this.model.current(Infinity, (one) => this.tree.isShown(one) && this.model.number[one] > 0);
+    if (row < 0) return;
+    this.tree.select(row);
+    this.timeline.set({ selected: row });
+    this.#detail(row);
+  }
+
   async #grow() {
     const { model, summary } = await this.source.run(this.id);
     const atEnd = this.player.now >= this.model.total - 1 || this.tree.selected < 0;
@@ -310,7 +323,8 @@ export class RunPage {
     if (atEnd && !this.player.playing) this.player.now = this.model.total;
     this.timeline.set({ now: this.player.now, selected: this.tree.selected < 0 ? -1 : this.model.main(this.tree.selected) });
     this.#transport();
-    if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
+    if (this.follows) this.#newest();
+    else if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
     if (atBottom) list.scrollTop = list.scrollHeight;
     if (this.search.value) this.#search();
   }
