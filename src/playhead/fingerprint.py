@@ -12,30 +12,36 @@ from typing import Any
 
 from playhead.jsonbytes import canonical
 
+# Moments and durations. Each is as good as any other: whether two clients' clocks showed the same
+# millisecond twice is chance, so these are blanked.
+_TIMES = (
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?",
+    r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
+    r"\bduration_ms\W{1,5}\d+\b",
+    r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
+)
 # What clients mint anew in every run. Each hit is renamed by order of appearance (alpha-renaming):
 # blanking would accept a result that is paired with the wrong call, renaming does not.
 _KINDS = (
     r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?",
+    r"\d{4}-\d\d-\d\d",
     r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, [A-Z][a-z]{2,8} \d{1,2}, \d{4}",
     r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? \d{1,2} [A-Z][a-z]{2,8} \d{4}",
-    r"\bTOOL_\d{10,}_\d+\b",
-    r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
+    r"(?<=_)1[5-9]\d{11}_\d+\b",
     r"\b0x[0-9a-f]{6,16}\b",
     r"\bChunk ID: [0-9a-f]{4,16}\b",
-    r"\bduration_ms\W{1,5}\d+\b",
     r"\b[a-z]{1,12}[_-](?=[A-Za-z0-9]{0,40}\d)[A-Za-z0-9]{12,64}\b",
     r"\b(?=[0-9a-f]{0,11}[a-f])(?=[0-9a-f]{0,30}\d)[0-9a-f]{12,64}\b",
     # A short git hash.
     r"\b(?=[0-9]{0,10}[a-f])(?=[a-f]{0,10}[0-9])[0-9a-f]{7,11}\b",
     r"(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/[A-Za-z0-9._+-]+(?:/[A-Za-z0-9._+-]+)*",
     r"\b(?:127\.0\.0\.1|localhost|\[::1\]):\d{2,5}\b",
-    r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
     r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
     r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
 )
-_VOLATILE = re.compile("|".join(_KINDS))
+# Ids first: a time within one of them is a part of it.
+_VOLATILE = re.compile("|".join([*_KINDS[:2], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[2:]]))
 
 
 def plain_key(request: Any) -> Hashable:
@@ -94,6 +100,8 @@ def rename(text: str) -> str:
     names: dict[str, str] = {}
 
     def named(hit: re.Match[str]) -> str:
+        if hit.lastgroup == "time":
+            return "‹time›"
         return names.setdefault(hit.group(), f"‹V{len(names)}›")
 
     return _VOLATILE.sub(named, text)

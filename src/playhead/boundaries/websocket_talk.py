@@ -14,9 +14,13 @@ from playhead.boundaries import websocket_frames as frames
 from playhead.boundaries.exchange import Exchange
 from playhead.deck import MESSAGES
 from playhead.errors import Divergence
+from playhead.later import Later
 
 if TYPE_CHECKING:
     from playhead.calls import Piece, Taped
+    from playhead.replay import settled
+else:
+    settled = Later("playhead.replay.settled")  # a recorded program never loads it
 
 Message = str | bytes
 
@@ -51,6 +55,11 @@ class Talk:
             # Which response asked for a tool must be known before the socket closes.
             self.exchange.heard(b"\n".join(self._answer))
             self._answer.clear()
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing more is expected: the last answer is whole, or nothing was asked."""
+        return not self._answer
 
     def closed(self, code: int | None, reason: str, by: str) -> None:
         """One side (`agent` or `peer`) has closed the conversation in good order."""
@@ -128,7 +137,9 @@ def _piece(direction: str, message: Message) -> tuple[str, bytes]:
 
 
 def _alike(taped: bytes, now: bytes) -> bool:
-    """Equal, or equal JSON but for the event's id, which clients of the Realtime API mint."""
+    """Equal, or equal JSON but for the event's id, which clients of the Realtime API mint, and for what
+    else changes from run to run.
+    """
     if taped == now:
         return True
     try:
@@ -138,7 +149,7 @@ def _alike(taped: bytes, now: bytes) -> bool:
     if isinstance(first, dict) and isinstance(second, dict):
         first.pop("event_id", None)
         second.pop("event_id", None)
-    return bool(first == second)
+    return bool(first == second) or settled.settled_text(first) == settled.settled_text(second)
 
 
 def _short(raw: bytes) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead import config
+from playhead.cli.afterwards import prune_if_asked, remember
 from playhead.cli.common import find_run, store_option
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
@@ -112,6 +113,9 @@ def command(
     if not quiet:
         totals = counted(done, settings)
         say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
+    pruned = prune_if_asked(done.run.path, done.run.manifest.project, settings)
+    if pruned is not None and not quiet and not as_json:
+        say(f"● {pruned}")
     sys.exit(done.ended.exit_code)
 
 
@@ -135,7 +139,9 @@ def load_model() -> ModuleType:
 
 
 def counted(done: Recorded, settings: config.Settings) -> Totals | None:
-    """What is on the tape; None: it cannot be read, or that would take too long."""
+    """What is on the tape, for the note and for the catalogue; None: it cannot be read, or that would
+    take too long.
+    """
     from playhead.model import Prices, tell
     from playhead.tape.reader import Tape
 
@@ -143,9 +149,11 @@ def counted(done: Recorded, settings: config.Settings) -> Totals | None:
         return None
     prices = Prices(overrides=settings.sections.get("prices", {}))
     try:
-        return tell(Tape(done.run.path), prices=prices).totals
+        story = tell(Tape(done.run.path), prices=prices)
     except PlayheadError:
         return None  # the command's own exit code is what its caller waits for
+    remember(done.run.path, story, settings)
+    return story.totals
 
 
 def note(done: Recorded, totals: Totals | None) -> str:

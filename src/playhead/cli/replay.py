@@ -28,6 +28,11 @@ from playhead.views.text.forecast import print_forecast
     help="Write the report as JSON.",
 )
 @click.option("--pace", is_flag=True, help="Keep the original timing.")
+@click.option(
+    "--no-proxy",
+    is_flag=True,
+    help="Leave base URLs as they were, even for programs that are no Python.",
+)
 @click.option("--quiet", is_flag=True, help="No report on stderr; the exit code says it.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stderr as JSON.")
 @mixed_options
@@ -35,8 +40,8 @@ from playhead.views.text.forecast import print_forecast
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, report_file: Path | None, pace: bool, quiet: bool, as_json: bool, store: Path | None,
-    command_line: tuple[str, ...], **asked: Any,
+    run: str, report_file: Path | None, pace: bool, no_proxy: bool, quiet: bool, as_json: bool,
+    store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """Run the agent again with the world taken from the tape: offline, free, and in no time.
 
@@ -60,6 +65,6 @@ def command(
     plan = plan_of(tape, settings, wishes, pace=pace)
     with store_for(store, persist=not asked["no_persist"]) as home:
         words = words_of(tape, command_line)
-        replayed = replay_command(tape, words, settings, plan, store=home)
+        replayed = replay_command(tape, words, settings, plan, store=home, proxy=not no_proxy)
         tell_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
     sys.exit(exit_code_of(replayed))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from playhead import clock
+from playhead import clock, events
 from playhead.config import Settings
 from playhead.errors import PlayheadError, UsageError
 from playhead.inject import attendant, launch, rules, streams
@@ -108,6 +108,8 @@ def run_command(
     if (wish.level or settings.level) == "full":
         facts["env"] = kept(env)
         facts["home"] = env.get("HOME")
+    if not proxy:
+        facts["proxy"] = False
     if shims:
         facts["shims"] = list(shims)
     if cwd is not None:
@@ -118,7 +120,7 @@ def run_command(
     rules.post(run.recorder)
     if prepare is not None:
         prepare(run)
-    waiting = _waiting(run, env) if proxy else None
+    waiting = _waiting(run, command, env) if proxy else None
     ticket = Ticket(
         run=str(run.path),
         parent=run.recorder.root,
@@ -126,7 +128,7 @@ def run_command(
         seed=seed,
         detours=None if waiting is None else waiting.detours,
     )
-    argv, env = equip(command, env, ticket)
+    argv, env = equip(command if waiting is None else waiting.command, env, ticket)
     mask = launch.block_signals()
     posted = post.post(run.recorder, shims, env)
     between = None if waiting is None else waiting.post(run.recorder)
@@ -158,13 +160,17 @@ def run_command(
     return Recorded(run=run, ended=ended, plain=plain)
 
 
-def _waiting(run: Run, env: Mapping[str, str]) -> Waiting | None:
+def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | None:
     """The ports of the proxy; None where there are none to be had: the command goes on without."""
     try:
-        return Waiting(env)
+        waiting = Waiting(command, env)
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
         return None
+    if waiting.escapes is not None:
+        hole = {"boundary": "llm", "what": command[0], "why": waiting.escapes}
+        run.recorder.add(events.HOLE, hole, '""')
+    return waiting
 
 
 def _load(meanwhile: Callable[[], object] | None) -> None:

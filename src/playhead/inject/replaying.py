@@ -65,9 +65,10 @@ def replay_command(
     plan: Plan,
     *,
     store: Path | None = None,
+    proxy: bool = True,
     notes: tuple[str, ...] = (),
 ) -> Replayed:
-    """Run `command` with the tape for a world."""
+    """Run `command` with the tape for a world; without a `proxy` where it was recorded without."""
     then = first_words(tape)
     manifest = tape.manifest
     cwd = Path(manifest.cwd)
@@ -92,6 +93,7 @@ def replay_command(
         wish,
         settings,
         seal=False,
+        proxy=proxy and then.get("proxy") is not False,
         shims=tuple(then.get("shims") or ()),
         prepare=prepare,
         env=env,

@@ -11,14 +11,15 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from playhead import deck
 from playhead.later import Later
+from playhead.proxy import switches
 from playhead.proxy.listening import listen
-from playhead.proxy.routes import Detour, Origin, addresses, detours, origins
+from playhead.proxy.routes import Detour, Origin, addresses, detours, origins, through
 from playhead.recorder import Recorder
 from playhead.tape.store import PLAN
 
@@ -42,15 +43,22 @@ _COMMAND = struct.Struct("=cq")
 class Waiting:
     """Ports that are taken, and nobody serves yet: the command's environment can be made of them."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         """OSError: no port can be had."""
         found = addresses(env)
         self._env = dict(env)
         self._listeners: dict[Origin, socket.socket] = {}
-        for origin in origins(found):
+        for origin in origins([*found.values(), *switches.addresses_in(command, env)]):
             self._listeners[origin] = listen()
-        ports = {origin: one.getsockname()[1] for origin, one in self._listeners.items()}
-        self.detours: dict[str, Detour] = detours(env, found, ports)
+        self._ports = {origin: one.getsockname()[1] for origin, one in self._listeners.items()}
+        self.detours: dict[str, Detour] = detours(env, found, self._ports)
+        # The command with the addresses in its own words turned to the proxy.
+        self.command = switches.turned(command, env, self._turn)
+        # Why it would not come by here at all.
+        self.escapes = switches.escapes(command, env)
+
+    def _turn(self, url: str) -> str:
+        return through(url, self._ports) or url
 
     def post(self, recorder: Recorder) -> Beside:
         """Fork the proxy. Signals are blocked already, and stay so in it."""

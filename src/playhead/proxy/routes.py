@@ -71,20 +71,27 @@ def addresses(env: Mapping[str, str]) -> dict[str, str]:
     return {name: url for name, url in found.items() if origin_of(url) is not None}
 
 
-def origins(found: Mapping[str, str]) -> list[Origin]:
+def origins(urls: Iterable[str]) -> list[Origin]:
     """Each origin once, in order."""
-    return list(dict.fromkeys(one for url in found.values() if (one := origin_of(url)) is not None))
+    return list(dict.fromkeys(one for url in urls if (one := origin_of(url)) is not None))
 
 
 def detours(
     env: Mapping[str, str], found: Mapping[str, str], ports: Mapping[Origin, int]
 ) -> dict[str, Detour]:
     """The way of each variable by the port that stands for its origin."""
+    ways = {name: through(url, ports) for name, url in found.items()}
     return {
-        name: Detour(through=f"http://127.0.0.1:{ports[origin]}{_path(url)}", had=env.get(name))
-        for name, url in found.items()
-        if (origin := origin_of(url)) is not None
+        name: Detour(through=way, had=env.get(name))
+        for name, way in ways.items()
+        if way is not None
     }
+
+
+def through(url: str, ports: Mapping[Origin, int]) -> str | None:
+    """An address by the port that stands for its origin; None: none does."""
+    origin = origin_of(url)
+    return f"http://127.0.0.1:{ports[origin]}{_path(url)}" if origin in ports else None
 
 
 def led(
@@ -141,10 +148,6 @@ def origin_of(url: str) -> Origin | None:
     if not host:
         return None
     return Origin(scheme, host.lower(), int(port) if port else 443 if scheme == "https" else 80)
-
-
-def named(urls: Iterable[str]) -> list[Origin]:
-    return [one for url in urls if (one := origin_of(url)) is not None]
 
 
 def _has_port(authority: str) -> bool:

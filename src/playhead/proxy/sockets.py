@@ -118,10 +118,8 @@ async def _talk(
         if closed is not None:
             by = "agent" if agent.close is not None and first == "agent" else "peer"
             talk.closed(*closed, by if peer.close is not None else "agent")
-        elif first == "peer":
-            exchange.cut()
         else:
-            exchange.left()
+            _silent(exchange, talk, cut=first == "peer")
     finally:
         for way in ways.values():
             way.cancel()
@@ -136,6 +134,16 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear
             writer.write(data)
             heard.read(data)
             await writer.drain()
+
+
+def _silent(exchange: Exchange, talk: Talk, *, cut: bool) -> None:
+    """A connection that ended without a word of goodbye, as programs do that are finished."""
+    if cut:
+        exchange.cut()
+    elif talk.is_at_rest:
+        exchange.returned()
+    else:
+        exchange.left()
 
 
 def is_talk(answer: Taped) -> bool:
@@ -170,10 +178,8 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
     closed = said.close or agent.close
     if closed is not None:
         talk.closed(*closed, "peer" if said.close is not None else "agent")
-    elif answer.how == "cut":
-        exchange.cut()
     else:
-        exchange.left()
+        _silent(exchange, talk, cut=answer.how == "cut")
 
 
 def _handshake(answer: Taped, key: str) -> bytes:

@@ -1,14 +1,15 @@
 """What a program printed, then and now. Pure; knows outputs on tapes and JSON lines.
 
 A hooked Python finds its clock and its ids on the tape, and prints the same bytes. A program that only
-talks through the proxy has its own: there, ids, times and the order of racing lines do not count.
+talks through the proxy has its own: there, ids, times and the order of racing lines do not count, and
+what it says on stderr is told, not judged.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from playhead.chunks import as_bytes
@@ -23,14 +24,23 @@ _DURATIONS = ("_ms", "_ns", "Ms", "_seconds")
 
 def difference(then: Recording, now: Recording) -> str | None:
     """The first line that the program printed differently."""
-    return _difference(then.outputs, now.outputs, alike=_alike if by_proxy(then) else _same)
+    if by_proxy(then):
+        return _difference(then, now, ("stdout",), _alike)
+    return _difference(then, now, ("stdout", "stderr"), _same)
 
 
-def is_only_of_time(then: Recording, now: Recording) -> bool:
-    """Whether the outputs are other bytes, and yet say the same."""
-    if _difference(then.outputs, now.outputs, alike=_same) is None:
-        return False
-    return difference(then, now) is None
+def remarks(then: Recording, now: Recording) -> list[str]:
+    """What differs in the outputs of a program with a clock of its own, and does not count."""
+    if not by_proxy(then):
+        return []
+    found = []
+    if _difference(then, now, ("stdout",), _same) and not difference(then, now):
+        found.append(
+            "stdout differs in ids, times or the order of lines only: the program has its own clock."
+        )
+    if other := _difference(then, now, ("stderr",), _alike):
+        found.append(f"Not judged: {other}.")
+    return found
 
 
 def by_proxy(recording: Recording) -> bool:
@@ -46,9 +56,11 @@ def printed(outputs: list[Event], stream: str) -> bytes:
     )
 
 
-def _difference(then: list[Event], now: list[Event], alike: Any) -> str | None:
-    for stream in ("stdout", "stderr"):
-        before, after = printed(then, stream), printed(now, stream)
+def _difference(
+    then: Recording, now: Recording, streams: Sequence[str], alike: Callable[[bytes, bytes], bool]
+) -> str | None:
+    for stream in streams:
+        before, after = printed(then.outputs, stream), printed(now.outputs, stream)
         if before == after or alike(before, after):
             continue
         old, new = before.splitlines(), after.splitlines()

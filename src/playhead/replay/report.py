@@ -96,7 +96,7 @@ def judge(
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
-        notes=[*notes, *_of_time(then, now), *extras.unchanged(now)],
+        notes=[*notes, *outputs.remarks(then, now), *extras.unchanged(now)],
         live=list(wishes.policy.live),
         inexact=extras.inexact(now) if wishes.mixed else [],
         blocked=extras.blocked(now),
@@ -139,14 +139,6 @@ def _unused(then: Recording, now: Recording) -> list[TapedCall]:
         if isinstance(match, dict):
             _with_all_below(str(match.get("of")), then, served)
     return [call for call in then.calls if call.ref not in served and not is_side(call)]
-
-
-def _of_time(then: Recording, now: Recording) -> list[str]:
-    if not outputs.is_only_of_time(then, now):
-        return []
-    return [
-        "The output differs in ids, times or the order of lines only; the program has its own clock."
-    ]
 
 
 def _with_all_below(ref: str, then: Recording, served: set[str]) -> None:

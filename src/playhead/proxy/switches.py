@@ -1,0 +1,114 @@
+"""Agents that do not look at variables get their own switch, where their command line makes it safe.
+
+Pure but for a look at whether Codex has a configuration of its own. Knows Codex; not ports.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+_DEFAULT = "https://api.openai.com/v1"
+_URL = re.compile(r"https?://[^\s\"'\\,}\]]+")
+_SETS_A_URL = re.compile(r"\s*(?:openai_base_url|model_providers\b[^=]*)\s*=")
+_SETS_A_PROVIDER = re.compile(r"\s*(?:openai_base_url|model_provider|profile|oss_provider)\s*=")
+# Words after which Codex may be asked to use something else than its usual server.
+_OTHERWISE = frozenset({"--oss", "--local-provider", "-p", "--profile", "--remote"})
+# Commands of Codex that talk to no model.
+_IDLE = frozenset(
+    {*("login", "logout", "mcp", "completion", "features", "help", "plugin", "update", "apply")}
+)
+
+Turn = Callable[[str], str]
+
+
+def addresses_in(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """The addresses that the command line itself leads to, and so the proxy has to stand for."""
+    if not is_codex(command):
+        return []
+    named = [url for at in _settings(command) for url in _urls(command[at])]
+    return named or ([_DEFAULT] if _is_safe(command, env) else [])
+
+
+def turned(command: Sequence[str], env: Mapping[str, str], turn: Turn) -> list[str]:
+    """The command with its addresses turned to the proxy: those it names, or the usual one."""
+    words = list(command)
+    if not is_codex(words):
+        return words
+    named = [at for at in _settings(words) if _urls(words[at])]
+    for at in named:
+        words[at] = _URL.sub(lambda hit: turn(hit.group()), words[at])
+    if not named and _is_safe(words, env):
+        at = _program(words) + 1
+        words[at:at] = ["-c", f'openai_base_url="{turn(_DEFAULT)}"']
+    return words
+
+
+def escapes(command: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """Why this command's calls would not come by the proxy; None: they do, or it is not known."""
+    if not is_codex(command) or _IDLE & set(command) or addresses_in(command, env):
+        return None
+    return (
+        "Codex looks at no variable, and has a login or a configuration of its own. "
+        "Name its server: -c 'openai_base_url=\"https://chatgpt.com/backend-api/codex\"' for a ChatGPT login."
+    )
+
+
+def is_codex(command: Sequence[str]) -> bool:
+    return _program(command) >= 0
+
+
+def _program(command: Sequence[str]) -> int:
+    """Where in the command the program is named: `codex`, `npx @openai/codex`, `node …/codex.js`."""
+    for at, word in enumerate(command[:3]):
+        name = word.rpartition("/")[2]
+        if name in ("codex", "codex.js") or "@openai/codex" in word:
+            return at
+        if name not in ("npx", "bunx", "node", "bun", "-y", "--yes", "env", "exec"):
+            break
+    return -1
+
+
+def _settings(command: Sequence[str]) -> list[int]:
+    """Where `-c KEY=VALUE` stands, in whatever form, for keys that hold addresses."""
+    found = []
+    for at, word in enumerate(command):
+        before = command[at - 1] if at else ""
+        text = word if before in ("-c", "--config") else _joined(word)
+        if text is not None and _SETS_A_URL.match(text):
+            found.append(at)
+    return found
+
+
+def _joined(word: str) -> str | None:
+    for prefix in ("--config=", "-c"):
+        if word.startswith(prefix) and len(word) > len(prefix):
+            return word[len(prefix) :]
+    return None
+
+
+def _urls(word: str) -> list[str]:
+    return _URL.findall(word)
+
+
+def _is_safe(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether it is the usual server that is meant: by a key, and nothing says otherwise."""
+    words = set(command)
+    if _OTHERWISE & words or _IDLE & words or not env.get("CODEX_API_KEY"):
+        return False
+    for word in command:
+        if _SETS_A_PROVIDER.match(_joined(word) or word):
+            return False
+    home = env.get("CODEX_HOME") or os.path.join(env.get("HOME", ""), ".codex")
+    return not _configures(os.path.join(home, "config.toml"))
+
+
+def _configures(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return any(_SETS_A_PROVIDER.match(line) for line in file)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True  # it says something, and we do not know what
