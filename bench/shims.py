@@ -9,13 +9,12 @@ taken are measured beside the one that was: see docs/design/014-shims.md.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from playhead import clock
@@ -40,7 +39,9 @@ def posted(folder: Path, name: str, real: Path, *, native: bool) -> Posted:
     redactor = Redactor(key=b"bench", variables=dict(os.environ))
     recorder = Recorder(run=run, run_id=name, who="bench", redactor=redactor)
     env = {**os.environ, "PATH": f"{real.parent}:{os.environ['PATH']}"}
-    return post(recorder, [real.name], env | ({} if native else {"PLAYHEAD_SHIMS_NATIVE": "0"}))
+    env |= {} if native else {"PLAYHEAD_SHIMS_NATIVE": "0"}
+    # Nobody is the launcher: what he starts himself is the command, and has no shim.
+    return post(recorder, [real.name], env, launcher=0)
 
 
 def scripts(folder: Path, real: Path) -> dict[str, Path]:
@@ -71,19 +72,6 @@ def timed(argv: list[str], env: Mapping[str, str]) -> float:
     started = clock.mono_ns()
     subprocess.run(argv, env=dict(env), stdin=subprocess.DEVNULL, capture_output=True, check=True)
     return (clock.mono_ns() - started) / 1e6
-
-
-def in_a_child(measure: Callable[[], Figures]) -> Figures:
-    """Whoever made the shims is taken for the launcher: what he starts himself is the command."""
-    read, write = os.pipe()
-    if os.fork() == 0:
-        os.write(write, json.dumps(measure()).encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as answer:
-        told: Figures = json.loads(answer.read())
-    os.wait()
-    return told
 
 
 def main(rounds: int) -> None:
@@ -117,7 +105,7 @@ def main(rounds: int) -> None:
                 for size, rows in took.items()
             }
 
-        told = in_a_child(measure)
+        told = measure()
         for desk in desks.values():
             desk.dismiss()
     lines = [f"{rounds} processes each; medians in ms, what the shim costs, ratio to bare"]

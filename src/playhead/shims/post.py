@@ -19,6 +19,7 @@ from playhead import clock, events
 from playhead.errors import StoreError
 from playhead.later import Later
 from playhead.recorder import Recorder
+from playhead.shims import paths
 from playhead.shims.asked import Surroundings
 from playhead.shims.names import where_is
 from playhead.shims.programs import Stand, native_program, write_shims
@@ -63,13 +64,20 @@ class Posted:
 
 
 def post(
-    recorder: Recorder, names: Sequence[str], env: Mapping[str, str], cwd: str | None = None
+    recorder: Recorder,
+    names: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    launcher: int | None = None,
 ) -> Posted:
-    """Make the shims and fork their clerk. Signals are blocked already, and stay so in it."""
+    """Make the shims and fork their clerk. Signals are blocked already, and stay so in it.
+
+    `launcher` starts the command, which is nobody's subprocess; by default it is this process.
+    """
     if not names:
         return Posted(env=env)
     try:
-        return _posted(recorder, names, env, cwd or os.getcwd())
+        return _posted(recorder, names, env, os.getpid() if launcher is None else launcher)
     except OSError as error:
         if (recorder.run / PLAN).exists():
             raise StoreError(f"No shims can be made for this replay: {safe_str(error)}") from error
@@ -79,7 +87,9 @@ def post(
         return Posted(env=env)
 
 
-def _posted(recorder: Recorder, names: Sequence[str], env: Mapping[str, str], cwd: str) -> Posted:
+def _posted(
+    recorder: Recorder, names: Sequence[str], env: Mapping[str, str], launcher: int
+) -> Posted:
     folder = _folder(env)
     shims = folder / "bin"
     shims.mkdir(mode=0o700)
@@ -90,7 +100,7 @@ def _posted(recorder: Recorder, names: Sequence[str], env: Mapping[str, str], cw
             folder=str(shims),
             socket=str(folder / "clerk"),
             path=env.get("PATH", os.defpath),
-            launcher=str(os.getpid()),
+            launcher=str(launcher),
         )
         for name in names
     ]
@@ -98,7 +108,7 @@ def _posted(recorder: Recorder, names: Sequence[str], env: Mapping[str, str], cw
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     door.bind(str(folder / "clerk"))
     door.listen(_BACKLOG)
-    then = Surroundings(folder=str(shims), cwd=cwd, env=dict(env))
+    then = Surroundings(folder=str(shims), cwd=os.getcwd(), env=dict(env))
     ask, hear = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -117,17 +127,17 @@ def _posted(recorder: Recorder, names: Sequence[str], env: Mapping[str, str], cw
 
 def with_shims(env: Mapping[str, str], shims: str, names: Sequence[str]) -> dict[str, str]:
     """The environment in which the shims are found first."""
-    made = {**env, "PATH": f"{shims}{os.pathsep}{env.get('PATH', os.defpath)}"}
-    shell = os.path.basename(env.get("SHELL", ""))
-    if shell in names and where_is(env["SHELL"], env) is not None:
-        made["SHELL"] = os.path.join(shims, shell)
-    return made
+    shell = env.get("SHELL", "")
+    has_shim = os.path.basename(shell) in names and where_is(shell, env) is not None
+    told = f"{shims}{os.pathsep}{shell}" if has_shim else shims
+    given = {"PATH": os.defpath, **env}
+    return {**given, **paths.put_first(given, told)}
 
 
 def _folder(env: Mapping[str, str]) -> Path:
     """For this run and this user alone, and with a short name: a socket's address is short."""
     name = f"playhead-{clock.urandom(6).hex()}"
-    for parent in (env.get("XDG_RUNTIME_DIR"), env.get("TMPDIR"), "/tmp"):  # noqa: S108  0700, random
+    for parent in (env.get("TMPDIR"), "/tmp"):  # noqa: S108  0700, random
         if parent and len(parent) + len(name) < _LONGEST_ADDRESS:
             folder = Path(parent) / name
             try:

@@ -1,0 +1,206 @@
+"""Programs that cannot be hooked, recorded with what they start, and replayed with none of it there."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playhead.replay.taped import TapedCall, load
+from playhead.tape.reader import Tape
+
+PLAYHEAD = (sys.executable, "-m", "playhead")
+
+SHELL = """#!/usr/bin/env bash
+echo '*' > .gitignore
+git init -q . && git config user.email a@example.com && git config user.name A
+echo one | git hash-object --stdin
+sh -c 'git rev-parse --is-inside-work-tree; echo inner >&2; exit 3'
+echo "code $?"
+while read word; do git check-ref-format "$word"; echo "$word $?"; done <<WORDS
+refs/heads/ok
+no good
+WORDS
+git log 2>&1 | head -1
+"""
+
+NODE = """
+const { execFileSync, spawn, exec } = require('child_process');
+console.log(execFileSync('git', ['hash-object', '--stdin'], { input: 'one\\n' }).toString().trim());
+exec('git rev-parse --is-inside-work-tree', (error, out, err) => {
+  console.log(error && error.code, out, err);
+  const talk = spawn('sh', ['-c', 'echo ready; while read x; do echo "got $x"; done; exit 4']);
+  talk.stdout.on('data', (said) => {
+    process.stdout.write(`said ${said}`);
+    if (`${said}`.startsWith('ready')) talk.stdin.write('a\\n'); else talk.stdin.end();
+  });
+  talk.on('close', (code, signal) => {
+    console.log('closed', code, signal);
+    const sleeper = spawn('bash', ['-c', 'echo up; exec sleep 600'], { detached: true });
+    sleeper.stdout.once('data', () => process.kill(-sleeper.pid, 'SIGTERM'));
+    sleeper.on('close', (code, signal) => console.log('killed', code, signal));
+  });
+});
+"""
+
+NODES = [shutil.which("node")] if shutil.which("node") else []
+
+
+class Playing:
+    """`playhead …` in a folder and a store of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "store"
+        self.work = folder / "work"
+        self.work.mkdir()
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("PLAYHEAD_")}
+
+    def __call__(self, verb: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        argv = [*PLAYHEAD, verb, "--store", str(self.store), *words]
+        env = {**self.env, **env}
+        return subprocess.run(
+            argv, cwd=self.work, env=env, capture_output=True, text=True, check=False, timeout=100
+        )
+
+    def calls(self) -> list[TapedCall]:
+        """Of the first run."""
+        return load(Tape(min((self.store / "runs").iterdir()))).calls
+
+    def file(self, name: str, text: str) -> str:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    def without(self, *programs: str) -> str:
+        """A PATH on which these are not; what is, is what a script cannot do without."""
+        bare = self.folder / "bare"
+        bare.mkdir(exist_ok=True)
+        for name in ("bash", "env", "head", "node", "sh", "sleep"):
+            if (found := shutil.which(name)) and name not in programs:
+                (bare / name).unlink(missing_ok=True)
+                (bare / name).symlink_to(found)
+        return str(bare)
+
+
+@pytest.fixture
+def playhead(tmp_path: Path) -> Playing:
+    return Playing(tmp_path)
+
+
+def test_a_shell_script_replays_with_the_programs_it_ran_gone(playhead):
+    script = playhead.file("agent.sh", SHELL)
+    then = playhead("record", "--", script)
+    assert then.returncode == 0, then.stderr
+    assert "true\ncode 3\nrefs/heads/ok 0\nno good 1\nfatal:" in then.stdout
+    shown = playhead("show", "last").stdout
+    # The script itself is the run; its `sh` is a call, and the git in there hangs under it.
+    assert "└ [main/sh-1] #6 process git rev-parse --is-inside-work-tree" in shown
+    shutil.rmtree(playhead.work / ".git")
+    now = playhead("replay", "last", PATH=playhead.without("git"))
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert "identical" in now.stderr
+    assert not (playhead.work / ".git").exists()
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_a_node_program_replays_with_the_programs_it_ran_gone(playhead, node):
+    script = playhead.file("agent.js", NODE)
+    bare = subprocess.run(
+        [node, script], cwd=playhead.work, capture_output=True, text=True, check=True
+    )
+    then = playhead("record", "--", node, script)
+    assert then.stdout == bare.stdout
+    names = [call.name for call in playhead.calls()]
+    assert names == ["git hash-object", "git rev-parse", "echo", "echo"]
+    now = playhead("replay", "last", PATH=playhead.without("git", "bash", "sleep"))
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_a_command_that_is_not_on_the_tape_is_refused_and_reported(playhead):
+    script = playhead.file("agent.sh", "#!/bin/sh\ngit $WORD; echo $?\n")
+    playhead("record", "--", script, WORD="version")
+    tape = next((playhead.store / "runs").iterdir()).name
+    changed = playhead.file("other.sh", "#!/bin/sh\ngit init; echo $?\n")
+    report = str(playhead.folder / "report.json")
+    now = playhead("replay", tape, "--report", report, "--", changed)
+    assert now.returncode != 0
+    assert now.stdout == "125\n"
+    assert "No taped call matches process call 1 (git init" in now.stderr
+    told = json.loads(Path(report).read_text())
+    assert [one["kind"] for one in told["divergences"]][:2] == ["missed", "unused"]
+    assert not (playhead.work / ".git").exists()
+
+
+def test_input_that_was_not_sent_then_is_refused(playhead):
+    script = playhead.file("agent.sh", "#!/bin/sh\necho $WORD | git hash-object --stdin; echo $?\n")
+    playhead("record", "--", script, WORD="one")
+    other = playhead.file("agent.sh", "#!/bin/sh\necho two | git hash-object --stdin; echo $?\n")
+    now = playhead("replay", "last", "--", other)
+    assert now.stdout == "125\n"
+    assert "sends something else to git hash-object than it did then" in now.stderr
+
+
+def test_processes_may_be_live_in_a_replay(playhead):
+    script = playhead.file("agent.sh", "#!/bin/sh\ngit init -q .; echo $?\n")
+    playhead("record", "--", script)
+    shutil.rmtree(playhead.work / ".git")
+    now = playhead("replay", "last", "--live", "process")
+    assert now.stdout == "0\n", now.stderr
+    assert (playhead.work / ".git").exists()
+
+
+PYTHON = """
+import os, shutil, subprocess
+print(shutil.which("git"), os.environ["PATH"], os.environ.get("SHELL"), "PLAYHEAD_SHIMS" in os.environ)
+print(subprocess.run(["git", "version"], capture_output=True, text=True).stdout)
+subprocess.run(["sh", "-c", "git version; :"])
+"""
+
+
+def test_a_python_in_the_run_tapes_its_own_and_does_not_see_the_shims(playhead):
+    script = playhead.file("agent.py", PYTHON)
+    env = {"SHELL": "/bin/bash"}
+    argv = [sys.executable, script]
+    bare = subprocess.run(
+        argv, env={**playhead.env, **env}, capture_output=True, text=True, check=True
+    )
+    then = playhead("record", "--shim", "git", "--", *argv, **env)
+    assert then.stdout == bare.stdout
+    outer = [(call.name, call.event.data["via"]) for call in playhead.calls()]
+    assert outer == [
+        ("git version", "subprocess"),
+        ("git version", "subprocess"),
+        ("git version", "shim"),
+    ]
+    _, shell, inner = playhead.calls()
+    assert inner.event.absolute(inner.event.parent) == shell.ref
+    now = playhead("replay", "last", **env)
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "config", "calls"),
+    [
+        ((), "", 1),
+        (("--no-shims",), "", 0),
+        ((), "shims = false", 0),
+        ((), 'shims = ["sh"]', 0),
+        (("--shim", "git"), 'shims = ["sh"]', 1),
+    ],
+)
+def test_which_programs_have_shims_is_the_users_to_say(playhead, options, config, calls):
+    (playhead.work / "playhead.toml").write_text(config)
+    done = playhead("record", *options, "--", playhead.file("agent.sh", "#!/bin/sh\ngit version\n"))
+    assert done.returncode == 0, done.stderr
+    assert len(playhead.calls()) == calls
+
+
+def test_a_shim_for_nothing_is_a_mistake(playhead):
+    done = playhead("record", "--shim", "no-such-program", "--", "true")
+    assert done.returncode == 2
+    assert "there is no such program on PATH" in done.stderr
