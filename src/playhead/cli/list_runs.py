@@ -18,13 +18,13 @@ from playhead.cli.common import (
     print_json,
     store_option,
 )
+from playhead.cli.filters import STATUSES, tag_of
 from playhead.cli.progress import counted
 from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.golden import is_golden
+from playhead.library.rows import note_of
 from playhead.library.summary import Summary, stamp_of, stamp_of_prices
 from playhead.project import project_of
-
-STATUSES = ["running", "ok", "failed", "interrupted"]
 
 
 @click.command("list")
@@ -73,7 +73,7 @@ def command(
     wanted = Filter(
         project=None if everything or store is not None else str(project_of(Path.cwd())),
         statuses=frozenset(status),
-        tags=tuple(_tag(one) for one in tags),
+        tags=tuple(tag_of(one) for one in tags),
         name=name,
         since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
     )
@@ -136,6 +136,7 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
         "unpriced_calls": summary.unpriced,
         "command": manifest.command,
         "tags": manifest.tags,
+        "note": note_of(manifest),
         "level": manifest.level,
         "project": manifest.project,
         "git_commit": manifest.git_commit,
@@ -155,8 +156,3 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
 def _is_own(entry: Entry) -> bool:
     """Not the mere replay of another; one that was accepted is a run like any other."""
     return entry.manifest.replay_of is None or is_golden(entry.manifest)
-
-
-def _tag(text: str) -> tuple[str, str | None]:
-    key, equals, value = text.partition("=")
-    return key, value if equals else None

@@ -19,7 +19,8 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.cli.progress import counted
-from playhead.errors import ConfigError, UsageError
+from playhead.cli.retaining import configured_rules, rules_of
+from playhead.errors import UsageError
 from playhead.library.catalogue import Filter, Library
 from playhead.library.retention import (
     Doomed,
@@ -60,7 +61,8 @@ def command(
 ) -> None:
     """Delete old runs of this project. Runs that go on, and kept ones, are never touched.
 
-    Without a rule, those under [retention] in the config hold: older_than, keep, max_size.
+    Without a rule, those under [retention] in the config hold: older_than, keep, max_size; with
+    auto = true there, they hold after every `playhead record`, too.
 
     \b
     playhead prune --older-than 30d --dry-run
@@ -104,29 +106,8 @@ def _print_plan(going: Sequence[Doomed], runs: Sequence[Sized]) -> None:
 
 def _rules(older_than: float | None, keep: int | None, max_size: int | None) -> Rules:
     if older_than is None and keep is None and max_size is None:
-        older_than, keep, max_size = _configured()
-    return Rules(
-        older_than_ns=None if older_than is None else int(older_than * 1e9),
-        keep=keep,
-        max_bytes=max_size,
-    )
-
-
-def _configured() -> tuple[float | None, int | None, int | None]:
-    settings = config.load()
-    told = settings.sections.get("retention", {})
-    try:
-        older = Duration().convert(told["older_than"], None, None) if "older_than" in told else None
-        size = Size().convert(told["max_size"], None, None) if "max_size" in told else None
-        keep = click.IntRange(min=0).convert(told["keep"], None, None) if "keep" in told else None
-    except click.BadParameter as error:
-        raise ConfigError(f"{settings.source}: [retention]: {error.message}") from None
-    if older is None and size is None and keep is None:
-        raise UsageError(
-            "Which runs may go? Say --older-than 30d, --keep 100 or --max-size 5GB, "
-            "or set them under [retention] in playhead.toml."
-        )
-    return older, keep, size
+        return configured_rules(config.load())
+    return rules_of(older_than, keep, max_size)
 
 
 def _json(going: Sequence[Doomed], runs: Sequence[Sized], *, dry_run: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import click
 
 from playhead.cli.common import find_run, json_option, print_json, run_argument, store_option
 from playhead.tape.repair import repair
+from playhead.tape.store import announce
 from playhead.views.text.console import console
 from playhead.views.text.health import repair_lines
 
@@ -25,6 +26,7 @@ def command(*, run: str, force: bool, as_json: bool, store: Path | None) -> None
     """
     path = find_run(store, run)
     done = repair(path, force=force)
+    announce(path)
     if not as_json:
         out = console()
         for line in repair_lines(path, done):

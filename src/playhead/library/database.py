@@ -13,19 +13,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from playhead.later import Later
-
-if TYPE_CHECKING:
-    from playhead.library import tables
-else:
-    # SQLAlchemy is half a second of imports; here it is needed for a new catalogue only.
-    tables = Later("playhead.library.tables")
+from playhead.library.schema import STATEMENTS, VERSION
 
 FILE = "library.db"
-# Goes up with every change of the tables, or of what is put into them.
-VERSION = 2
 _PATIENCE_S = 5.0
 
 
@@ -101,7 +92,7 @@ def _make_tables(db: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(
             "the catalogue is of another version, or not a database of ours"
         )
-    for statement in tables.statements():
+    for statement in STATEMENTS:
         db.execute(statement)
     db.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -98,7 +98,7 @@ def reindex(
             connection.execute(delete(facts))
         done = 0
         # Oldest first: rows are then written where the last ones were.
-        for some in batches(reversed(ids), _AT_ONCE):
+        for some in batches(sorted(ids), _AT_ONCE):
             rows = [_row(shelf, run) for run in some]
             _put(db, [(row, *reader.read(row.id, row.told)) for row in rows if row is not None])
             done += len(some)

@@ -51,7 +51,7 @@ def look(shelf: Shelf, ledger: Ledger) -> None:
         elif row is None and run in stamps:
             gone.add(run)
     if rows or gone or relisted:
-        ledger.update(sorted(rows, key=lambda row: row.started_ns), gone, version)
+        ledger.update(sorted(rows, key=lambda row: (row.started_ns, row.id)), gone, version)
     if words:
         shelf.heard(words)
 

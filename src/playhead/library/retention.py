@@ -86,6 +86,11 @@ def _moment(entry: Entry) -> int:
         return clock.wall_ns()
 
 
+def weighed(found: Iterable[Entry], *, needed: bool) -> list[Sized]:
+    """`needed`: sizes are asked for; looking at every file of every run takes a while."""
+    return [Sized(entry=one, bytes=size_of(one.path) if needed else 0) for one in found]
+
+
 def size_of(run: Path) -> int:
     """Bytes in all files below; what goes away meanwhile weighs nothing."""
     total = 0

@@ -103,10 +103,12 @@ facts = Table(
 
 
 def statements() -> list[str]:
-    """What makes an empty SQLite file a catalogue."""
+    """What makes an empty SQLite file a catalogue: to be copied into `schema`."""
     dialect = sqlite.dialect()
     made: list[str] = []
     for table in metadata.sorted_tables:
         made.append(str(CreateTable(table).compile(dialect=dialect)))
-        made += [str(CreateIndex(one).compile(dialect=dialect)) for one in table.indexes]
-    return [*made, fulltext.TABLE]
+        indexes = sorted(table.indexes, key=lambda one: str(one.name))
+        made += [str(CreateIndex(one).compile(dialect=dialect)) for one in indexes]
+    tidy = ("\n".join(filter(None, map(str.rstrip, one.splitlines()))) for one in made)
+    return [*(one.replace("\t", "  ") for one in tidy), fulltext.TABLE]

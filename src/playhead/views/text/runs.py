@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.text import Text
 
 from playhead.library.catalogue import Entry
+from playhead.library.rows import note_of
 from playhead.library.summary import Summary
 from playhead.views.text import words
 from playhead.views.text.console import GLYPHS, console, print_line, width_of
@@ -71,12 +72,14 @@ def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
 
 
 def _remark(entry: Entry, summary: Summary) -> str:
-    """Why it failed, else what it was tagged with."""
+    """What somebody noted, why it failed, else what it was tagged with."""
     said = [summary.failure] if summary.failure else []
     if entry.manifest.replay_of:
         said.append(f"replay of {entry.manifest.replay_of}")
     if summary.last_seam and entry.status in ("failed", "interrupted"):
         said.append(f"after seam {summary.last_seam}")
+    if note := note_of(entry.manifest):
+        said.insert(0, note)
     if not said:
         said = [f"{key}={value}" for key, value in entry.manifest.tags.items()]
     return one_line(" · ".join((["kept"] if entry.manifest.keep else []) + said), 200)
