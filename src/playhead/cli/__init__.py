@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "The library as a page, and as an API."),
     "export": ("export", "A run as files to send: a page, its story, fixtures, the tape."),
     "replay": ("replay", "Run the agent again against its tape, offline."),
+    "proxy": ("proxy", "Record or replay what any program asks of its models."),
     "fork": ("fork", "Go on from a step of a run, another way."),
     "chaos": ("chaos", "Which single failures break the agent?"),
     "diff": ("diff", "Two runs side by side."),

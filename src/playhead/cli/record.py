@@ -89,7 +89,7 @@ def command(
     settings = config.load()
     wish = Wish(
         name=name or settings.name or called(command_line),
-        tags=dict(_tag(one) for one in tags),
+        tags=dict(tag_of(one) for one in tags),
         level=level or settings.level,
         store=store,
         run_id=run_id,
@@ -235,7 +235,7 @@ def _resumed(
     return find_run(store, resume or "last").name
 
 
-def _tag(text: str) -> tuple[str, str]:
+def tag_of(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise click.UsageError(f"--tag {text!r} is no tag; expected K=V, such as env=ci.")

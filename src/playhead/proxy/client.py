@@ -18,7 +18,7 @@ from playhead.errors import Divergence
 from playhead.proxy import asked as asking
 from playhead.proxy import live, refusal, side, sockets, taped
 from playhead.proxy.asked import Asked
-from playhead.proxy.routes import Origin, arrived
+from playhead.proxy.routes import Origin, addresses, arrived, guessed
 from playhead.proxy.unheard import Unheard
 
 
@@ -44,13 +44,13 @@ class Listening(asyncio.StreamReaderProtocol):
 
 
 class Client:
-    """A connection to the proxy at the port that stands for `usual`."""
+    """A connection to the proxy at the port that stands for `usual`; None: for all that agents know."""
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        usual: Origin,
+        usual: Origin | None,
         env: Mapping[str, str],
         *,
         paced: bool = False,
@@ -87,7 +87,10 @@ class Client:
 
     async def _answer(self, asked: Asked) -> bool:
         """Answer one request; whether the connection goes on."""
-        origin, target, parent = arrived(asked.target, self._usual)
+        usual = self._usual or guessed(asked.target, dict(asked.headers), addresses(self.env))
+        if usual is None:
+            raise NotHttp("nobody can tell whom this request is for")
+        origin, target, parent = arrived(asked.target, usual)
         url = f"{origin}{target}"
         lanes.enclosing.set(parent)
         # Which connection a client takes is a race: conversations are told apart by what is said.

@@ -71,6 +71,28 @@ def addresses(env: Mapping[str, str]) -> dict[str, str]:
     return {name: url for name, url in found.items() if origin_of(url) is not None}
 
 
+def guessed(target: str, headers: Iterable[str], found: Mapping[str, str]) -> Origin | None:
+    """Whom a request is for that came by a port for all: by how the APIs of the vendors look."""
+    names = {name.lower() for name in headers}
+    path = target.partition("?")[0]
+    if "anthropic-version" in names or "x-api-key" in names or path.endswith("/v1/messages"):
+        variable = "ANTHROPIC_BASE_URL"
+    elif "x-goog-api-key" in names or "/v1beta/" in path or "key=" in target.partition("?")[2]:
+        variable = "GOOGLE_GEMINI_BASE_URL"
+    elif path.startswith("/v1internal"):
+        variable = "CODE_ASSIST_ENDPOINT"
+    elif path.startswith("/api/"):
+        variable = "ANTHROPIC_BASE_URL"  # what Claude Code asks beside its models
+    else:
+        variable = "OPENAI_BASE_URL"
+    return origin_of(found[variable])
+
+
+def exports(port: int, host: str = "127.0.0.1") -> dict[str, str]:
+    """The variables that lead agents to a port for all."""
+    return {name: f"http://{host}:{port}{_path(url)}" for name, url in _DEFAULTS.items()}
+
+
 def origins(urls: Iterable[str]) -> list[Origin]:
     """Each origin once, in order."""
     return list(dict.fromkeys(one for url in urls if (one := origin_of(url)) is not None))
@@ -91,7 +113,9 @@ def detours(
 def through(url: str, ports: Mapping[Origin, int]) -> str | None:
     """An address by the port that stands for its origin; None: none does."""
     origin = origin_of(url)
-    return f"http://127.0.0.1:{ports[origin]}{_path(url)}" if origin in ports else None
+    if origin is None or origin not in ports:
+        return None
+    return f"http://127.0.0.1:{ports[origin]}{_path(url)}"
 
 
 def led(

@@ -12,11 +12,11 @@ from playhead.proxy.routes import Origin
 
 
 class Proxy:
-    """Serves `listeners`, each of which stands for one origin."""
+    """Serves `listeners`, each of which stands for one origin, or (None) for all that agents know."""
 
     def __init__(
         self,
-        listeners: Mapping[Origin, socket.socket],
+        listeners: Mapping[Origin, socket.socket] | Mapping[None, socket.socket],
         env: Mapping[str, str],
         *,
         paced: bool = False,
@@ -39,7 +39,7 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _accept(self, listener: socket.socket, origin: Origin) -> None:
+    def _accept(self, listener: socket.socket, origin: Origin | None) -> None:
         while True:
             try:
                 connection, _ = listener.accept()
@@ -52,7 +52,7 @@ class Proxy:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, connection: socket.socket, origin: Origin) -> None:
+    async def _serve(self, connection: socket.socket, origin: Origin | None) -> None:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=LONGEST_HEAD, loop=loop)
         protocol = Listening(reader)
