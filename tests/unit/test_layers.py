@@ -95,6 +95,7 @@ SHARED_LIBRARIES = {
 # Who may import Playhead itself inside a function, and why.
 LAZY_ROOMS = {
     "playhead": "__getattr__ loads a name when it is first used",
+    "playhead.__main__": "a step of a shell script's session must not wait for click",
     "playhead.cli": "`playhead --help` must not pay for every verb",
     "playhead.pytest_plugin": "pytest loads it in every project that has Playhead installed",
     "playhead.recording": "a program that only emits never loads the interceptors",

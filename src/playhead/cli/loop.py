@@ -15,7 +15,13 @@ from playhead.cli.record import counted, load_model, note, say
 from playhead.events import LEVELS, Level
 from playhead.inject.command import record_command
 from playhead.loop import plan as plans
-from playhead.loop.beginning import check_free, chosen_level, wants_record, wish_for
+from playhead.loop.beginning import (
+    check_free,
+    chosen_level,
+    is_replaying,
+    wants_record,
+    wish_for,
+)
 from playhead.loop.plan import Plan
 from playhead.loop.progress import Progress
 from playhead.loop.running import run
@@ -83,7 +89,7 @@ def command(
         resume=resume,
         force=force,
     )
-    plans.check(plan)
+    plans.check(plan, replaying=is_replaying())
     home = home_of(store)
     check_free(home, session, resume=resume, force=force)
     if dry_run:

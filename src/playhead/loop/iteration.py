@@ -98,7 +98,7 @@ class Iteration:
             self._files.make(self.opened.wall_ns)
         context = self.session.context
         try:
-            if self._files is not None and context is not None:
+            if self._files is not None and context is not None and self.session.keeps_state:
                 suffix = context.suffix or ".txt"
                 self._files.text(f"context{suffix}", context.read_bytes())
         except OSError as error:

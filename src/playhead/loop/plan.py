@@ -53,8 +53,10 @@ def read_prompt(plan: Plan, stage: Stage, number: int) -> str | None:
         ) from None
 
 
-def check(plan: Plan) -> None:
-    """Before anything is run: every prompt and the context are there."""
+def check(plan: Plan, *, replaying: bool = False) -> None:
+    """Before anything is run: every prompt and the context are there. In a replay nobody reads the
+    context: it was for the command, and that is on the tape.
+    """
     if not plan.command:
         raise UsageError("A loop needs a command: playhead loop … -- claude -p.")
     for stage in plan.stages:
@@ -64,7 +66,9 @@ def check(plan: Plan) -> None:
                 f"The prompt of stage {stage.name} is not there: {path}. "
                 "--prompt names it, with {stage} and {iteration} in it."
             )
-    if plan.context is not None and not plan.context.expanduser().is_file():
+    if replaying or plan.context is None:
+        return
+    if not plan.context.expanduser().is_file():
         raise UsageError(f"The context is not there: {plan.context}.")
 
 

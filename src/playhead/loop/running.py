@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from playhead import deck
 from playhead.loop import plan as plans
-from playhead.loop.beginning import open_session
+from playhead.loop.beginning import is_replaying, open_session
 from playhead.loop.iteration import Iteration
 from playhead.loop.plan import Plan
 from playhead.loop.progress import Progress
@@ -42,7 +42,7 @@ class Result:
 
 def run(plan: Plan, progress: Progress | None = None) -> Result:
     """Make every iteration that is still to be made. UsageError: nothing was run."""
-    plans.check(plan)
+    plans.check(plan, replaying=is_replaying())
     shown = progress or Progress(quiet=True)
     session = open_session(
         plan.session, plan.stages, context=plan.context, record=plan.record, level=plan.level,

@@ -31,7 +31,8 @@ class Session:
         self.state = state
         self.recorded = recorded
         self.context = context
-        self._keeps_state = keeps_state
+        # Not in a replay: what lies on disk is another time's.
+        self.keeps_state = keeps_state
         self._on_close = on_close
         self._warned = False
         self.current: Iteration | None = None
@@ -84,7 +85,7 @@ class Session:
 
     def save(self, state: State) -> None:
         self.state = state
-        if self._keeps_state:
+        if self.keeps_state:
             try:
                 states.write_state(self.folder, state)
             except OSError as error:

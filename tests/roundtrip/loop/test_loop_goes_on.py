@@ -1,0 +1,158 @@
+"""Errors, Ctrl-C, full disks: what a loop does then, and how it goes on."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+
+RECORD = ("--record", "--record-level")
+
+
+def so_far(project):
+    state = project.state()
+    return state["status"], state["counts"]
+
+
+def test_a_failed_iteration_ends_the_loop_and_is_made_again_on_resume(project):
+    failed = project.loop(*RECORD, "standard", code=1, AGENT_FAILS_AT="work1")
+    assert "529 overloaded" in failed.stderr
+    assert so_far(project) == ("error", [1, 0])
+    story = project.json("show", "fix")
+    assert (story["status"], story["failure"]["message"]) == ("failed", "API Error: 529 overloaded")
+    project.loop(*RECORD, "standard", "--resume")
+    assert so_far(project) == ("done", [1, 2])
+    # The one that failed is kept beside the one that was made in its place.
+    kept = sorted(path.name for path in (project.run() / "stage-01-work/iterations").iterdir())
+    assert [name.partition(".old.")[0] for name in kept] == ["001", "001", "002"]
+    assert [turn["name"] for turn in turns(project)] == [
+        "plan 1/1",
+        "work 1/5",
+        "work 1/5",
+        "work 2/5",
+    ]
+
+
+@pytest.mark.parametrize("level", ["standard", "full"])
+def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
+    words = ["loop", "--session", "fix", *project.stages, *RECORD, level, *project.agent]
+    env = project.env(AGENT_WAITS_AT="work1")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "playhead", *words],
+        cwd=project.folder, env=env, start_new_session=True, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    heard = []
+    while sum("Bash" in line for line in heard) < 2:  # the second agent has said all that it will
+        heard.append(running.stderr.readline())
+    os.killpg(running.pid, signal.SIGINT)
+    said = running.communicate()[1]
+    assert running.returncode == 130, said
+    assert "go on with --resume" in said
+    assert "Traceback" not in said
+    assert project.state()["status"] == "interrupted"
+    assert project.json("show", "fix")["status"] == "interrupted"
+    partial = next((project.run() / "stage-01-work/iterations/001").glob("response.jsonl*"))
+    assert partial.stat().st_size > 0
+    done = project.loop(*RECORD, level, "--resume")
+    assert "plan 1/1" not in done.stderr
+    assert so_far(project) == ("done", [1, 2])
+    project.playhead("verify", "fix")
+
+
+def test_a_session_that_exists_is_neither_appended_to_nor_replaced_by_chance(project):
+    project.loop(*RECORD, "minimal")
+    before = (project.run() / "manifest.json").read_bytes()
+    said = project.loop(*RECORD, "minimal", code=2).stderr
+    assert "--resume" in said
+    assert "--force" in said
+    assert (project.run() / "manifest.json").read_bytes() == before
+
+
+def test_force_starts_over_and_keeps_the_old_one_aside(project):
+    project.loop(*RECORD, "minimal")
+    old = (project.run() / "manifest.json").read_bytes()
+    project.loop(*RECORD, "full", "--force")
+    (aside,) = project.store.glob("runs/fix.old.*")
+    assert (aside / "manifest.json").read_bytes() == old
+    assert list(project.store.glob("sessions/fix.old.*/state.json"))
+    assert json.loads((project.run() / "manifest.json").read_text())["level"] == "full"
+
+
+def test_more_iterations_can_be_asked_for_afterwards(project):
+    more = ("--stage", "plan:1", "--prompt", "prompts/plan.md")
+    project.playhead("loop", "--session", "s", *more, *project.agent)
+    longer = ("--stage", "plan:3", "--prompt", "prompts/plan.md", "--resume")
+    project.playhead("loop", "--session", "s", *longer, *project.agent)
+    assert project.state("s")["counts"] == [3]
+
+
+def turns(project):
+    events = project.playhead("events", "fix").stdout.splitlines()
+    return [one["data"] for one in map(json.loads, events) if one["kind"] == "turn.start"]
+
+
+def limited():
+    """No file may grow beyond this: what a disk says that is full, for whoever may not mount one."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, 16_000))
+
+
+def test_a_disk_that_fills_costs_the_recording_and_never_the_loop(project):
+    words = ["loop", "--session", "fix", *project.stages, *RECORD, "full", *project.agent]
+    done = subprocess.run(
+        [sys.executable, "-m", "playhead", *words],
+        cwd=project.folder, env=project.env(AGENT_SIZE="30000"), capture_output=True, text=True,
+        check=False, preexec_fn=limited,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Done." + "x" * 30_000) == 3
+    assert done.stderr.count("cannot be written") == 1
+    assert "Traceback" not in done.stderr
+    assert project.state()["counts"] == [1, 2]
+
+
+def test_a_dry_run_runs_nothing(project):
+    said = project.loop("--dry-run", *RECORD, "full").stdout
+    assert "work: at most 5 ×" in said
+    assert "recorded at full" in said
+    assert not (project.store / "sessions").exists()
+
+
+def test_a_missing_prompt_is_said_before_anything_runs(project):
+    (project.folder / "prompts" / "work.md").unlink()
+    assert "prompts/work.md" in project.loop(code=2).stderr
+    assert not (project.store / "sessions").exists()
+
+
+def test_the_prompt_may_be_a_word_of_the_command(project):
+    words = ("--stage", "work:1", "--prompt", "prompts/{stage}.md")
+    told = ("{stage}-{iteration}:", "{prompt}")
+    done = project.playhead("loop", "--session", "s", *words, *project.agent, *told)
+    assert done.stdout.startswith("work1: work-1: Do the work.")
+
+
+def test_output_of_a_program_that_is_no_agent_passes_through(project):
+    words = (
+        "loop",
+        "--session",
+        "s",
+        "--stage",
+        "work:2",
+        "--record",
+        "--record-level",
+        "full",
+        "--",
+    )
+    done = project.playhead(*words, "sh", "-c", 'echo "{not json"; echo two')
+    assert done.stdout == "{not json\ntwo\n" * 2
+    (kept,) = (project.run("s") / "stage-00-work/iterations/002").glob("response.*")
+    assert kept.read_text() == "{not json\ntwo\n"
+
+
+def test_a_command_that_is_not_there_is_an_error_of_the_iteration(project):
+    done = project.playhead(
+        "loop", "--session", "s", "--stage", "work", "--", "no-such-agent", code=1
+    )
+    assert "cannot run no-such-agent" in done.stdout
