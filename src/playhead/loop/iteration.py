@@ -50,6 +50,7 @@ class Iteration:
         # What the agent said of itself; None: it is none, or has not ended.
         self.outline: Outline | None = None
         self.took_ns = 0
+        self._decided: str | None = None
         self._stream: AgentStream | None = None
         self._raw: list[bytes] = []
         self._token: Any = None
@@ -145,8 +146,7 @@ class Iteration:
 
     def decide(self, word: str, reason: str | None = None) -> None:
         """Say in Python what a command writes into its status file."""
-        said = f"{word} {reason or ''}".strip()
-        files.write_private(self.session.status_file, said.encode("utf-8", "backslashreplace"))
+        self._decided = f"{word} {reason or ''}".strip()
 
     def end(
         self,
@@ -170,11 +170,14 @@ class Iteration:
 
     def left(self) -> dict[str, Any]:
         """What the iteration has left behind."""
+        took = clock.wall_ns() - self.opened.wall_ns
+        if self._decided is not None:
+            return {"status": self._decided, "took_ns": took}
         try:
             written = self.session.status_file.read_text(encoding="utf-8", errors="replace")
         except OSError:
             written = ""  # taken away by the agent, or never made: it decided nothing
-        return {"status": written, "took_ns": clock.wall_ns() - self.opened.wall_ns}
+        return {"status": written, "took_ns": took}
 
     def interrupt(self, error: BaseException | None = None) -> None:
         """It did not come to its end: recorded as far as it came, and made again on resume."""

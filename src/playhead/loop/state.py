@@ -6,6 +6,7 @@ It lies beside the runs and not in one: a loop that is not recorded can be resum
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import asdict, dataclass, fields, replace
@@ -80,7 +81,7 @@ def read_state(folder: Path) -> State | None:
     path = folder / _FILE
     try:
         members = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} cannot be read ({error}). Start over with --force.") from None
@@ -93,15 +94,28 @@ def read_state(folder: Path) -> State | None:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Replaced atomically; OSError is the caller's."""
+    """Replaced atomically; on a full disk in its place, which needs no more room. OSError is the
+    caller's.
+    """
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     raw = json.dumps(asdict(state), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    try:
+        _replace(folder, raw + b"\n")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        with (folder / _FILE).open("r+b") as file:
+            file.write(raw + b"\n")
+            file.truncate()
+
+
+def _replace(folder: Path, raw: bytes) -> None:
     part = folder / f"{_FILE}.{clock.pid()}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "wb") as file:
-            file.write(raw + b"\n")
+            file.write(raw)
     except OSError:
         os.unlink(part)
         raise
