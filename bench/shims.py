@@ -20,6 +20,7 @@ from pathlib import Path
 from playhead import clock
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
+from playhead.shims.names import Wanted
 from playhead.shims.post import Posted, post
 
 _SIZES = {"true": "", "100 KB": "100000"}
@@ -41,7 +42,7 @@ def posted(folder: Path, name: str, real: Path, *, native: bool) -> Posted:
     env = {**os.environ, "PATH": f"{real.parent}:{os.environ['PATH']}"}
     env |= {} if native else {"PLAYHEAD_SHIMS_NATIVE": "0"}
     # Nobody is the launcher: what he starts himself is the command, and has no shim.
-    return post(recorder, [real.name], env, launcher=0)
+    return post(recorder, Wanted(names=(real.name,)), env, launcher=0)
 
 
 def scripts(folder: Path, real: Path) -> dict[str, Path]:

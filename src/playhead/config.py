@@ -42,6 +42,8 @@ class Settings:
     redact_names: tuple[str, ...] = ()
     # Programs to be taped by shims; None: the usual ones, for commands that are no Python.
     shims: tuple[str, ...] | None = None
+    # Whether those shims stand over the real paths, too.
+    shim_mounts: bool = False
     # Sections that belong to others (`replay`, `prices`, `effects`, `retention`…), as they stand.
     sections: Mapping[str, Any] = field(default_factory=dict)
     source: Path | None = None
@@ -169,4 +171,5 @@ _SETTINGS = {
     "name": _text,
     "tags": _tags,
     "shims": _shims,
+    "shim_mounts": _flag,
 }

@@ -19,7 +19,7 @@ from playhead.events import LEVELS, Level
 from playhead.inject.command import Recorded, record_command
 from playhead.inject.python_argv import is_python
 from playhead.recording import Wish, write_session
-from playhead.shims.names import wanted, where_is
+from playhead.shims.names import Wanted, wanted, where_is
 from playhead.views.text import words
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ _LONGEST_TOLD = 64 * 1024 * 1024
     metavar="NAME",
     help="Tape this program too, whoever starts it. Repeatable.",
 )
+@click.option(
+    "--shim-mounts",
+    is_flag=True,
+    help="Tape those too that are started by their full path (Linux).",
+)
 @click.option("--no-shims", is_flag=True, help="Tape no subprocess of programs that are no Python.")
 @click.option("--no-seal", is_flag=True, help="Leave the tape as plain lines.")
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
@@ -71,7 +76,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool,
-    shims: tuple[str, ...], no_shims: bool, no_seal: bool,
+    shims: tuple[str, ...], shim_mounts: bool, no_shims: bool, no_seal: bool,
     quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and put everything it does on a tape.
@@ -106,7 +111,7 @@ def command(
         settings,
         seal=not no_seal,
         proxy=not no_proxy,
-        shims=shims_for(list(command_line), shims, settings, none=no_shims),
+        shims=shims_for(list(command_line), shims, settings, mounted=shim_mounts, none=no_shims),
         meanwhile=told,
     )
     write_session(done.run, session)
@@ -120,15 +125,23 @@ def command(
 
 
 def shims_for(
-    words: list[str], asked: tuple[str, ...], settings: config.Settings, *, none: bool
-) -> tuple[str, ...]:
+    words: list[str],
+    asked: tuple[str, ...],
+    settings: config.Settings,
+    *,
+    mounted: bool,
+    none: bool,
+) -> Wanted:
     """The programs that get a shim. A name that leads nowhere is a mistake, and said so."""
-    if none and asked:
-        raise click.UsageError("--shim and --no-shims contradict each other.")
+    if none and (asked or mounted):
+        raise click.UsageError("--no-shims contradicts --shim and --shim-mounts.")
     for name in asked:
         if os.sep in name or where_is(name, os.environ) is None:
             raise click.UsageError(f"--shim {name!r}: there is no such program on PATH.")
-    return () if none else wanted(words, asked=asked, configured=settings.shims)
+    if none:
+        return Wanted()
+    mounted = mounted or settings.shim_mounts
+    return wanted(words, asked=asked, configured=settings.shims, mounted=mounted)
 
 
 def load_model() -> ModuleType:

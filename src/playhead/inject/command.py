@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,7 +23,8 @@ from playhead.later import Later
 from playhead.proxy.beside import Waiting
 from playhead.recording import Wish, open_run
 from playhead.runs import Run
-from playhead.shims import names, post
+from playhead.shims import post
+from playhead.shims.names import Wanted, wanted
 from playhead.tape import output_at
 from playhead.values import safe_str
 
@@ -50,7 +51,7 @@ def record_command(
     *,
     seal: bool = True,
     proxy: bool = True,
-    shims: Sequence[str] | None = None,
+    shims: Wanted | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> Recorded:
     """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
@@ -59,7 +60,7 @@ def record_command(
     settings have it. UsageError: what was asked for cannot be; nothing was run.
     """
     if shims is None:
-        shims = names.wanted(command, configured=settings.shims)
+        shims = wanted(command, configured=settings.shims, mounted=settings.shim_mounts)
     try:
         return run_command(
             command,
@@ -67,7 +68,7 @@ def record_command(
             settings,
             seal=seal,
             proxy=proxy,
-            shims=names.found(shims, os.environ),
+            shims=shims.found(os.environ),
             meanwhile=meanwhile,
         )
     except UsageError:
@@ -84,7 +85,7 @@ def run_command(
     *,
     seal: bool = True,
     proxy: bool = True,
-    shims: Sequence[str] = (),
+    shims: Wanted = Wanted(),  # noqa: B008  frozen
     prepare: Callable[[Run], None] | None = None,
     meanwhile: Callable[[], object] | None = None,
     env: Mapping[str, str] | None = None,
@@ -110,8 +111,7 @@ def run_command(
         facts["home"] = env.get("HOME")
     if not proxy:
         facts["proxy"] = False
-    if shims:
-        facts["shims"] = list(shims)
+    facts |= shims.as_facts()
     if cwd is not None:
         os.chdir(cwd)
     run = open_run(
@@ -133,13 +133,14 @@ def run_command(
     posted = post.post(run.recorder, shims, env)
     between = None if waiting is None else waiting.post(run.recorder)
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
-    started = launch.spawn(argv, posted.env, plan.streams, mask)
+    started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask)
     # From here on nothing is raised: the command has been run, and must not be run again.
     if isinstance(started, Ended):
         ended = started
     else:
         if between is not None:
             between.watch(started)
+        posted.watch(started)
         _load(meanwhile)
         ended = launch.wait(started, witness)
     witness.dismiss()

@@ -21,6 +21,7 @@ from playhead.replay.plan import Plan, write_plan
 from playhead.replay.report import Report, judge
 from playhead.replay.wishes import wishes_of
 from playhead.runs import Run
+from playhead.shims.names import of_facts
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.verify import verify
@@ -94,7 +95,7 @@ def replay_command(
         settings,
         seal=False,
         proxy=proxy and then.get("proxy") is not False,
-        shims=tuple(then.get("shims") or ()),
+        shims=of_facts(then),
         prepare=prepare,
         env=env,
         cwd=cwd if cwd.is_dir() else None,

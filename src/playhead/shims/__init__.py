@@ -4,11 +4,13 @@ the programs that are to be taped. Knows executables and one socket; not the pro
     names       which programs, and where the command would find them
     native/     the shim itself, in C: 0.5 ms, compiled once a machine
     fallback    the same in Python, where there is no compiler: right, but not quick
+    folders     where the shims of a run are
     programs    how a shim gets on disk, told which program it stands for
     frames      what a shim and the clerk say to each other
     asked       what a shim was asked, as a call
     caller      one shim, from its call to its end
     clerk       the process that takes the calls: onto the tape, or from it
     post        the launcher's side: folder, environment, clerk
-    mounts      shims over the real paths, in a namespace of the command's own
+    covering    which real paths can be covered, too
+    mounts      shims over them, in a namespace of the command's own
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import selectors
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 from playhead import clock, deck
@@ -17,34 +18,66 @@ from playhead.deck import Deck
 from playhead.recorder import Recorder
 from playhead.replay import begin
 from playhead.replay.mode import ReplayMode
+from playhead.shims import folders
 from playhead.shims.asked import Surroundings
 from playhead.shims.caller import Caller, ChildLanes
 from playhead.shims.frames import frame
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
 
-DRAIN = b"d"
+# What the launcher says: that the command runs, and that it has ended.
+WATCH, DRAIN = b"w", b"d"
 # To those who never stop talking.
 _LONGEST_LISTENING_NS = 5_000_000_000
 
 
+class Launcher:
+    """The line to the launcher, and to the command should there be no launcher any more."""
+
+    def __init__(self, *, asked: int, answer: int) -> None:
+        self.fd = asked
+        self._answer = answer
+        self._command = 0
+
+    def hear(self) -> bytes:
+        """What it says; nothing: it has gone."""
+        try:
+            said = os.read(self.fd, 1)
+            if said == WATCH:
+                self._command = int.from_bytes(os.read(self.fd, 4), "big")
+        except OSError:
+            return b""
+        return said
+
+    def heir(self) -> int | None:
+        """Readable once the command has ended; None: there is none, or no way to tell."""
+        try:
+            return os.pidfd_open(self._command) if self._command else None
+        except OSError:
+            return None
+
+    def answer(self) -> None:
+        with suppress(OSError):
+            os.write(self._answer, DRAIN)
+
+
 class Clerk:
-    """`door` is where shims call; `asked` and `answer` lead to the launcher."""
+    """`door` is where shims call."""
 
     def __init__(
         self,
         recorder: Recorder,
         door: socket.socket,
         then: Surroundings,
-        *,
-        asked: int,
-        answer: int,
+        launcher: Launcher,
+        folder: Path,
     ) -> None:
         self._recorder = recorder
         self._door = door
         self._then = then
-        self._asked = asked
-        self._answer = answer
+        self._launcher = launcher
+        self._folder = folder
+        self._heir: int | None = None
         self._lanes = ChildLanes()
         self._callers: dict[int, Caller] = {}
         self._is_replay = (recorder.run / PLAN).exists()
@@ -55,11 +88,14 @@ class Clerk:
         made = Deck(self._recorder, _mode(self._recorder.run, self._recorder))
         deck.activate(made)
         self._selector.register(self._door, selectors.EVENT_READ)
-        self._selector.register(self._asked, selectors.EVENT_READ)
+        self._selector.register(self._launcher.fd, selectors.EVENT_READ)
         while self._selector.get_map():
             for key, _ in self._selector.select():
-                if key.fd == self._asked:
-                    self._end(os.read(self._asked, 1))
+                if key.fd == self._launcher.fd:
+                    self._told(self._launcher.hear())
+                elif key.fd == self._heir:
+                    self._end(key.fd)
+                    folders.remove(self._folder)  # nobody else is left to do it
                 elif key.fd == self._door.fileno():
                     self._admit(made)
                 else:
@@ -73,7 +109,9 @@ class Clerk:
         self._selector.register(line, selectors.EVENT_READ)
 
     def _hear(self, fd: int) -> None:
-        caller = self._callers[fd]
+        caller = self._callers.get(fd)
+        if caller is None:
+            return  # parted with since it was seen to have something to say
         try:
             if caller.hear():
                 return
@@ -87,26 +125,37 @@ class Clerk:
         self._selector.unregister(fd)
         self._callers.pop(fd).leave()
 
-    def _end(self, asked: bytes) -> None:
-        """Everything that was said before the command ended goes on the tape; then nobody is let in."""
-        self._selector.unregister(self._asked)
-        if asked == DRAIN:
-            latest = clock.mono_ns() + _LONGEST_LISTENING_NS
-            while (
-                self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0))
-            ):
-                for key, _ in ready:
-                    if key.fd != self._door.fileno():
-                        self._hear(key.fd)
-                    else:
-                        self._door.accept()[0].close()
-            for fd in list(self._callers):
-                self._part_with(fd)
+    def _told(self, said: bytes) -> None:
+        if said == DRAIN:
+            self._end(self._launcher.fd)
+            self._recorder.close()
+            self._launcher.answer()
+        elif not said:
+            self._heir = self._launcher.heir()
+            self._selector.unregister(self._launcher.fd)
+            if self._heir is None:
+                self._shut()
+            else:
+                self._selector.register(self._heir, selectors.EVENT_READ)
+
+    def _end(self, last: int) -> None:
+        """The command has ended: everything that was said before goes on the tape."""
+        self._selector.unregister(last)
+        latest = clock.mono_ns() + _LONGEST_LISTENING_NS
+        while self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0)):
+            for key, _ in ready:
+                if key.fd in self._callers:
+                    self._hear(key.fd)
+                else:
+                    self._door.accept()[0].close()
+        for fd in list(self._callers):
+            self._part_with(fd)
+        self._shut()
+
+    def _shut(self) -> None:
+        """Nobody is let in any more."""
         self._selector.unregister(self._door)
         self._door.close()
-        if asked == DRAIN:
-            self._recorder.close()
-            os.write(self._answer, DRAIN)
 
 
 def _mode(run: Path, recorder: Recorder) -> ReplayMode | None:

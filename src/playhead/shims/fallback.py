@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # `signal` itself, and `typing`, cost as much again as all the rest
 
-REFUSED = 125
 _PASSED_ON = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1),
     *(signal.SIGUSR2, signal.SIGALRM, signal.SIGCONT, signal.SIGWINCH),
@@ -90,10 +89,10 @@ class Streams:
     def __init__(self) -> None:
         self.closed: list[int] = []
         self.kinds = [self._kind(fd) for fd in range(3)]
-        if self.kinds[1] == self.kinds[2] == "pipe" and _is_same(1, 2):
+        if self.kinds[1] == self.kinds[2] == "pipe" and os.path.sameopenfile(1, 2):
             self.kinds[2] = "stdout"
         for fd in (1, 2):
-            if self.kinds[0] == self.kinds[fd] == "pipe" and _is_same(0, fd):
+            if self.kinds[0] == self.kinds[fd] == "pipe" and os.path.sameopenfile(0, fd):
                 self.kinds[0] = self.kinds[fd] = "device"
 
     def _kind(self, fd: int) -> str:
@@ -112,14 +111,6 @@ class Streams:
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             return "pipe"
         return "tty" if os.isatty(fd) else "device"
-
-    def passed(self, mode: str) -> tuple[int, ...]:
-        kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
-        return tuple(fd for fd in range(3) if self.kinds[fd] in kinds)
-
-
-def _is_same(one: int, other: int) -> bool:
-    return os.path.sameopenfile(one, other)
 
 
 def _is_callers() -> bool:
@@ -144,11 +135,15 @@ class Pump:
         for fd in (self.source, self.sink):
             if fd > 2:
                 os.close(fd)
-        os.dup2(null, self.standard)
-        if self.standard == 1 and os.path.sameopenfile(1, 2):
-            os.dup2(null, 2)
+        for fd in (1, 2) if self.standard == 1 and os.path.sameopenfile(1, 2) else (self.standard,):
+            os.dup2(null, fd)
         os.close(null)
         self.is_open = False
+
+    def lose(self) -> None:
+        """Its reader has left."""
+        self.held = b""
+        self.end(f"closed {('stdout', 'stderr')[self.standard - 1]}" if self.standard else "")
 
     def pull(self) -> bool:
         """Whether something came."""
@@ -167,8 +162,7 @@ class Pump:
         try:
             sent = os.write(self.sink, self.held[:_AT_ONCE])
         except OSError:
-            self.end(f"closed {('', 'stdout', 'stderr')[self.standard]}" if self.standard else "")
-            self.held = b""
+            self.lose()
             return
         self._line.tell(b"IOE"[self.standard : self.standard + 1], self.held[:sent])
         self.held = self.held[sent:]
@@ -256,9 +250,7 @@ class Real:
             if pump.held and pump.sink in ready:
                 pump.push()
             elif not pump.held and ready.get(pump.sink, 0) & _GONE:
-                pump.end(
-                    f"closed {('', 'stdout', 'stderr')[pump.standard]}" if pump.standard else ""
-                )
+                pump.lose()
             elif pump.source in ready:
                 pump.pull()
         return bool(pumps)
@@ -340,8 +332,6 @@ def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
     for fd in closed:
         os.close(fd)
     try:
-        if not real:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         try:
             os.execv(real, argv)  # noqa: S606  that is the job
         except OSError as error:
@@ -349,13 +339,13 @@ def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
                 raise
             os.execv("/bin/sh", ["sh", real, *argv[1:]])  # noqa: S606  as shells do
     except OSError as error:
-        os.write(2, f"playhead: cannot run {argv[0]}: {error.strerror}.\n".encode())
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+        missing = isinstance(error, FileNotFoundError)
+        refuse(f"cannot run {argv[0]}: {error.strerror}.", 127 if missing else 126)
 
 
-def refuse(why: str) -> NoReturn:
+def refuse(why: str, code: int = 125) -> NoReturn:
     os.write(2, f"playhead: {why}\n".encode())
-    os._exit(REFUSED)
+    os._exit(code)
 
 
 def end_as(code: int) -> NoReturn:
@@ -388,7 +378,8 @@ def main(told: str, words: list[str]) -> NoReturn:
     if is_taped_already(launcher):
         become(real, argv, [])
     streams, bell, line = Streams(), Bell(), Line(address)
-    passed = streams.passed(mode)
+    kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
+    passed = tuple(fd for fd in range(3) if streams.kinds[fd] in kinds)
     here = [os.environ.get(f"PLAYHEAD_{one}", "") for one in ("RUN", "PARENT", "LANE")]
     asked = [str(os.getpid()), name, real, os.getcwd(), *here, *streams.kinds]
     asked += ["".join(map(str, passed)), str(len(argv)), *argv]

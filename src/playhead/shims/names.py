@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from playhead.inject.python_argv import is_python
 
@@ -15,27 +17,50 @@ DEFAULT = (
 _LONGEST_SHEBANG = 256
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which programs get a shim; `mounted`: over their real paths, too."""
+
+    names: tuple[str, ...] = ()
+    mounted: bool = False
+
+    def as_facts(self) -> dict[str, Any]:
+        """For the run's first words, so that a replay has the same."""
+        return {"shims": {"names": list(self.names), "mounted": self.mounted}} if self.names else {}
+
+    def found(self, env: Mapping[str, str]) -> Wanted:
+        """Those that the command would find. A shim for a program that is not there would be a lie
+        to whoever asks whether it is.
+        """
+        names = tuple(name for name in self.names if where_is(name, env) is not None)
+        return Wanted(names=names, mounted=self.mounted)
+
+
+def of_facts(facts: Mapping[str, Any]) -> Wanted:
+    """The inverse of `as_facts`; a run without shims has none in its replay."""
+    told = facts.get("shims")
+    told = told if isinstance(told, dict) else {}
+    names = tuple(str(one) for one in told.get("names") or ())
+    return Wanted(names=names, mounted=bool(told.get("mounted")))
+
+
 def wanted(
     command: list[str],
     *,
     asked: Iterable[str] = (),
     configured: tuple[str, ...] | None = None,
+    mounted: bool = False,
     env: Mapping[str, str] = os.environ,
-) -> tuple[str, ...]:
+) -> Wanted:
     """The names for this command. What was asked for by name comes on top of the list; without that a
     command that is Python needs none, because it tells itself what it starts.
     """
     own = tuple(asked)
-    if not own and configured is None and command and _is_hooked(command[0], env):
-        return ()
-    return tuple(sorted({*(DEFAULT if configured is None else configured), *own}))
-
-
-def found(names: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that the command would find. A shim for a program that is not there would be a lie to
-    whoever asks whether it is.
-    """
-    return tuple(name for name in names if where_is(name, env) is not None)
+    usual = DEFAULT if configured is None else configured
+    needless = configured is None and command and _is_hooked(command[0], env)
+    if needless and not own and not mounted:
+        return Wanted()
+    return Wanted(names=tuple(sorted({*usual, *own})), mounted=mounted)
 
 
 def where_is(name: str, env: Mapping[str, str]) -> str | None:

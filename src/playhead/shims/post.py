@@ -15,26 +15,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead import clock, events
+from playhead import events
 from playhead.errors import StoreError
 from playhead.later import Later
 from playhead.recorder import Recorder
-from playhead.shims import paths
+from playhead.shims import folders, paths
 from playhead.shims.asked import Surroundings
-from playhead.shims.names import where_is
+from playhead.shims.cover import Cover
+from playhead.shims.names import Wanted, where_is
 from playhead.shims.programs import Stand, native_program, write_shims
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
 
 if TYPE_CHECKING:
-    from playhead.shims import clerk
+    from playhead.shims import clerk, covering
 else:
     clerk = Later("playhead.shims.clerk")  # loaded by the process that is one
+    covering = Later("playhead.shims.covering")
 
 _BACKLOG = 1024
 _LONGEST_GOODBYE_S = 20
-# What the address of a socket has room for.
-_LONGEST_ADDRESS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,15 @@ class Posted:
     pid: int = 0
     ask: int = -1
     hear: int = -1
+    # What goes before the command's words.
+    prefix: tuple[str, ...] = ()
     segments: frozenset[str] = field(default_factory=frozenset)
+
+    def watch(self, pid: int) -> None:
+        """The command runs: should we be killed, its shims are heard until it has ended."""
+        if self.folder is not None:
+            with suppress(OSError):  # killed
+                os.write(self.ask, clerk.WATCH + pid.to_bytes(4, "big"))
 
     def dismiss(self) -> None:
         """Returns when all that shims have told is on the tape."""
@@ -60,12 +68,12 @@ class Posted:
         os.close(self.hear)
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
-        _remove(self.folder)
+        folders.remove(self.folder)
 
 
 def post(
     recorder: Recorder,
-    names: Sequence[str],
+    wanted: Wanted,
     env: Mapping[str, str],
     *,
     launcher: int | None = None,
@@ -74,10 +82,11 @@ def post(
 
     `launcher` starts the command, which is nobody's subprocess; by default it is this process.
     """
-    if not names:
+    if not wanted.names:
         return Posted(env=env)
+    launcher = os.getpid() if launcher is None else launcher
     try:
-        return _posted(recorder, names, env, os.getpid() if launcher is None else launcher)
+        return _posted(recorder, wanted, env, launcher)
     except OSError as error:
         if (recorder.run / PLAN).exists():
             raise StoreError(f"No shims can be made for this replay: {safe_str(error)}") from error
@@ -87,12 +96,12 @@ def post(
         return Posted(env=env)
 
 
-def _posted(
-    recorder: Recorder, names: Sequence[str], env: Mapping[str, str], launcher: int
-) -> Posted:
-    folder = _folder(env)
+def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: int) -> Posted:
+    folder = folders.make(env)
     shims = folder / "bin"
     shims.mkdir(mode=0o700)
+    program = native_program(env)
+    cover = _covered(recorder, wanted, env, folder, program)
     stands = [
         Stand(
             mode="replay" if (recorder.run / PLAN).exists() else "record",
@@ -100,11 +109,12 @@ def _posted(
             folder=str(shims),
             socket=str(folder / "clerk"),
             path=env.get("PATH", os.defpath),
+            real=cover.moved.get(name, ""),
             launcher=str(launcher),
         )
-        for name in names
+        for name in wanted.names
     ]
-    write_shims(shims, stands, native_program(env))
+    write_shims(shims, stands, program)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     door.bind(str(folder / "clerk"))
     door.listen(_BACKLOG)
@@ -114,15 +124,41 @@ def _posted(
     if pid == 0:
         try:
             _let_go_of_all_but(door.fileno(), ask[0], hear[1])
-            clerk.Clerk(recorder, door, then, asked=ask[0], answer=hear[1]).attend()
+            line = clerk.Launcher(asked=ask[0], answer=hear[1])
+            clerk.Clerk(recorder, door, then, line, folder).attend()
         finally:
             os._exit(0)
     door.close()
     os.close(ask[0])
     os.close(hear[1])
-    made = with_shims(env, str(shims), names)
+    made = with_shims(env, str(shims), wanted.names)
     segments = frozenset({str(pid)})
-    return Posted(env=made, folder=folder, pid=pid, ask=ask[1], hear=hear[0], segments=segments)
+    return Posted(
+        env=made,
+        folder=folder,
+        pid=pid,
+        ask=ask[1],
+        hear=hear[0],
+        prefix=cover.prefix,
+        segments=segments,
+    )
+
+
+def _covered(
+    recorder: Recorder, wanted: Wanted, env: Mapping[str, str], folder: Path, program: Path | None
+) -> Cover:
+    """The shims over the real paths, where they were asked for and can be had."""
+    if not wanted.mounted:
+        return Cover()
+    try:
+        return covering.cover(wanted.names, env, folder, program)
+    except OSError as error:
+        if (recorder.run / PLAN).exists():
+            raise
+        why = f"no shims over the real paths: {safe_str(error)}"
+        recorder.add(events.HOLE, {"boundary": "process", "what": "shims", "why": why}, '""')
+        recorder.warn(f"what is started by its full path is not recorded ({why}).")
+        return Cover()
 
 
 def with_shims(env: Mapping[str, str], shims: str, names: Sequence[str]) -> dict[str, str]:
@@ -134,20 +170,6 @@ def with_shims(env: Mapping[str, str], shims: str, names: Sequence[str]) -> dict
     return {**given, **paths.put_first(given, told)}
 
 
-def _folder(env: Mapping[str, str]) -> Path:
-    """For this run and this user alone, and with a short name: a socket's address is short."""
-    name = f"playhead-{clock.urandom(6).hex()}"
-    for parent in (env.get("TMPDIR"), "/tmp"):  # noqa: S108  0700, random
-        if parent and len(parent) + len(name) < _LONGEST_ADDRESS:
-            folder = Path(parent) / name
-            try:
-                folder.mkdir(mode=0o700)
-            except OSError:
-                continue
-            return folder
-    raise OSError("there is no folder for them to be in")
-
-
 def _let_go_of_all_but(*kept: int) -> None:
     """Whoever waits for the end of a pipe must not wait for us."""
     for name in os.listdir("/dev/fd"):
@@ -157,10 +179,3 @@ def _let_go_of_all_but(*kept: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-
-
-def _remove(folder: Path) -> None:
-    with suppress(OSError):
-        for inner in sorted(folder.rglob("*"), reverse=True):
-            inner.rmdir() if inner.is_dir() else inner.unlink()
-        folder.rmdir()

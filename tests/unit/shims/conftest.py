@@ -12,6 +12,7 @@ import pytest
 
 from playhead.recorder import Recorder
 from playhead.replay.taped import TapedCall, answer_of, load
+from playhead.shims.names import Wanted
 from playhead.shims.post import Posted, post
 from playhead.tape.reader import Tape
 
@@ -26,7 +27,7 @@ class Desk:
         env = {**os.environ, "PLAYHEAD_SHIMS_NATIVE": "1" if make == "native" else "0"}
         for name in [one for one in env if one.startswith("PLAYHEAD_")][:-1]:
             del env[name]
-        self.posted: Posted = post(self._recorder, names, env, launcher=0)
+        self.posted: Posted = post(self._recorder, Wanted(names=tuple(names)), env, launcher=0)
         self.env = dict(self.posted.env)
         self.make = make
         self._started: list[subprocess.Popen[bytes]] = []
