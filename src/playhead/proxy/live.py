@@ -20,6 +20,7 @@ _PIECE = 64 * 1024
 # A client that gets the end of its connection along with the last bytes may never look at those. So
 # that a replay of a cut stream meets the same client, both give it the time.
 LAST_BYTES_S = 0.05
+_MOST_SIZES = 4096
 
 
 class Server:
@@ -116,18 +117,18 @@ class Server:
         if not answer.done and not (answer.end() and not self._client.has_left):
             if not self._client.has_left:
                 await asyncio.sleep(LAST_BYTES_S)
-            self._broken(exchange)
+            self._broken(exchange, _sizes(answer))
             return self._drop()
-        exchange.returned()
+        exchange.returned(**_sizes(answer))
         await client.drain()
         return asked.keeps_alive and _goes_on(answer)
 
-    def _broken(self, exchange: Exchange) -> None:
+    def _broken(self, exchange: Exchange, facts: dict[str, list[int]]) -> None:
         """The stream ended before the answer did."""
         if self._client.has_left:
-            exchange.left()
+            exchange.left(**facts)
         else:
-            exchange.cut()
+            exchange.cut(**facts)
 
     def _fail(self, exchange: Exchange, error: Exception) -> None:
         """As the client would have met it without us: a connection that breaks."""
@@ -140,6 +141,12 @@ class Server:
     def _drop(self) -> bool:
         self.close()
         return False
+
+
+def _sizes(answer: AnswerReader) -> dict[str, list[int]]:
+    """Those of the chunks, so that a replay frames its pieces as the server did."""
+    sizes = answer.chunks.sizes if answer.chunks is not None else []
+    return {"sizes": sizes} if 0 < len(sizes) <= _MOST_SIZES else {}
 
 
 def _goes_on(answer: AnswerReader) -> bool:

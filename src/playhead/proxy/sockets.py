@@ -28,14 +28,18 @@ _PIECE = 64 * 1024
 _BROKEN = 1011  # "internal error": what a server says that cannot go on
 
 
+# Code, reason, and who says goodbye: `agent` or `peer`.
+Close = tuple[int, str, str]
+
+
 class _Heard:
     """The messages within one direction's bytes."""
 
-    def __init__(self, talk: Talk, by: str) -> None:
+    def __init__(self, talk: Talk, by: str, closes: list[Close]) -> None:
         self._talk = talk
+        self._closes = closes
         self._by = by
         self._frames = frames.FrameReader()
-        self.close: tuple[int, str] | None = None
 
     def read(self, data: bytes) -> None:
         say = self._talk.sent if self._by == "agent" else self._talk.received
@@ -44,8 +48,8 @@ class _Heard:
                 say(frame.payload.decode("utf-8", "surrogatepass"))
             elif frame.opcode == frames.BINARY:
                 say(frame.payload)
-            elif frame.opcode == frames.CLOSE and self.close is None:
-                self.close = frames.decode_close(frame.payload)
+            elif frame.opcode == frames.CLOSE:
+                self._closes.append((*frames.decode_close(frame.payload), self._by))
 
 
 async def live(client: Client, exchange: Exchange, asked: Asked, origin: Origin) -> None:
@@ -103,7 +107,8 @@ async def _talk(
     client: Client, exchange: Exchange, reader: asyncio.StreamReader, early: bytes
 ) -> None:
     talk = Talk(exchange)
-    agent, peer = _Heard(talk, "agent"), _Heard(talk, "peer")
+    closes: list[Close] = []
+    agent, peer = _Heard(talk, "agent", closes), _Heard(talk, "peer", closes)
     peer.read(early)
     server = client.server.writer
     client.when_left(None)
@@ -114,10 +119,8 @@ async def _talk(
     try:
         await asyncio.wait(ways.values(), return_when=asyncio.FIRST_COMPLETED)
         first = "peer" if ways["peer"].done() else "agent"
-        closed = agent.close or peer.close
-        if closed is not None:
-            by = "agent" if agent.close is not None and first == "agent" else "peer"
-            talk.closed(*closed, by if peer.close is not None else "agent")
+        if closes:
+            talk.closed(*closes[0])
         else:
             _silent(exchange, talk, cut=first == "peer")
     finally:
@@ -160,7 +163,8 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
     headers = [(str(name), str(value)) for name, value in answer.head.get("headers") or ()]
     exchange.head(101, str(answer.head.get("reason") or ""), "HTTP/1.1", headers)
     talk, peer = Talk(exchange), TapedPeer(answer)
-    agent, said = _Heard(talk, "agent"), _Heard(talk, "peer")
+    closes: list[Close] = []
+    agent, said = _Heard(talk, "agent", closes), _Heard(talk, "peer", closes)
     out = peer.begin()
     while True:
         said.read(out)
@@ -175,9 +179,8 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
             exchange.cut()
             return
         out = peer.feed(data)
-    closed = said.close or agent.close
-    if closed is not None:
-        talk.closed(*closed, "peer" if said.close is not None else "agent")
+    if closes:
+        talk.closed(*closes[0])
     else:
         _silent(exchange, talk, cut=answer.how == "cut")
 
