@@ -52,7 +52,7 @@ class Index:
         return dict(self._db.execute("SELECT id, stamp FROM runs"))
 
     def claiming(self) -> dict[str, tuple[str, str]]:
-        ask = "SELECT id, stamp, status FROM runs WHERE claims"
+        ask = "SELECT id, stamp, status FROM runs WHERE claims = 1"
         return {run: (stamp, status) for run, stamp, status in self._db.execute(ask)}
 
     def stamps_of(self, ids: Iterable[str]) -> dict[str, str]:
@@ -97,7 +97,7 @@ class Index:
     def newest_first(self, *, project: str | None, since_ns: int | None) -> Iterator[LightRow]:
         ask = (
             "SELECT number, id, started_ns, status, name, replay_of, problem FROM runs "
-            "WHERE (?1 IS NULL OR project = ?1 OR problem IS NOT NULL) AND number >= ?2 "
+            "WHERE (?1 IS NULL OR project IN (?1, '')) AND number >= ?2 "
             "ORDER BY number DESC"
         )
         return iter(self._db.execute(ask, (project, since_ns or 0)))

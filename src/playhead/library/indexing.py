@@ -19,7 +19,7 @@ from playhead.library.looking import look
 from playhead.library.rows import Row, row_of
 from playhead.library.shelf import FolderShelf, Shelf
 from playhead.library.summary import stamp_of_prices
-from playhead.library.tables import calls, facts, runs
+from playhead.library.tables import calls, documents, facts, runs, tags
 from playhead.model import Prices
 from playhead.tape.manifest import Manifest
 
@@ -96,6 +96,9 @@ def reindex(
             connection.execute(text(TABLE))
             connection.execute(delete(calls))
             connection.execute(delete(facts))
+            for column in (documents.c.run, tags.c.run):
+                orphans = column.not_in(select(runs.c.number))
+                connection.execute(delete(column.table).where(orphans))
         done = 0
         # Oldest first: rows are then written where the last ones were.
         for some in batches(sorted(ids), _AT_ONCE):

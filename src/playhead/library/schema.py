@@ -56,7 +56,7 @@ STATEMENTS = (
   PRIMARY KEY (number),
   UNIQUE (id)
 )""",
-    """CREATE INDEX runs_by_claim ON runs (claims) WHERE claims""",
+    """CREATE INDEX runs_by_claim ON runs (claims) WHERE claims = 1""",
     """CREATE INDEX runs_by_project ON runs (project, number)""",
     """CREATE INDEX runs_by_status ON runs (status, number)""",
     """CREATE INDEX runs_unread ON runs (number) WHERE state IS NULL""",

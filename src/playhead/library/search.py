@@ -9,14 +9,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Select,
+    TextClause,
     and_,
     exists,
     func,
@@ -34,7 +36,7 @@ from playhead.library.fulltext import Scope, Snippet
 from playhead.library.indexing import Reader, refresh, update
 from playhead.library.shelf import FolderShelf
 from playhead.library.summary import Summary, decode_summary
-from playhead.library.tables import calls, documents, runs, tags
+from playhead.library.tables import calls, documents, runs, tags, texts
 
 # What a page may be sorted by; with a minus before it, the greatest first.
 _ORDERS: dict[str, ColumnElement[Any]] = {
@@ -101,52 +103,62 @@ class Page:
     next: str | None = None
 
 
+# Each with the state of its tape that the catalogue was made of.
+_Rows = list[tuple[Found, "str | None"]]
+
+
 def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None) -> Page:
     """The runs of a store that fit, as they are now. UsageError: what cannot be asked."""
     order, descending = _order(wanted.sort)
     after = None if wanted.cursor is None else _decode(wanted.cursor, wanted.sort)
     if not (home / "runs").is_dir():
         return Page()
-    update(home, prices=prices, read=wanted.needs_tapes)
-    db = database_of(home)
-    reader = Reader(FolderShelf(home), prices)
-    page = sound(db, lambda: _page(db, wanted, order, after, descending=descending))
-    stale = [one.entry.id for one, state in page[0] if _is_stale(reader, one, state)]
-    if stale:
-        refresh(home, stale, reader)
-        page = sound(db, lambda: _page(db, wanted, order, after, descending=descending))
-    rows = tuple(found for found, _ in page[0])
-    return Page(rows=rows, total=page[1], next=page[2])
+    db, reader = database_of(home), Reader(FolderShelf(home), prices)
+
+    def work() -> tuple[_Rows, int, str | None]:
+        update(home, prices=prices, read=wanted.needs_tapes)
+        page = _page(db, wanted, order, after, descending=descending)
+        if not _freshened(home, page[0], reader):
+            return page
+        return _page(db, wanted, order, after, descending=descending)
+
+    rows, total, following = sound(db, work)
+    return Page(rows=tuple(found for found, _ in rows), total=total, next=following)
 
 
 def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> Found | None:
     """A run by its id, as it is now; None: there is none."""
     if not (home / "runs").is_dir():
         return None
-    update(home, prices=prices, read=False)
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
-    found = sound(db, lambda: _by_id(db, run_id))
-    if found is not None and _is_stale(reader, *found):
-        refresh(home, [run_id], reader)
-        found = sound(db, lambda: _by_id(db, run_id))
-    return None if found is None else found[0]
+
+    def work() -> _Rows:
+        update(home, prices=prices, read=False)
+        rows = _by_id(db, run_id)
+        return _by_id(db, run_id) if _freshened(home, rows, reader) else rows
+
+    found = sound(db, work)
+    return found[0][0] if found else None
 
 
-def _by_id(db: Database, run_id: str) -> tuple[Found, str | None] | None:
+def _freshened(home: Path, rows: _Rows, reader: Reader) -> bool:
+    """Runs that are shown are read again where their tapes have changed; whether any was."""
+    stale = [found.entry.id for found, state in rows if _is_stale(reader, found, state)]
+    refresh(home, stale, reader)
+    return bool(stale)
+
+
+def _by_id(db: Database, run_id: str) -> _Rows:
     ask = select(runs.c.number, runs.c.id, runs.c.state, runs.c.problem, runs.c.number.label("at"))
     with db.reading() as connection:
         rows = connection.execute(ask.where(runs.c.id == run_id)).all()
-        found = _found(connection, db.home, rows, Search())
-    return found[0] if found else None
+        return _found(connection, db.home, rows, Search())
 
 
 def _is_stale(reader: Reader, found: Found, state: str | None) -> bool:
     now = reader.shelf.state(found.entry.id, reader.stamp)
     # Nothing left of it: somebody removes it just now.
     return bool(now) and now != state
-
-
-_Rows = list[tuple[Found, "str | None"]]
 
 
 def _page(
@@ -157,22 +169,40 @@ def _page(
     *,
     descending: bool,
 ) -> tuple[_Rows, int, str | None]:
-    fits = conditions(wanted)
     limit = max(1, min(wanted.limit, LARGEST_PAGE))
-    ask = select(runs.c.number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
-    ask = ask.where(*fits)
+    source, number, fits = _source(wanted)
+    # Newest first is the order of the index itself: one column, so that SQLite sees it.
+    columns = (number,) if order is runs.c.number else (order, number)
+    ask = select(number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
+    ask = ask.select_from(source).where(*fits)
     if after is not None:
-        here, there = tuple_(order, runs.c.number), tuple_(*after)
+        here, there = tuple_(*columns), tuple_(*after[-len(columns) :])
         ask = ask.where(here < there if descending else here > there)
-    columns = (order, runs.c.number)
     ask = ask.order_by(*(one.desc() if descending else one.asc() for one in columns))
+    count = select(func.count()).select_from(source).where(*fits)
+    if source is not runs and len(fits) == 1:
+        count = select(func.count()).select_from(texts).where(*fits)
     with db.reading() as connection:
         rows = connection.execute(ask.limit(limit + 1)).all()
-        total = connection.execute(select(func.count()).select_from(runs).where(*fits)).scalar_one()
+        total = connection.execute(count).scalar_one()
         shown = rows[:limit]
         found = _found(connection, db.home, shown, wanted)
     last = shown[-1] if len(rows) > limit else None
     return found, total, None if last is None else _encode(wanted.sort, last[4], last[0])
+
+
+def _source(
+    wanted: Search,
+) -> tuple[FromClause, ColumnElement[int], list[ColumnElement[bool] | TextClause]]:
+    """Where rows come from, their numbers there, and what has to hold. Words are asked for first: they
+    leave the fewest rows, and in the right order.
+    """
+    if not wanted.text:
+        return runs, runs.c.number, [*conditions(wanted)]
+    match = text(fulltext.MATCH).bindparams(question=_question(wanted))
+    others = conditions(replace(wanted, text=""))
+    joined = texts.join(runs, runs.c.number == texts.c.rowid)
+    return joined, texts.c.rowid, [match, *others]
 
 
 def conditions(wanted: Search) -> list[ColumnElement[bool]]:
@@ -185,7 +215,8 @@ def conditions(wanted: Search) -> list[ColumnElement[bool]]:
     if wanted.name is not None:
         fits.append(_like(runs.c.name, wanted.name))
     if wanted.project is not None:
-        fits.append(or_(runs.c.project == wanted.project, runs.c.problem.is_not(None)))
+        # A run that cannot say whose it is belongs to everybody.
+        fits.append(runs.c.project.in_([wanted.project, ""]))
     for kind, names in (("model", wanted.models), ("tool", wanted.tools)):
         fits += [
             exists().where(
@@ -210,12 +241,17 @@ def conditions(wanted: Search) -> list[ColumnElement[bool]]:
 
 
 def _has_words(wanted: Search) -> ColumnElement[bool]:
-    asked = fulltext.question(wanted.text, wanted.scope)
-    if asked is None:
-        raise UsageError(f"There is no word to search for in {wanted.text!r}.")
+    asked = _question(wanted)
     return runs.c.number.in_(
         text(fulltext.MATCHING).bindparams(question=asked).columns(runs.c.number)
     )
+
+
+def _question(wanted: Search) -> str:
+    asked = fulltext.question(wanted.text, wanted.scope)
+    if asked is None:
+        raise UsageError(f"There is no word to search for in {wanted.text!r}.")
+    return asked
 
 
 def _like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from sqlalchemy import ColumnElement, Connection, Integer, case, distinct, func, select
-from sqlalchemy import cast as as_type
+from sqlalchemy import ColumnElement, Connection, case, distinct, func, literal, select
 
 from playhead import clock
 from playhead.errors import UsageError
@@ -87,19 +86,13 @@ def stats(
         raise UsageError(f"Runs cannot be summed up by {by!r}; expected {', '.join(BYS)}.")
     if not (home / "runs").is_dir():
         return Stats(by=heading, total=NOTHING, statuses={})
-    update(home, prices=prices, progress=progress)
     fits = conditions(wanted or Search())
     db = database_of(home)
 
     def work() -> Stats:
+        update(home, prices=prices, progress=progress)
         with db.reading() as connection:
-            return Stats(
-                by=heading,
-                total=_total(connection, fits),
-                statuses=_statuses(connection, fits),
-                groups=tuple(_GROUPS[heading](connection, fits)),
-                failing=tuple(_failing(connection, fits)),
-            )
+            return _summed(connection, heading, fits)
 
     return sound(db, work)
 
@@ -107,156 +100,133 @@ def stats(
 _Fits = Sequence[ColumnElement[bool]]
 
 
-def _total(connection: Connection, fits: _Fits) -> Group:
-    found = _by_runs(connection, fits, func.coalesce(None, ""))
-    return found[0] if found else NOTHING
-
-
-def _statuses(connection: Connection, fits: _Fits) -> dict[str, int]:
-    ask = select(runs.c.status, func.count()).where(*fits).group_by(runs.c.status)
-    return dict(connection.execute(ask).all())
+def _summed(connection: Connection, by: By, fits: _Fits) -> Stats:
+    if by in _HEADINGS:
+        groups = _by_runs(connection, fits, _HEADINGS[by]())
+        groups = _days(groups) if by == "day" else sorted(groups, key=_weight)
+    else:
+        groups = sorted(_by_calls(connection, fits, by), key=_weight)
+    (total,) = _by_runs(connection, fits, literal("")) or [NOTHING]
+    status = select(runs.c.status, func.count()).where(*fits).group_by(runs.c.status)
+    return Stats(
+        by=by,
+        total=total,
+        statuses=dict(connection.execute(status).all()),
+        groups=tuple(groups),
+        failing=tuple(_failing(connection, fits)),
+    )
 
 
 def _by_runs(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> list[Group]:
-    ask = (
-        select(
-            key,
-            func.count(),
-            func.sum(_is_failed()),
-            func.sum(runs.c.failures),
-            func.sum(runs.c.tokens),
-            func.sum(runs.c.cost_usd),
-        )
-        .where(*fits)
-        .group_by(key)
-    )
+    failed = func.sum(case((runs.c.status == "failed", 1), else_=0))
+    spent = func.sum(runs.c.tokens), func.sum(runs.c.cost_usd)
+    heading = key.label("heading")
+    ask = select(heading, func.count(), failed, func.sum(runs.c.failures), *spent).where(*fits)
     times = _run_times(connection, fits, key)
     return [
         Group(
-            key=str(heading),
+            key=str(name),
             runs=count,
-            failed_runs=failed,
+            failed_runs=failed_runs,
             failures=failures or 0,
             tokens=tokens,
             cost_usd=cost,
-            times=times.get(str(heading)),
+            times=times.get(name),
         )
-        for heading, count, failed, failures, tokens, cost in connection.execute(ask)
+        for name, count, failed_runs, failures, tokens, cost in connection.execute(
+            ask.group_by(heading)
+        )
     ]
 
 
-def _run_times(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> dict[str, Times]:
-    """The nearest rank: a time that some run really took."""
-    at = func.row_number().over(partition_by=key, order_by=runs.c.duration_s).label("at")
-    count = func.count().over(partition_by=key).label("count")
-    ranked = (
-        select(key.label("key"), runs.c.duration_s.label("took"), at, count)
-        .where(*fits, runs.c.duration_s.is_not(None))
-        .subquery()
-    )
-    ranks = [
-        func.max(case((ranked.c.at == (ranked.c.count * percent + 99) // 100, ranked.c.took)))
-        for percent in _PERCENTS
-    ]
-    ask = select(ranked.c.key, *ranks).group_by(ranked.c.key)
-    return {str(heading): (p50, p95, p99) for heading, p50, p95, p99 in connection.execute(ask)}
+def _run_times(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> dict[Any, Times]:
+    """Taken out and sorted here: a database needs four times as long for the same."""
+    took: dict[Any, list[float]] = {}
+    ask = select(key, runs.c.duration_s).where(runs.c.duration_s.is_not(None), *fits)
+    for name, seconds in connection.execute(ask):
+        took.setdefault(name, []).append(seconds)
+    return {name: percentiles([(one, 1) for one in sorted(found)]) for name, found in took.items()}
 
 
-def _days(connection: Connection, fits: _Fits) -> list[Group]:
-    """Days as they are here, newest first."""
+def _day() -> ColumnElement[int]:
+    """Days as they are here."""
     zone = datetime.fromtimestamp(clock.wall_ns() / 1e9, timezone.utc).astimezone().utcoffset()
     shift = int((zone or timedelta()).total_seconds())
-    seconds = as_type(runs.c.number // 1_000_000_000, Integer) + shift
-    found = _by_runs(connection, fits, seconds // _DAY_S)
-    found.sort(key=lambda group: int(group.key), reverse=True)
-    return [replace(group, key=_date(int(group.key))) for group in found]
+    return (runs.c.number // 1_000_000_000 + shift) // _DAY_S
+
+
+def _days(groups: list[Group]) -> list[Group]:
+    """Newest first, as dates."""
+    newest = sorted(groups, key=lambda group: int(group.key), reverse=True)
+    return [replace(group, key=_date(int(group.key))) for group in newest]
 
 
 def _date(day: int) -> str:
-    at = datetime.fromtimestamp(day * _DAY_S, timezone.utc)
-    return at.strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(day * _DAY_S, timezone.utc).strftime("%Y-%m-%d")
 
 
-def _names(connection: Connection, fits: _Fits) -> list[Group]:
-    return sorted(_by_runs(connection, fits, runs.c.name), key=_weight)
-
-
-def _by_calls(kind: str) -> Callable[[Connection, _Fits], list[Group]]:
-    def groups(connection: Connection, fits: _Fits) -> list[Group]:
-        used = [
-            func.coalesce(func.sum(column), 0)
-            for column in (calls.c.input_tokens, calls.c.output_tokens)
-        ]
-        known = func.count(calls.c.input_tokens) + func.count(calls.c.output_tokens)
-        ask = (
-            select(
-                calls.c.name,
-                func.count(distinct(calls.c.run)),
-                func.count(distinct(case((runs.c.status == "failed", calls.c.run)))),
-                func.sum(calls.c.calls),
-                func.sum(calls.c.failures),
-                case((known > 0, used[0] + used[1])),
-                func.sum(calls.c.cost_usd),
-            )
-            .join(runs, runs.c.number == calls.c.run)
-            .where(calls.c.kind == kind, *fits)
-            .group_by(calls.c.name)
+def _by_calls(connection: Connection, fits: _Fits, kind: str) -> list[Group]:
+    runs_of = _runs_of(connection, kind, fits)
+    failed_of = _runs_of(connection, kind, [*fits, runs.c.status == "failed"])
+    sums: dict[str, list[Any]] = {}
+    buckets: dict[str, list[tuple[float, int]]] = {}
+    columns = (calls.c.calls, calls.c.failures, calls.c.input_tokens, calls.c.output_tokens)
+    totals = [func.sum(column) for column in (*columns, calls.c.cost_usd)]
+    key = (calls.c.name, calls.c.bucket)
+    ask = select(*key, *totals).where(calls.c.kind == kind, *_within(fits))
+    for name, bucket, *found in connection.execute(ask.group_by(*key).order_by(*key)):
+        sums[name] = [_plus(*pair) for pair in zip(sums.get(name, [None] * 5), found, strict=True)]
+        if bucket >= 0:
+            buckets.setdefault(name, []).append((seconds_in(bucket), found[0]))
+    return [
+        Group(
+            key=name,
+            runs=runs_of.get(name, 0),
+            failed_runs=failed_of.get(name, 0),
+            calls=made,
+            failures=failures,
+            tokens=_plus(came, went),
+            cost_usd=cost,
+            times=percentiles(buckets[name]) if name in buckets else None,
         )
-        times = _call_times(connection, fits, kind)
-        found = [
-            Group(
-                key=name,
-                runs=count,
-                failed_runs=failed,
-                calls=made,
-                failures=failures,
-                tokens=tokens,
-                cost_usd=cost,
-                times=times.get(name),
-            )
-            for name, count, failed, made, failures, tokens, cost in connection.execute(ask)
-        ]
-        return sorted(found, key=_weight)
-
-    return groups
+        for name, (made, failures, came, went, cost) in sums.items()
+    ]
 
 
-def _call_times(connection: Connection, fits: _Fits, kind: str) -> dict[str, Times]:
-    ask = (
-        select(calls.c.name, calls.c.bucket, func.sum(calls.c.calls))
-        .join(runs, runs.c.number == calls.c.run)
-        .where(calls.c.kind == kind, calls.c.bucket >= 0, *fits)
-        .group_by(calls.c.name, calls.c.bucket)
-        .order_by(calls.c.name, calls.c.bucket)
-    )
-    buckets: dict[str, list[tuple[int, int]]] = {}
-    for name, bucket, count in connection.execute(ask):
-        buckets.setdefault(name, []).append((bucket, count))
-    return {name: percentiles(found) for name, found in buckets.items()}
+def _runs_of(connection: Connection, kind: str, fits: _Fits) -> dict[str, int]:
+    count = func.count(distinct(calls.c.run))
+    ask = select(calls.c.name, count).where(calls.c.kind == kind, *_within(fits))
+    return dict(connection.execute(ask.group_by(calls.c.name)).all())
 
 
-def percentiles(buckets: Sequence[tuple[int, int]]) -> Times:
-    """Of buckets in order, each with how many calls are in it. Pure."""
-    total = sum(count for _, count in buckets)
-    p50, p95, p99 = (_at_rank(buckets, -(-total * percent // 100)) for percent in _PERCENTS)
-    return p50, p95, p99
+def _within(fits: _Fits) -> list[ColumnElement[bool]]:
+    return [calls.c.run.in_(select(runs.c.number).where(*fits))] if fits else []
 
 
-def _at_rank(buckets: Sequence[tuple[int, int]], rank: int) -> float:
+def _plus(left: Any, right: Any) -> Any:
+    """Unknown and something is something."""
+    return right if left is None else left if right is None else left + right
+
+
+def percentiles(found: Sequence[tuple[float, int]]) -> Times:
+    """The nearest ranks of values in order, each with how often it was found. Pure."""
+    total = sum(count for _, count in found)
+    ranks = [-(-total * percent // 100) for percent in _PERCENTS]
+    reached: list[float] = []
     passed = 0
-    for bucket, count in buckets:
+    for value, count in found:
         passed += count
-        if passed >= rank:
-            return seconds_in(bucket)
-    return 0.0
+        while len(reached) < len(ranks) and passed >= ranks[len(reached)]:
+            reached.append(value)
+    p50, p95, p99 = reached
+    return p50, p95, p99
 
 
 def _failing(connection: Connection, fits: _Fits) -> Iterator[Failing]:
     failures = func.sum(calls.c.failures)
     ask = (
         select(calls.c.name, failures, func.sum(calls.c.calls))
-        .join(runs, runs.c.number == calls.c.run)
-        .where(calls.c.kind == "tool", *fits)
+        .where(calls.c.kind == "tool", *_within(fits))
         .group_by(calls.c.name)
         .having(failures > 0)
         .order_by(failures.desc(), calls.c.name)
@@ -266,18 +236,9 @@ def _failing(connection: Connection, fits: _Fits) -> Iterator[Failing]:
         yield Failing(tool=tool, failures=failed, calls=made)
 
 
-def _is_failed() -> ColumnElement[int]:
-    return case((runs.c.status == "failed", 1), else_=0)
-
-
 def _weight(group: Group) -> tuple[float, int, str]:
     """What costs most comes first, then what is used most."""
     return -(group.cost_usd or 0.0), -(group.calls or group.runs), group.key
 
 
-_GROUPS: dict[By, Callable[[Connection, _Fits], list[Group]]] = {
-    "model": _by_calls("model"),
-    "tool": _by_calls("tool"),
-    "day": _days,
-    "name": _names,
-}
+_HEADINGS: dict[By, Callable[[], ColumnElement[Any]]] = {"day": _day, "name": lambda: runs.c.name}

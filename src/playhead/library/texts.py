@@ -40,7 +40,7 @@ class _Pages:
             return
         self._seen.add(mark)
         self._pages[scope].append(text[:room])
-        self._room[scope] = room - len(text)
+        self._room[scope] = room - len(text) - 1
 
     def put(self, scope: Scope, value: Any) -> None:
         """The words in any value that a tape can hold."""
