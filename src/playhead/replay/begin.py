@@ -5,6 +5,7 @@ Fails closed: whatever is wrong here must keep the program from running, not let
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,11 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
     plan = read_plan(run)
     if plan is None:
         raise TapeNotReplayable(f"{run} holds no plan for a replay.")
-    return mode_of(plan, recorder)
+    made = mode_of(plan, recorder)
+    # The tape is a hundred thousand objects that all stay: looking for garbage among them, each time
+    # that the program has made some of its own, would take longer than the program.
+    gc.freeze()
+    return made
 
 
 def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:

@@ -73,11 +73,15 @@ class Strangers:
         if len(visible) == 1 and not self._were_several:
             return True
         self._were_several = True
-        known = {_native_id(ident) for ident in visible}
         try:
+            # A folder has a link for itself, one for its parent, and one for each folder in it.
+            if os.stat("/proc/self/task").st_nlink - 2 == len(visible):
+                self._unseen.clear()
+                return True
             tasks = os.listdir("/proc/self/task")
         except OSError:
             return True  # the system does not tell
+        known = {_native_id(ident) for ident in visible}
         now = clock.mono_ns()
         self._unseen = {
             task: self._unseen.get(task, now) for task in tasks if int(task) not in known

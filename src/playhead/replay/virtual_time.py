@@ -184,7 +184,7 @@ class VirtualTime:
             self._waits[me] = wait
 
     def _poll(self, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int) -> bool:
-        nap, used = _SHORTEST_NAP, clock.thread_cpu_ns()
+        nap, used = _SHORTEST_NAP, 0
         while True:
             if attempt(0):
                 return True
@@ -194,7 +194,9 @@ class VirtualTime:
                 continue
             if attempt(nap):
                 return True
-            self.strangers.count_look(used)
+            # Not before the first nap: asking for it costs as much as a jump, and most end there.
+            if used:
+                self.strangers.count_look(used)
             nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
 
     def _has_come(self, wait: _Wait) -> bool:
