@@ -45,7 +45,7 @@ class ReplayMode:
             recording.below,
             trim=trim,
             then=places_of(then.get("cwd"), then.get("home")),
-            now=places_of(_here(), os.environ.get("HOME")),
+            now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
         )
         self.partings: list[Parting] = []
         self._recorder = recorder

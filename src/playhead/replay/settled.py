@@ -13,7 +13,7 @@ from typing import Any
 from playhead.fingerprint import canonical_form, normalised_text
 
 # (what stands in a request, what it is called): the folders of then, or those of now.
-Places = Sequence[tuple[str, str]]
+Places = Sequence[tuple[re.Pattern[str], str]]
 
 # Where a prompt may be cut for caching follows the last message, and changes no answer.
 _PASSING = frozenset({"cache_control"})
@@ -23,10 +23,18 @@ _DEEPEST = 60
 def places_of(cwd: str | None, home: str | None) -> Places:
     """The folders that agents speak of, and the names that agents make of them for their own files."""
     found = [(path.rstrip("/"), name) for path, name in ((cwd, "cwd"), (home, "home")) if path]
-    slugs = [(re.sub(r"[^A-Za-z0-9]", "-", path), f"{name}-slug") for path, name in found]
+    slugs = [
+        (re.sub(r"[^A-Za-z0-9]", "-", path), f"{name}-slug")
+        for path, name in found
+        if path.count("/") > 1  # `-root` is found in other words, too
+    ]
     # The longer first: a project lies within a home.
     named = sorted([*found, *slugs], key=lambda one: -len(one[0]))
-    return [(path, f"‹{name}›") for path, name in named if len(path) > 1]
+    return [
+        (re.compile(rf"(?<![\w.-]){re.escape(path)}(?!\w)"), f"‹{name}›")
+        for path, name in named
+        if len(path) > 1
+    ]
 
 
 def settled_text(request: Any, places: Places = ()) -> str:
@@ -119,11 +127,11 @@ def _ordered(value: Any, asked: dict[str, int]) -> Any:
     return items
 
 
-def _placed(value: Any, path: str, name: str) -> Any:
+def _placed(value: Any, path: re.Pattern[str], name: str) -> Any:
     if isinstance(value, str):
-        return value.replace(path, name) if path in value else value
+        return path.sub(name, value)
     if isinstance(value, dict):
-        return {key.replace(path, name): _placed(item, path, name) for key, item in value.items()}
+        return {path.sub(name, key): _placed(item, path, name) for key, item in value.items()}
     if isinstance(value, list):
         return [_placed(item, path, name) for item in value]
     return value
