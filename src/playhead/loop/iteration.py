@@ -153,16 +153,18 @@ class Iteration:
         *,
         exit_code: int | None = None,
         ending: Callable[[], Mapping[str, Any]] | None = None,
+        complaint: str = "",
     ) -> Decision:
         """The iteration is over: what it decided, on disk and on the tape. `ending` tells what it left
-        (`status`, `took_ns`); without it, the status file and the clock.
+        (`status`, `took_ns`); without it, the status file and the clock. `complaint` is the last that
+        it said on stderr.
         """
         self._close_stream()
         left = (self.left if ending is None else ending)()
         self.took_ns = int(left.get("took_ns") or 0)
         written = str(left.get("status") or "")
         failure = None if self.outline is None else self.outline.error
-        self.decision = decide(written, exit_code=exit_code, failure=failure)
+        self.decision = decide(written, exit_code=exit_code, failure=failure, complaint=complaint)
         self._finish(self.decision, "returned", exit_code)
         after = states.ended(self.session.state, self.decision.word, self.decision.reason)
         self.session.save(after)

@@ -7,7 +7,9 @@ Nothing is shown that another run against the same tape would show differently: 
 from __future__ import annotations
 
 import codecs
+import os
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 from playhead.loop.iteration import Iteration
@@ -18,7 +20,12 @@ _MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
 
 
 class Progress:
-    """For one session. `quiet`: only what the agent says."""
+    """For one session. `quiet`: only what the agent says.
+
+    What the command itself says on stderr comes whenever it comes. On a recorded loop the tape is
+    compared line by line, so there our lines wait until it is over; a terminal gets them at once, past
+    the tape.
+    """
 
     def __init__(
         self, *, quiet: bool = False, out: TextIO | None = None, err: TextIO | None = None
@@ -26,14 +33,21 @@ class Progress:
         self._quiet = quiet
         self._out = out if out is not None else sys.stdout
         self._err = err if err is not None else sys.stderr
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.on_terminal = _is_terminal(self._err)
+        self.complaint = ""
+        self._waiting: list[str] | None = None
+        self._words = codecs.getincrementaldecoder("utf-8")("replace")
+        self._complaints = codecs.getincrementaldecoder("utf-8")("replace")
         # What may yet turn out to be the beginning of an agent's stream.
         self._held = b""
-        self._plain = False
+        self._plain = self._within_line = False
 
     def begin(self, iteration: Iteration) -> None:
-        self._held, self._plain = b"", False
+        self._held, self._plain, self.complaint = b"", False, ""
+        recorded = iteration.session.recorded
+        steady = recorded is not None and not recorded.calls and not self.on_terminal
         self._say(f"● {iteration.session.name} · {iteration.name}")
+        self._waiting = [] if steady else None
 
     def heard(self, raw: bytes, glances: list[Glance], *, is_agent: bool) -> None:
         """A piece of output: words of an agent, or a program's own print."""
@@ -46,14 +60,26 @@ class Progress:
         begins_so = self._held.lstrip()[:1] in (b"", b"{")
         if self._plain or not begins_so or b"\n" in self._held:
             self._plain = True
-            self._print(self._decoder.decode(self._held))
+            self._print(self._words.decode(self._held))
             self._held = b""
+
+    def complained(self, raw: bytes) -> None:
+        """What the command itself says on stderr, from whichever thread."""
+        text = self._complaints.decode(raw)
+        lines = text.strip().splitlines()
+        self.complaint = _one_line(lines[-1]) if lines else self.complaint
+        _write(self._err, text)
 
     def end(self, iteration: Iteration) -> None:
         if self._held and not iteration.is_agent:
-            self._print(self._decoder.decode(self._held, final=True))
+            self._print(self._words.decode(self._held, final=True))
         self._held = b""
-        self._decoder.reset()
+        self._words.reset()
+        self._complaints.reset()
+        self._end_line()
+        lines, self._waiting = self._waiting or [], None
+        for line in lines:
+            self._say(line)
         decision = iteration.decision
         if decision is None:
             return
@@ -75,17 +101,49 @@ class Progress:
         self._say(" · ".join(parts))
 
     def _glance(self, glance: Glance) -> None:
+        if glance.kind == "delta":
+            self._print(glance.text)
+            self._within_line = not glance.text.endswith("\n")
+            return
+        self._end_line()
         if glance.kind == "text":
             self._print(glance.text.rstrip("\n") + "\n")
         elif glance.kind in _MARKS and glance.text:
-            self._say(f"  {_MARKS[glance.kind]} {_one_line(glance.text)}")
+            line = f"  {_MARKS[glance.kind]} {_one_line(glance.text)}"
+            if self._waiting is None:
+                self._say(line, past=True)
+            else:
+                self._waiting.append(line)
 
-    def _say(self, line: str) -> None:
-        if not self._quiet:
+    def _end_line(self) -> None:
+        if self._within_line:
+            self._print("\n")
+            self._within_line = False
+
+    def _say(self, line: str, *, past: bool = False) -> None:
+        if self._quiet:
+            return
+        if past and self.on_terminal:
+            _write_past(self._err, line + "\n")
+        else:
             _write(self._err, line + "\n")
 
     def _print(self, text: str) -> None:
         _write(self._out, text)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return os.isatty(stream.fileno())
+    except (OSError, ValueError):
+        return False
+
+
+def _write_past(stream: TextIO, text: str) -> None:
+    """To the terminal itself: what stands in the stream's `write` need not know."""
+    with suppress(OSError, ValueError):
+        stream.flush()
+        os.write(stream.fileno(), text.encode(stream.encoding, "replace"))
 
 
 def _figures(outline: Outline) -> list[str]:

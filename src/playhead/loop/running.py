@@ -79,18 +79,24 @@ def _make(plan: Plan, iteration: Iteration, shown: Progress) -> None:
     if (path := plans.prompt_path(plan, iteration.stage, iteration.number)) is not None:
         told["PLAYHEAD_PROMPT"] = str(path.absolute())
     sent = None if prompt is None or plans.takes_prompt(plan.command) else prompt.encode()
-    code = _run(argv, told, sent, lambda raw: _hear(iteration, raw, shown))
-    iteration.end(exit_code=code, ending=_ending(iteration))
-    shown.end(iteration)
 
+    def hear(raw: bytes) -> None:
+        glances = iteration.piece(raw)
+        shown.heard(raw, glances, is_agent=iteration.is_agent)
 
-def _hear(iteration: Iteration, raw: bytes, shown: Progress) -> None:
-    glances = iteration.piece(raw)
-    shown.heard(raw, glances, is_agent=iteration.is_agent)
+    try:
+        code = _run(argv, told, sent, hear, shown)
+        iteration.end(exit_code=code, ending=_ending(iteration), complaint=shown.complaint)
+    finally:
+        shown.end(iteration)
 
 
 def _run(
-    argv: list[str], told: Mapping[str, str], sent: bytes | None, hear: Callable[[bytes], None]
+    argv: list[str],
+    told: Mapping[str, str],
+    sent: bytes | None,
+    hear: Callable[[bytes], None],
+    shown: Progress,
 ) -> int:
     """The command from its start to its end; what it prints goes to `hear` as it comes."""
     try:
@@ -98,29 +104,48 @@ def _run(
             argv,
             stdin=subprocess.DEVNULL if sent is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Through us, so that a replay says it again; but a terminal is the command's own.
+            stderr=None if shown.on_terminal else subprocess.PIPE,
             env={**os.environ, **told},
         )
     except OSError as error:
         hear(f"cannot run {argv[0]}: {error.strerror}\n".encode())
         return 127 if isinstance(error, FileNotFoundError) else 126
     output: Any = process.stdout
+    beside = [] if process.stderr is None else [_beside(_passing_on(process.stderr, shown))]
     try:
-        feeding = _feed(process.stdin, sent) if process.stdin is not None and sent else None
-        if process.stdin is not None and feeding is None:
-            _close(process.stdin)
+        if process.stdin is not None:
+            beside += _feed(process.stdin, sent or b"")
         while piece := output.read1(_PIECE):
             hear(piece)
-        if feeding is not None:
-            feeding.join()
-        return process.wait()
+        code = process.wait()
+        for one in beside:
+            # Not for ever: what the command has left running may hold its stderr.
+            one.join(_PATIENCE_S)
     except BaseException:
         _stop(process)
         raise
     finally:
         output.close()
+    return code
 
 
-def _feed(stdin: IO[bytes], sent: bytes) -> threading.Thread | None:
+def _passing_on(stderr: Any, shown: Progress) -> Callable[[], None]:
+    def pass_on() -> None:
+        while piece := stderr.read1(_PIECE):
+            shown.complained(piece)
+        stderr.close()
+
+    return pass_on
+
+
+def _beside(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def _feed(stdin: IO[bytes], sent: bytes) -> list[threading.Thread]:
     """Write the prompt. One that is longer than a pipe would wait for a command that waits for us to
     read what it says.
     """
@@ -130,12 +155,10 @@ def _feed(stdin: IO[bytes], sent: bytes) -> threading.Thread | None:
             stdin.write(sent)
         _close(stdin)
 
-    if len(sent) <= _PIPE:
-        write()
-        return None
-    feeding = threading.Thread(target=write, name="prompt", daemon=True)
-    feeding.start()
-    return feeding
+    if len(sent) > _PIPE:
+        return [_beside(write)]
+    write()
+    return []
 
 
 def _close(stdin: IO[bytes]) -> None:

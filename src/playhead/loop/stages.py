@@ -69,7 +69,9 @@ def parse_stages(texts: Sequence[str | Stage]) -> tuple[Stage, ...]:
     return found
 
 
-def decide(written: str, *, exit_code: int | None, failure: str | None) -> Decision:
+def decide(
+    written: str, *, exit_code: int | None, failure: str | None, complaint: str = ""
+) -> Decision:
     """From the status file, and from how the command ended: a failure outweighs what was written.
 
     The file holds one word, or a JSON object with `decision` (or `status`) and perhaps `reason`.
@@ -78,7 +80,8 @@ def decide(written: str, *, exit_code: int | None, failure: str | None) -> Decis
     if failure is not None:
         return Decision(word="error", reason=failure, said=told.said)
     if exit_code:
-        return Decision(word="error", reason=_ending(exit_code), said=told.said)
+        reason = _ending(exit_code) + (f": {complaint}" if complaint else "")
+        return Decision(word="error", reason=reason, said=told.said)
     return told
 
 

@@ -80,7 +80,7 @@ class GeminiReader:
             return []
         answer = self._answer(at)
         answer.text += said
-        return [Glance(kind="text", text=said)]
+        return [Glance(kind="delta" if line.get("delta") else "text", text=said)]
 
     def _tool_use(self, line: Mapping[str, Any], at: int | None) -> list[Glance]:
         name = fields.text(line.get("tool_name"))

@@ -97,7 +97,7 @@ Step = Union[Began, Prompted, Said, Answered, Noted, Ended]  # noqa: UP007 - rea
 class Glance:
     """A line for somebody who watches: what the agent does just now."""
 
-    kind: str  # text, thought, tool, failure, retry, end
+    kind: str  # text, delta (a piece of one), thought, tool, failure, retry, end
     text: str
 
 

@@ -42,11 +42,11 @@ def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
     env = project.env(AGENT_WAITS_AT="work1")
     running = subprocess.Popen(
         [sys.executable, "-m", "playhead", *words],
-        cwd=project.folder, env=env, start_new_session=True, stderr=subprocess.PIPE, text=True,
+        cwd=project.folder, env=env, start_new_session=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    heard = []
-    while sum("Bash" in line for line in heard) < 2:  # the second agent has said all that it will
-        heard.append(running.stderr.readline())
+    while not running.stdout.readline().startswith("work1:"):
+        assert running.poll() is None
     os.killpg(running.pid, signal.SIGINT)
     said = running.communicate()[1]
     assert running.returncode == 130, said
@@ -156,3 +156,28 @@ def test_a_command_that_is_not_there_is_an_error_of_the_iteration(project):
         "loop", "--session", "s", "--stage", "work", "--", "no-such-agent", code=1
     )
     assert "cannot run no-such-agent" in done.stdout
+
+
+def test_what_the_command_says_on_stderr_is_said_again_in_a_replay(project):
+    words = (
+        "loop",
+        "--session",
+        "s",
+        "--stage",
+        "work:1",
+        "--record",
+        "--record-level",
+        "full",
+        "--",
+    )
+    said = project.playhead(*words, "sh", "-c", "echo oh >&2; echo fine", code=0)
+    assert "\noh\n" in said.stderr
+    again = project.playhead("replay", "s")
+    assert "identical" in again.stderr
+    assert "\noh\n" in again.stderr
+
+
+def test_the_last_words_on_stderr_are_the_reason_of_a_failure(project):
+    words = ("loop", "--session", "s", "--stage", "work:1", "--")
+    said = project.playhead(*words, "sh", "-c", "echo no key >&2; exit 3", code=1).stderr
+    assert "exit code 3: no key" in said

@@ -6,8 +6,6 @@ import shlex
 import subprocess
 import sys
 
-import pytest
-
 from playhead.tape.reader import Tape
 
 SCRIPT = """
@@ -96,12 +94,15 @@ def test_what_the_quick_way_does_not_understand_the_command_line_explains(projec
     assert json.loads(step(project, "init", "fix", "--json"))["session"] == "fix"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="only on Windows")
-def test_a_folder_that_cannot_be_written_costs_the_recording_alone(project):
-    step(project, "init", "fix", "--stage", "work:3", "--level", "full")
-    for path in (project.run(), project.store / "sessions" / "fix"):
-        os.rename(path, path.with_name("gone"))
-        path.write_text("in the way")
-    done = project.playhead("session", "iteration-start", "fix", code=1)
-    assert done.stderr.startswith("playhead: ")
-    assert "Traceback" not in done.stderr
+def test_a_run_that_cannot_be_written_costs_the_recording_alone(project):
+    step(project, "init", "fix", "--stage", "work:2", "--level", "full")
+    os.rename(project.run(), project.run("gone"))
+    project.run().write_text("in the way")
+    for number in ("1", "2"):
+        begun = project.playhead("session", "iteration-start", "fix")
+        assert f"PLAYHEAD_ITERATION={number}" in begun.stdout
+        assert begun.stderr.count("\n") == begun.stderr.count("cannot be written") == 1
+        step(project, "prompt", "fix", "prompts/work.md")
+        assert step(project, "response", "fix", "prompts/work.md") == "continue\n"
+    step(project, "iteration-start", "fix", code=1)
+    assert "could not be closed" in project.playhead("session", "end", "fix").stderr
