@@ -69,11 +69,12 @@ class IterationFiles:
         """A piece of the response, as it came: after a kill the file holds what had come by then."""
         if self._level == "minimal":
             return
-        if self._response is None:
-            name = "response.jsonl" if raw.lstrip()[:1] == b"{" else "response.txt"
-            target = self.folder / name if self._level == "full" else None
-            self._response = _Response(name, target, self._redactor)
         try:
+            if self._response is None:
+                name = "response.jsonl" if raw.lstrip()[:1] == b"{" else "response.txt"
+                self._response = _Response(name, self._redactor)
+                if self._level == "full":
+                    self._response.open(self.folder / name)
             self._response.feed(raw)
         except OSError as error:
             self._complain(error)
@@ -116,15 +117,16 @@ class IterationFiles:
 class _Response:
     """The raw response on its way to a file, or to a hash; secrets are taken out across pieces."""
 
-    def __init__(self, name: str, target: Path | None, redactor: Redactor | None) -> None:
+    def __init__(self, name: str, redactor: Redactor | None) -> None:
         self.name = name
         self.hash = hashlib.sha256()
         self.size = 0
         self._cleaner = None if redactor is None else StreamCleaner(redactor)
-        self._fd = None
-        if target is not None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._fd = os.open(target, flags, 0o600)
+        self._fd: int | None = None
+
+    def open(self, target: Path) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(target, flags, 0o600)
 
     def feed(self, raw: bytes) -> None:
         if self._cleaner is None:
