@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Self
 
 from bench.list import make_runs
 from playhead import clock
@@ -90,7 +91,7 @@ class Served:
         url = json.loads(self.process.stdout.readline())["url"]
         self.port = int(url.rstrip("/").rpartition(":")[2])
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

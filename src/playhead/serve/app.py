@@ -20,11 +20,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from playhead.errors import PlayheadError
+from playhead.library.pulse import Pulse
 from playhead.serve import viewer
 from playhead.serve.guard import LARGEST_BODY, LOOPBACK_NAMES, Guard, Rules
 from playhead.serve.openapi import document
 from playhead.serve.paging import Pages
-from playhead.library.pulse import Pulse
 from playhead.serve.replaying import Replays
 from playhead.serve.said import Problem, json_response, problem_of
 from playhead.serve.schema import Asked, Operation, read_body, read_path, read_query

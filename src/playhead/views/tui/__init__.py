@@ -1,0 +1,1 @@
+"""Runs on a terminal that answers: find, read, play, compare. See `app`."""
