@@ -16,6 +16,8 @@ from playhead.views.web.outline import outline
 # Characters of JSON in a group: unpacked in some ten milliseconds.
 _LARGEST_GROUP = 2_000_000
 _LONG = 48
+# Shorter ones cost less as they are than the time to find what is new in them.
+_WORTH_COMPARING = 400
 _LONGEST_SEARCH = 12
 _TEXT, _QUOTED = "$t", "$q"
 
@@ -88,8 +90,12 @@ class Packer:
     def _grown(self, text: str) -> str | list[Any]:
         """What is new in `text` beside one of the last ones, if most of it is old."""
         best: list[Any] | None = None
+        if len(text) < _WORTH_COMPARING:
+            return text
         for base in range(len(self._whole) - 1, max(-1, len(self._whole) - _LONGEST_SEARCH), -1):
             old = self._whole[base]
+            if len(old) < _WORTH_COMPARING:
+                continue
             before = _shared(old, text)
             after = _shared(old[before:][::-1], text[before:][::-1])
             if (before + after) * 2 > len(text) and (best is None or before + after > best[4]):

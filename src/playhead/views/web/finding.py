@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from playhead import wire
 from playhead.model import CallItem, Item, NoteItem, Story
 
 MOST = 2000
@@ -38,15 +39,34 @@ def _texts(item: Item) -> Iterator[str]:
         yield from (item.purpose or "", _flat(item.input), _flat(item.value))
         yield from (f"{seam.name} {_flat(seam.value)}" for seam in item.seams)
         return
-    for exchange in item.llm:
-        if exchange.response is not None:
-            yield from (exchange.response.text, exchange.response.thinking)
-    body = item.request.get("body") if isinstance(item.request, dict) else None
-    told = body.get("text") if isinstance(body, dict) else None
-    # The body of a request is JSON text: as it stands, quotes in it would be escaped twice.
-    yield told if isinstance(told, str) else ""
+    if item.llm:
+        for exchange in item.llm:
+            yield from _exchange(exchange)
+        return
     yield from (_flat(item.request), _flat(item.value), _flat(item.head))
     yield b"".join(piece.data for piece in item.pieces).decode("utf-8", "replace")
+
+
+def _exchange(exchange: wire.LlmExchange) -> Iterator[str]:
+    """What was said here for the first time: a conversation is sent again with every question, and a
+    word of its beginning would be found in all that follow.
+    """
+    request, response = exchange.request, exchange.response
+    yield request.system or ""
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            break
+        yield from (_part(part) for part in message.parts)
+    if response is not None:
+        yield from (_part(part) for part in response.parts)
+
+
+def _part(part: wire.Part) -> str:
+    if isinstance(part, wire.ToolResult):
+        return "\n".join(_part(one) for one in part.content)
+    if isinstance(part, wire.ToolUse):
+        return f"{part.name} {_flat(part.arguments)}"
+    return getattr(part, "text", "") or ""
 
 
 def _flat(value: Any) -> str:

@@ -95,4 +95,4 @@ def _packed(value: Any) -> str:
         told = raw.encode()
     except UnicodeEncodeError:
         told = json.dumps(value, separators=(",", ":"), default=str).encode()
-    return base64.b64encode(zlib.compress(told, 9)).decode()
+    return base64.b64encode(zlib.compress(told, 7)).decode()

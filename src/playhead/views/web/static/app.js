@@ -50,6 +50,7 @@ class App {
     fill(this.outlet, page.node);
     try {
       await page.open();
+      performance.mark("playhead-ready");
     } catch (error) {
       fill(page.node, h("div", { class: "sorry", role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message), this.source.embedded ? null : h("p", {}, h("a", { href: "/" }, "All runs"))));
       page.node.dataset.ready = "failed";

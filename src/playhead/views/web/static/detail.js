@@ -18,6 +18,7 @@ export class Detail {
     this.linkTo = linkTo;
     this.tab = "rendered";
     this.row = -1;
+    this.ref = null;
     this.node = h("section", { class: "detail", "aria-label": "Details" });
     this.empty();
   }
@@ -28,11 +29,11 @@ export class Detail {
 
   async show(model, row) {
     const main = model.main(row);
-    const isNew = main !== this.row || model !== this.model;
-    this.model = model;
-    this.row = main;
-    if (!isNew) return;
     const ref = model.refs[main];
+    // A step that is over stays as it is drawn while its run grows.
+    const isNew = ref !== this.ref || this.wasOpen;
+    Object.assign(this, { model, row: main, ref, wasOpen: model.inFlight(main) });
+    if (!isNew) return;
     const asked = (this.asked = {});
     try {
       const stamp = model.inFlight(main) ? String(model.totals.events) : "";

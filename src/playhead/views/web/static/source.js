@@ -94,10 +94,19 @@ export class EmbeddedSource {
     for (let number = 0; number < this.start.groups.length; number++) {
       const group = await this.#group(number);
       const hit = group.texts.map((one) => one.toLowerCase().includes(wanted));
-      for (const [ref, item] of Object.entries(group.items)) if (holds(item, wanted, hit)) refs.push(ref);
+      for (const [ref, item] of Object.entries(group.items)) if (holds(searched(item), wanted, hit)) refs.push(ref);
     }
     return refs;
   }
+}
+
+// As `finding.py` has it: of an exchange with a model only what was said there for the first time.
+function searched(item) {
+  if (!item.llm?.length) return item;
+  return [item.name, item.failure, item.llm.map(({ request, response }) => {
+    const last = request.messages.findLastIndex((one) => one.role === "assistant");
+    return [request.system, request.messages.slice(last + 1), response?.parts];
+  })];
 }
 
 function holds(value, wanted, hit) {
