@@ -12,6 +12,7 @@ ALL = (
     "list",
     "tool",
     "http",
+    "proxy",
     "process",
     "ambient",
     "startup",
