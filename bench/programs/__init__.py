@@ -1,0 +1,1 @@
+"""Programs that the benches record and replay: each is run as a user would run it."""
