@@ -5,6 +5,7 @@ It is taped and marked; a replay answers it as it can and never fails because of
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -30,9 +31,9 @@ _PATHS = (
 )
 # Small models that name a session, or guess its topic, while the agent works.
 _TITLE = re.compile(
-    rb"(?:concise|short|brief|sentence-case|descriptive|generate)[^\"]{0,80}\b(?:title|topic)\b"
-    rb"[^\"]{0,200}(?:session|conversation|coding|chat|new topic)",
-    re.IGNORECASE,
+    r"\b(?:titles?|naming|topic)\b.{0,300}\b(?:sessions?|conversations?|chats?|threads?|coding)\b"
+    r"|\b(?:sessions?|conversations?|chats?|threads?)\b.{0,300}\b(?:titles?|topic)\b",
+    re.IGNORECASE | re.DOTALL,
 )
 _LARGEST_TITLE = 32 * 1024
 
@@ -58,7 +59,19 @@ def kind_of(method: str, url: str, body: bytes) -> str | None:
 
 
 def _is_title(body: bytes) -> bool:
-    """A question without tools about what to call the session."""
-    if b'"tool_use"' in body or b'"function_call"' in body:
+    """A question without tools whose instructions are about what to call a session."""
+    try:
+        asked = json.loads(body)
+    except ValueError:
         return False
-    return _TITLE.search(body) is not None
+    if not isinstance(asked, dict) or asked.get("tools"):
+        return False
+    said = [asked.get(name) for name in ("system", "instructions", "systemInstruction")]
+    turns = asked.get("messages") or asked.get("input") or []
+    for turn in turns if isinstance(turns, list) else []:
+        role = turn.get("role") if isinstance(turn, dict) else None
+        if role == "assistant":
+            return False
+        if role in ("system", "developer"):
+            said.append(turn)
+    return _TITLE.search(json.dumps([one for one in said if one])) is not None

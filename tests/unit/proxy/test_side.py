@@ -33,7 +33,14 @@ def asked(system: str, **more: object) -> bytes:
 def test_a_request_for_a_title_is_none_of_the_agents_work():
     title = "Generate a concise, sentence-case title (3-7 words) for this coding session."
     assert kind_of("POST", f"{API}/v1/messages", asked(title)) == "title"
+    naming = (
+        "You are naming a coding session so the user can pick it out of a long list of sessions."
+    )
+    assert kind_of("POST", f"{API}/v1/messages", asked(naming)) == "title"
     work = "You are a coding agent. Be concise."
     assert kind_of("POST", f"{API}/v1/messages", asked(work)) is None
+    assert kind_of("POST", f"{API}/v1/messages", asked(title, tools=[{"name": "bash"}])) is None
+    wished = [{"role": "user", "content": title}]
+    assert kind_of("POST", f"{API}/v1/messages", asked(work, messages=wished)) is None
     long = asked(title, tools=["x" * 40_000])
     assert kind_of("POST", f"{API}/v1/messages", long) is None
