@@ -18,7 +18,7 @@ export class Detail {
     this.linkTo = linkTo;
     this.tab = "rendered";
     this.row = -1;
-    this.ref = null;
+    this.wanted = null;
     this.node = h("section", { class: "detail", "aria-label": "Details" });
     this.empty();
   }
@@ -31,16 +31,19 @@ export class Detail {
     const main = model.main(row);
     const ref = model.refs[main];
     // A step that is over stays as it is drawn while its run grows.
-    const isNew = ref !== this.ref || this.wasOpen;
-    Object.assign(this, { model, row: main, ref, wasOpen: model.inFlight(main) });
-    if (!isNew) return;
+    const isSame = ref === this.wanted && !this.wasOpen;
+    Object.assign(this, { wanted: ref, wasOpen: model.inFlight(main) });
+    if (isSame) {
+      if (this.item?.ref === ref) Object.assign(this, { model, row: main });
+      return;
+    }
     const asked = (this.asked = {});
     try {
       const stamp = model.inFlight(main) ? String(model.totals.events) : "";
       const item = await this.source.detail(model.run.id, ref, main, stamp);
       if (this.asked !== asked) return;
       if (item === null) throw new Error("It is not in this file.");
-      this.item = item;
+      Object.assign(this, { model, item, row: main, partial: false });
       this.#draw();
     } catch (error) {
       if (this.asked === asked) fill(this.node, h("div", { class: "detail-empty" }, h("p", { class: "bad" }, `This step cannot be shown: ${error.message}`)));

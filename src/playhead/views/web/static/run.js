@@ -160,8 +160,8 @@ export class RunPage {
     this.#now(player.now);
   }
 
-  #now(now) {
-    const upTo = this.model.tally(now);
+  #now(now, until = now) {
+    const upTo = this.model.tally(until);
     this.scrubber.value = String((now / this.model.total) * 10000);
     this.scrubber.setAttribute("aria-valuetext", position(now));
     const { total } = this.model;
@@ -170,7 +170,7 @@ export class RunPage {
   }
 
   #moved(now, byPlaying) {
-    this.timeline.set({ now });
+    this.timeline.set({ now, until: now });
     this.tree.setNow(now);
     this.#now(now);
     const current = this.model.current(now, (row) => this.tree.isShown(row) && this.model.groupOf(row) !== "seam");
@@ -195,12 +195,11 @@ export class RunPage {
     if (row < 0) return;
     this.follows = false;
     this.player.pause();
-    this.player.now = this.model.end(row);
     this.tree.setNow(Infinity);
     this.tree.select(row, { scroll });
-    this.timeline.set({ selected: this.model.main(row), now: this.model.at[row] });
+    this.timeline.set({ selected: this.model.main(row), now: this.model.at[row], until: Infinity });
     this.player.now = this.model.at[row];
-    this.#now(this.player.now);
+    this.#now(this.player.now, this.model.end(row));
     this.#detail(row);
     if (address) this.address.replace(this.id, this.model.refs[row]);
   }

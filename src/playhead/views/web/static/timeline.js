@@ -19,7 +19,7 @@ export class Timeline {
     this.tip = h("div", { class: "tip", hidden: true });
     this.scroll = h("div", { class: "timeline-scroll" }, this.canvas);
     this.node = h("div", { class: "timeline", role: "group", "aria-label": "Timeline" }, this.scroll, this.tip, this.#tools());
-    this.paint = { now: 0, selected: -1, hover: -1 };
+    this.paint = { now: 0, until: Infinity, selected: -1, hover: -1 };
     this.sizes = new ResizeObserver(() => this.#resize());
     this.sizes.observe(this.scroll);
     this.#listen();
@@ -57,7 +57,9 @@ export class Timeline {
     this.draw();
   }
 
-  set({ now, selected }) {
+  // `until`: what begins later is pale, as it has not happened yet.
+  set({ now, selected, until = this.paint.until }) {
+    this.paint.until = until;
     if (now !== undefined) this.paint.now = now;
     if (selected !== undefined) this.paint.selected = selected;
     if (now !== undefined && (now < this.from || now > this.to)) this.#view(now - (this.to - this.from) * 0.1, this.to - this.from);
@@ -165,7 +167,7 @@ export class Timeline {
 
   #bar(pen, colours, row, group, colour, x, y, wide) {
     const isTurn = group === "turn";
-    pen.globalAlpha = this.model.at[row] > this.paint.now && !this.model.failed(row) ? 0.35 : 1;
+    pen.globalAlpha = this.model.at[row] > this.paint.until && !this.model.failed(row) ? 0.35 : 1;
     pen.fillStyle = isTurn ? colours.turnBack : colour;
     pen.beginPath();
     pen.roundRect(x, y, wide, BAR, wide > 6 ? 3 : 0);
