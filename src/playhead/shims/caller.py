@@ -22,7 +22,16 @@ from playhead.lanes import Lane
 from playhead.replay.divergence import Parting
 from playhead.replay.mode import ReplayMode
 from playhead.shims.asked import LONGEST_INPUT, Surroundings, call_from
-from playhead.shims.frames import STREAMS, Asked, frame, read_call, run_frame, take_frames
+from playhead.shims.frames import (
+    REFUSED,
+    STREAMS,
+    Asked,
+    frame,
+    read_call,
+    refusal,
+    run_frame,
+    take_frames,
+)
 
 _AT_ONCE = 1 << 18
 _PIECE = 1 << 16
@@ -89,7 +98,7 @@ class Caller:
         try:
             crossing = self._deck.open(call_from(asked, self._then, known))
         except Divergence as divergence:
-            self._say(frame(b"F", str(divergence).encode()))
+            self._say(refusal(str(divergence)))
             return
         self._crossing = crossing
         if crossing.taped is not None:
@@ -121,20 +130,28 @@ class Caller:
         if crossing is None or asked is None:
             return
         exited_ns = clock.mono_ns() - self._started
-        for stream, (fd, start) in self._files.items():
+        self._read_files(crossing)
+        crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code))
+
+    def _read_files(self, crossing: Crossing) -> None:
+        """What it has written into files by now."""
+        while self._files:
+            stream, (fd, start) = self._files.popitem()
             for piece in _written(fd, start):
                 crossing.chunk(piece, stream)
-        crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code))
 
     def _play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:  # noqa: FBT001
         if taped.how == "raised":
             crossing.raised(taped.error)
-            self._say(frame(b"F", f"{crossing.call.name}: {taped.error}".encode()))
+            # As a shell leaves: a shim that is there cannot be one that is not found.
+            codes = {FileNotFoundError: 127, PermissionError: 126}
+            why = f"{crossing.call.name}: {taped.error}"
+            self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
             return
         script = script_of(taped, sent=sent)
         if script.cut:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
-            script = replace(script, ending="exit 125")
+            script = replace(script, ending=f"exit {REFUSED}")
         flight = _Heard(crossing, self, sent=sent)
         player = self._player = flight.player = Player(script, flight)
         self._fds = []
@@ -169,7 +186,7 @@ class Caller:
     def diverged(self, error: Divergence) -> None:
         """The program sends something else to it than it did then."""
         self._part(str(error))
-        self._say(frame(b"F", str(error).encode()))
+        self._say(refusal(str(error)))
 
     def leave(self) -> None:
         """The shim has gone, or the run ends before it."""
@@ -180,6 +197,7 @@ class Caller:
         if crossing is not None and crossing.taped is not None and crossing.taped.how == "returned":
             crossing.returned(crossing.taped.value, **crossing.taped.facts)
         elif crossing is not None and self._asked is not None:
+            self._read_files(crossing)
             crossing.left(pid=self._asked.pid)
         for fd in self._fds:
             os.close(fd)

@@ -21,12 +21,10 @@ from playhead.replay.mode import ReplayMode
 from playhead.shims import folders
 from playhead.shims.asked import Surroundings
 from playhead.shims.caller import Caller, ChildLanes
-from playhead.shims.frames import frame
+from playhead.shims.frames import DRAIN, WATCH, refusal
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
 
-# What the launcher says: that the command runs, and that it has ended.
-WATCH, DRAIN = b"w", b"d"
 # To those who never stop talking.
 _LONGEST_LISTENING_NS = 5_000_000_000
 
@@ -118,7 +116,7 @@ class Clerk:
         except Exception as error:  # noqa: BLE001  what one shim says must not end all others
             self._recorder.warn(f"a subprocess is not recorded ({safe_str(error)}).")
             if self._is_replay:  # it must not run for real either
-                caller.line.send(frame(b"F", safe_str(error).encode()))
+                caller.line.send(refusal(safe_str(error)))
         self._part_with(fd)
 
     def _part_with(self, fd: int) -> None:

@@ -308,13 +308,10 @@ def play(line: Line, control: int, bell: Bell) -> int:
             if number not in (*_UNTOLD, signal.SIGCHLD):
                 line.tell(b"S", str(number).encode())
         if line.fd in ready:
-            what, data, _ = line.hear(None) or (
-                b"",
-                b"the replay has ended before this program.",
-                -1,
-            )
-            if what in (b"F", b""):
-                refuse(data.decode("utf-8", "replace"))
+            heard = line.hear(None)
+            what, data, _ = heard or (b"F", b"125\0the replay has ended before this program.", -1)
+            if what == b"F":
+                refuse(data)
             return -int(data) if what == b"D" else 0
         if control in ready:
             told = os.read(control, 256).decode()
@@ -339,13 +336,15 @@ def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
                 raise
             os.execv("/bin/sh", ["sh", real, *argv[1:]])  # noqa: S606  as shells do
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        refuse(f"cannot run {argv[0]}: {error.strerror}.", 127 if missing else 126)
+        code = 127 if isinstance(error, FileNotFoundError) else 126
+        refuse(f"{code}\0cannot run {argv[0]}: {error.strerror}.".encode())
 
 
-def refuse(why: str, code: int = 125) -> NoReturn:
-    os.write(2, f"playhead: {why}\n".encode())
-    os._exit(code)
+def refuse(told: bytes) -> NoReturn:
+    """An exit code, and why."""
+    code, _, why = told.partition(b"\0")
+    os.write(2, b"playhead: " + why + b"\n")
+    os._exit(int(code))
 
 
 def end_as(code: int) -> NoReturn:
@@ -387,7 +386,7 @@ def main(told: str, words: list[str]) -> NoReturn:
     line.tell(b"C", b"".join(os.fsencode(word) + b"\0" for word in asked), passed)
     answer = line.hear(5 if mode == "record" else None)
     if answer is None and mode == "replay":
-        refuse(f"{name}: the replay has ended; nothing was run.")
+        refuse(f"125\0{name}: the replay has ended; nothing was run.".encode())
     if answer is None:
         bell.ring_again()
         become(real, argv, streams.closed)
@@ -396,4 +395,4 @@ def main(told: str, words: list[str]) -> NoReturn:
         end_as(Real(line, streams, bell).run(real, argv, data))
     if what == b"P":
         end_as(play(line, control, bell))
-    refuse(data.decode("utf-8", "replace"))
+    refuse(data)

@@ -3,7 +3,7 @@ the socket.
 
     C  a shim's call            R  run it for real: the call's name, a lane for its children
     I O E  stdin, stdout, …     P  be played: with the descriptor that will say how to end
-    M  a mark: `closed stdin`   F  refused, and why
+    M  a mark: `closed stdin`   F  not run: an exit code, and why
     S  a signal from the caller D  that signal is not on the tape: die of it
     X  the exit                 Q  the run has ended
 """
@@ -16,6 +16,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _HEAD = struct.Struct(">cI")
+# What the launcher says to the clerk: that the command runs, and that it has ended.
+WATCH, DRAIN = b"w", b"d"
+# As `env` and `unshare` leave when the command was never run.
+REFUSED = 125
 STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
 
 
@@ -83,6 +87,10 @@ def call_frame(asked: Asked) -> bytes:
     words += [*asked.kinds, "".join(map(str, asked.passed)), str(len(asked.argv)), *asked.argv]
     words += [f"{name}={value}" for name, value in asked.env.items()]
     return frame(b"C", b"".join(os.fsencode(word) + b"\0" for word in words))
+
+
+def refusal(why: str, code: int = REFUSED) -> bytes:
+    return frame(b"F", f"{code}\0{why}".encode())
 
 
 def run_frame(ref: str, lane: str) -> bytes:

@@ -22,6 +22,7 @@ from playhead.recorder import Recorder
 from playhead.shims import folders, paths
 from playhead.shims.asked import Surroundings
 from playhead.shims.cover import Cover
+from playhead.shims.frames import DRAIN, WATCH
 from playhead.shims.names import Wanted, where_is
 from playhead.shims.programs import Stand, native_program, write_shims
 from playhead.tape.store import PLAN
@@ -54,14 +55,14 @@ class Posted:
         """The command runs: should we be killed, its shims are heard until it has ended."""
         if self.folder is not None:
             with suppress(OSError):  # killed
-                os.write(self.ask, clerk.WATCH + pid.to_bytes(4, "big"))
+                os.write(self.ask, WATCH + pid.to_bytes(4, "big"))
 
     def dismiss(self) -> None:
         """Returns when all that shims have told is on the tape."""
         if self.folder is None:
             return
         with suppress(OSError):  # killed: nothing more to hear from it
-            os.write(self.ask, clerk.DRAIN)
+            os.write(self.ask, DRAIN)
             if select.select([self.hear], [], [], _LONGEST_GOODBYE_S)[0]:
                 os.read(self.hear, 1)
         os.close(self.ask)

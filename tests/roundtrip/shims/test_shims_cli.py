@@ -154,6 +154,57 @@ def test_processes_may_be_live_in_a_replay(playhead):
     assert (playhead.work / ".git").exists()
 
 
+def test_a_program_that_cannot_be_started_is_one_more_thing_to_recover_from(playhead):
+    playhead("record", "--", playhead.file("agent.sh", "#!/bin/sh\ngit version || echo $?\n"))
+    for fault, code in (("raise:FileNotFoundError", 127), ("exit:9", 9), ("kill", 137)):
+        now = playhead("replay", "last", "--fault", f"process:1={fault}")
+        assert now.stdout == f"{code}\n", now.stderr
+
+
+def test_shims_go_on_and_are_cleared_away_when_the_launcher_is_killed(playhead, tmp_path):
+    os.mkfifo(tmp_path / "gate")
+    # It waits, and so it has told the clerk by now which command it waits for.
+    waits = "until grep -q 'State:.S' /proc/$PPID/status; do :; done"
+    script = f"#!/bin/sh\n{waits}\nkill -9 $PPID\nread x < {tmp_path}/gate\ngit version\n"
+    argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--"]
+    launcher = subprocess.Popen(
+        [*argv, playhead.file("agent.sh", script)], env={**playhead.env, "TMPDIR": str(tmp_path)}
+    )
+    assert launcher.wait() == -9
+    (folder,) = tmp_path.glob("playhead-*")
+    (tmp_path / "gate").write_text("go\n")
+    while folder.exists():
+        os.sched_yield()
+    assert [call.name for call in playhead.calls()] == ["git version"]
+
+
+MOUNTED = """#!/usr/bin/env python3
+import os, subprocess
+print(os.getuid(), subprocess.run(["/bin/sh", "-c", "/usr/bin/git version; :"]).returncode)
+"""
+
+
+def test_shims_over_the_real_paths_are_met_by_their_full_names(playhead):
+    script = playhead.file(
+        "agent.sh", "#!/bin/sh\n/bin/sh -c '/usr/bin/git version; exit 4'\necho $?\n"
+    )
+    then = playhead("record", "--shim-mounts", "--", script)
+    assert then.stdout.endswith("4\n"), then.stderr
+    shell, git = playhead.calls()
+    assert (shell.request["argv"][0], git.request["argv"][0]) == ("/bin/sh", "/usr/bin/git")
+    assert git.event.absolute(git.event.parent) == shell.ref
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_a_python_behind_mounted_shims_replays_with_its_stand_ins(playhead):
+    script = playhead.file("agent.py", MOUNTED)
+    then = playhead("record", "--shim-mounts", "--", sys.executable, script)
+    assert then.stdout.split()[-2:] == [str(os.getuid()), "0"], then.stderr
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
 PYTHON = """
 import os, shutil, subprocess
 print(shutil.which("git"), os.environ["PATH"], os.environ.get("SHELL"), "PLAYHEAD_SHIMS" in os.environ)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import signal
 import subprocess
 from pathlib import Path
@@ -77,6 +78,17 @@ def test_a_signal_to_the_whole_group_reaches_the_program_once(desk):
     # The reader of the trap goes on: `read` is taken up again, and the count is what came.
     assert started.communicate(b"\n")[0] == b"1\n"
     desk.end()
+
+
+@pytest.mark.parametrize("desk", ["native"], indirect=True)
+def test_a_shim_that_is_killed_takes_the_program_with_it(desk):
+    started = desk.start("sh", "-c", "echo $$; read x", stdin=PIPE, stdout=PIPE)
+    program = os.pidfd_open(int(started.stdout.readline()))
+    started.kill()
+    assert select.select([program], [], [], 60)[0]
+    os.close(program)
+    (call,) = desk.end()
+    assert outcome(call)["how"] == "left"
 
 
 def test_a_reader_that_leaves_ends_the_program(desk):

@@ -19,9 +19,10 @@ static int ending_of(const char *told) {
     return strncmp(told, "exit ", 5) ? REFUSED : atoi(told + 5);
 }
 
-static void refuse(const char *why) {
-    dprintf(2, "playhead: %s\n", why);
-    _exit(REFUSED);
+void refuse(const char *told, size_t size) {
+    size_t code = strlen(told);
+    dprintf(2, "playhead: %s\n", code < size ? told + code + 1 : told);
+    _exit(code < size ? atoi(told) : REFUSED);
 }
 
 static void heed_clerk(void) {
@@ -29,9 +30,9 @@ static void heed_clerk(void) {
     size_t size = 0;
     int fd;
     if (hear(&what, &text, &size, &fd, -1) < 0)
-        refuse("the replay has ended before this program.");
+        refuse("the replay has ended before this program.", 0);
     if (what == 'F')
-        refuse(text);
+        refuse(text, size);
     if (what == 'D') /* a signal that is not on the tape */
         end_as(-atoi(text));
     if (what == 'Q')

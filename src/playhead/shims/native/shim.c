@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
         end_as(be_played(control));
         break;
     default:
-        dprintf(2, "playhead: %s\n", text);
+        refuse(text, size);
     }
     return REFUSED;
 }

@@ -71,5 +71,6 @@ extern int signals; /* readable where one has come; -1: nobody listens */
 
 /* played.c */
 int be_played(int control);
+void refuse(const char *told, size_t size); /* an exit code, a NUL, and why */
 
 #endif
