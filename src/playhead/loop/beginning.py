@@ -131,8 +131,8 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
 
 
 def _joined(recorder: Recorder) -> Recorded:
-    def tell(kind: str, data: Any, parent: Ref | None) -> Ref | None:
-        return recorder.add(kind, data, '""', None, None, parent)
+    def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
+        return recorder.add(kind, data, '""', None, None, parent, clean=clean)
 
     return Recorded(
         run=recorder.run,

@@ -14,12 +14,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.events import Level
 from playhead.redact.streams import StreamCleaner
+from playhead.tape.blobs import THRESHOLD, blob_path
 from playhead.tape.store import move_aside
 
 if TYPE_CHECKING:
@@ -33,6 +35,15 @@ def folder_of(run: Path, stage: int, name: str, number: int) -> Path:
     return run / f"stage-{stage:02d}-{name}" / "iterations" / f"{number:03d}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A raw response without its secrets; below `full` its size and hash alone."""
+
+    raw: bytes
+    digest: str
+    size: int
+
+
 class IterationFiles:
     """What one iteration leaves. Every method may be called in another process than the one before."""
 
@@ -44,6 +55,8 @@ class IterationFiles:
         self._redactor = redactor
         self._complain = complain
         self._response: _Response | None = None
+        # The whole of it, once it has ended.
+        self.response = Response(raw=b"", digest="", size=0)
 
     def make(self, at_wall_ns: int) -> None:
         """An empty folder; what an interrupted iteration of that number left is kept aside."""
@@ -98,8 +111,28 @@ class IterationFiles:
             response.close()
         except OSError as error:
             self._complain(error)
+        self.response = Response(
+            raw=b"".join(response.clean), digest=response.hash.hexdigest(), size=response.size
+        )
         if self._level != "full":
-            self._write_hash(response.name, response.hash.hexdigest(), response.size)
+            self._write_hash(response.name, self.response.digest, response.size)
+        else:
+            self._share(self.folder / response.name, self.response)
+
+    def _share(self, file: Path, response: Response) -> None:
+        """What is too large for a line of the tape is a file beside it, named after its content. This
+        is that file: with a second name nothing is written twice.
+        """
+        run = self.folder.parents[2]
+        if response.size <= THRESHOLD:
+            return
+        path = blob_path(run, response.digest)
+        try:
+            path.parent.parent.mkdir(mode=0o700, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            os.link(file, path)
+        except OSError:
+            return  # there already, or a file system without links: then it is written once more
 
     def _cleaned(self, value: Any) -> Any:
         return value if self._redactor is None else self._redactor.clean(value)
@@ -121,6 +154,7 @@ class _Response:
         self.name = name
         self.hash = hashlib.sha256()
         self.size = 0
+        self.clean: list[bytes] = []
         self._cleaner = None if redactor is None else StreamCleaner(redactor)
         self._fd: int | None = None
 
@@ -147,6 +181,8 @@ class _Response:
     def _keep(self, clean: bytes) -> None:
         self.hash.update(clean)
         self.size += len(clean)
+        if self._fd is not None:
+            self.clean.append(clean)
         view = memoryview(clean)
         while view and self._fd is not None:
             view = view[os.write(self._fd, view) :]

@@ -52,7 +52,6 @@ class Iteration:
         self.took_ns = 0
         self._decided: str | None = None
         self._stream: AgentStream | None = None
-        self._raw: list[bytes] = []
         self._token: Any = None
         recorded = session.recorded
         self._files = None if recorded is None else _files_of(session, recorded, opened)
@@ -134,8 +133,6 @@ class Iteration:
         """A piece of the response, as it came. What there is to see in it comes back."""
         if self._files is not None:
             self._files.piece(raw)
-            if self.session.recorded is not None and self.session.recorded.calls:
-                self._raw.append(raw)
         if self._stream is None:
             self._stream = streams.AgentStream()
         return self._stream.feed(raw)
@@ -205,7 +202,7 @@ class Iteration:
         ended = self.opened.wall_ns + self.took_ns
         self._files.end(text, decision, files.timing_of(self.opened.wall_ns, ended, exit_code))
         said = trace.Answer(
-            raw=b"".join(self._raw),
+            response=self._files.response,
             how=how,
             took_ns=self.took_ns,
             exit_code=exit_code,

@@ -141,10 +141,17 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
     redactor = _redactor(home)
     payloads = Payloads(run, level=level, redactor=redactor, may_import=False)
     writer = HandWriter(run, state.segment, who=state.session, encode=payloads.encode)
+    looked_through = HandWriter(
+        run,
+        state.segment,
+        who=state.session,
+        encode=lambda kind, data, _: payloads.encode_clean(kind, data),
+    )
 
-    def tell(kind: str, data: Any, parent: Ref | None) -> Ref | None:
+    def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
+        above = state.root if parent is None else parent
         try:
-            return writer.add(kind, data, parent=state.root if parent is None else parent)
+            return (looked_through if clean else writer).add(kind, data, parent=above)
         except OSError as error:
             session.complain(error)
             return None

@@ -7,9 +7,9 @@ command stands in it as a call, with the response for its stdout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from playhead import events
 from playhead.events import Level, Ref
@@ -18,18 +18,24 @@ from playhead.values import Frozen
 
 if TYPE_CHECKING:
     from playhead import chunks
+    from playhead.loop.files import Response
 else:
     chunks = Later("playhead.chunks")  # only a response needs it
 
-# kind, data, parent → the seq of the event; None: it is lost.
-Tell = Callable[[str, Any, "Ref | None"], "Ref | None"]
+
+class Tell(Protocol):
+    """Writes an event and gives back its seq; None: it is lost. `clean`: no secret is in it."""
+
+    def __call__(
+        self, kind: str, data: Any, parent: Ref | None, *, clean: bool = False
+    ) -> Ref | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What came back from the command of an iteration. `how` as outcomes have it."""
 
-    raw: bytes
+    response: Response
     how: str
     took_ns: int
     exit_code: int | None
@@ -57,20 +63,22 @@ def ask(
 def answer(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> None:
     if call is None:
         return
-    if level == "full" and said.raw:
-        chunk = {"call": call, "stream": "stdout", **chunks.as_text(said.raw)}
-        tell(events.CHUNK, {**chunk, "sizes": [len(said.raw)], "at_ns": [said.took_ns]}, call)
+    response = said.response
+    if level == "full" and response.raw:
+        chunk: dict[str, Any] = {"call": call, "stream": "stdout", **chunks.as_text(response.raw)}
+        chunk |= {"sizes": [response.size], "at_ns": [said.took_ns]}
+        tell(events.CHUNK, chunk, call, clean=True)
     ended: dict[str, Any] = {
         "call": call,
         "how": said.how,
         "took_ns": said.took_ns,
-        "bytes": len(said.raw),
+        "bytes": response.size,
         "exit_code": said.exit_code,
     }
     if level == "standard":
         # At `full` the response itself says so.
         ended["usage"] = dict(said.usage) or None
-        ended["value"] = said.raw.decode("utf-8", "replace")  # its hash is what is kept
+        ended["value"] = response.digest  # what is kept is a hash of it, the same for the same
     tell(events.OUTCOME, ended, call)
 
 

@@ -1,0 +1,132 @@
+"""What recording costs an iteration of a loop, what it takes on disk, and how long the steps of a shell
+script last: `python -m bench.loop`.
+
+Knows how to make a response as an agent streams it; no agent is run. The cost is the time in a session
+that is recorded less that in one that is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.report import put_table
+from playhead import clock, loop
+from playhead.events import LEVELS
+
+LIMIT_MS = 100.0
+RESPONSE = 200 * 1024
+PIECE = 4096
+PROMPT = "Go on with the work as planned, and say stop when nothing is left.\n" * 30
+SIZES = {"minimal": 800, "standard": 2_300, "full": None}
+
+
+def response() -> bytes:
+    """So much of `claude -p --output-format stream-json --verbose`."""
+    lines, size = [], 0
+    told = {"session_id": "0f9a", "uuid": "7e1c", "parent_tool_use_id": None}
+    while size < RESPONSE:
+        text = f"Step {len(lines)}: the test fails because the total is rounded twice. " * 6
+        block = {"type": "text", "text": text}
+        message = {"id": f"msg_{len(lines) // 3}", "model": "claude-sonnet-4-5", "content": [block]}
+        line = json.dumps({"type": "assistant", "message": message, **told}).encode() + b"\n"
+        lines.append(line)
+        size += len(line)
+    end = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", **told}
+    usage = {"input_tokens": 52_000, "output_tokens": 9_000}
+    lines.append(json.dumps({**end, "usage": usage, "total_cost_usd": 0.29}).encode() + b"\n")
+    return b"".join(lines)
+
+
+def iterate(store: Path, level: str | None, count: int) -> list[float]:
+    """Milliseconds of each iteration."""
+    raw = response()
+    took = []
+    with loop.open_session(
+        "s", [f"work:{count}"], store=store, record=level is not None, level=level
+    ) as session:
+        for iteration in session.iterations():
+            began = clock.mono_ns()
+            iteration.prompt(PROMPT)
+            for at in range(0, len(raw), PIECE):
+                iteration.piece(raw[at : at + PIECE])
+            iteration.end(exit_code=0)
+            took.append((clock.mono_ns() - began) / 1e6)
+    return took
+
+
+def bytes_of_one(run: Path, count: int) -> int:
+    """Files and events of an iteration, without what a run has once."""
+    files = sum(path.stat().st_size for path in run.rglob("stage-*/**/*") if path.is_file())
+    blobs = sum(path.stat().st_size for path in run.glob("blobs/*/*"))
+    lines = b"".join(path.read_bytes() for path in run.glob("tape-*")).splitlines(True)
+    told = sum(
+        len(line) for line in lines if b'"kind":"run.' not in line and b'"segment.' not in line
+    )
+    return (files + blobs + told) // count
+
+
+def steps(store: Path, times: int) -> dict[str, list[float]]:
+    """Milliseconds of each step of a shell script."""
+    answer = store / "answer.jsonl"
+    store.mkdir(exist_ok=True)
+    answer.write_bytes(response())
+    env = {**os.environ, "PLAYHEAD_HOME": str(store)}
+    took: dict[str, list[float]] = {}
+
+    def step(name: str, *words: str) -> None:
+        argv = [sys.executable, "-m", "playhead", "session", name, "s", *words]
+        began = clock.mono_ns()
+        subprocess.run(argv, env=env, check=True, stdout=subprocess.DEVNULL)
+        took.setdefault(name, []).append((clock.mono_ns() - began) / 1e6)
+
+    for _ in range(times):
+        step("init", "--level", "full", "--force")
+        step("iteration-start")
+        step("prompt", str(answer))
+        step("response", str(answer), "--exit-code", "0")
+        step("end")
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--times", type=int, default=8)
+    parser.add_argument(
+        "--write", action="store_true", help="put the tables into docs/benchmarks.md"
+    )
+    asked = parser.parse_args()
+    rows = ["| level | added to an iteration | on disk an iteration |", "|---|---|---|"]
+    slow = 0
+    with tempfile.TemporaryDirectory() as folder:
+        alone = statistics.median(iterate(Path(folder) / "none", None, asked.count))
+        for level in LEVELS:
+            store = Path(folder) / level
+            added = statistics.median(iterate(store, level, asked.count)) - alone
+            size = bytes_of_one(store / "runs" / "s", asked.count)
+            rows.append(f"| {level} | {added:.1f} ms | {size / 1000:.1f} KB |")
+            limit = SIZES[level]
+            slow += added > LIMIT_MS or (limit is not None and size > limit)
+        rows += ["", "| step | quickest | median |", "|---|---|---|"]
+        for name, times in steps(Path(folder) / "steps", asked.times).items():
+            rows.append(
+                f"| `session {name}` | {min(times):.0f} ms | {statistics.median(times):.0f} ms |"
+            )
+            slow += min(times) > LIMIT_MS
+    table = "\n".join(rows)
+    print(table)
+    if asked.write:
+        put_table("loop", table)
+    if slow:
+        sys.exit(f"{slow} of them are over their limit")
+
+
+if __name__ == "__main__":
+    main()
