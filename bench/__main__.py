@@ -14,12 +14,14 @@ ALL = (
     "http",
     "proxy",
     "process",
+    "shims",
     "ambient",
     "startup",
     "replay",
     "mixed",
     "diff",
     "batch",
+    "loop",
 )
 
 
