@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 
@@ -69,33 +68,39 @@ class Site:
         return b"".join(parts)
 
 
-@contextmanager
-def served(application):
+class Switch:
+    """One server for all tests, an application for each: starting and stopping take their time."""
+
+    def __init__(self) -> None:
+        self.app = None
+
+    async def __call__(self, scope, receive, send):
+        await self.app(scope, receive, send)
+
+
+@pytest.fixture(scope="session")
+def switch():
     listener = listen("127.0.0.1", 0)
-    server = server_for(application)
+    switch = Switch()
+    switch.site = Site(listener.getsockname()[1])
+    server = server_for(switch)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    try:
-        yield Site(listener.getsockname()[1])
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        assert not thread.is_alive()
+    yield switch
+    server.should_exit = True
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 @pytest.fixture
-def serve(store):
-    """`serve(token="x")`: a server of the store that `forge` fills."""
-    opened = []
+def serve(store, switch):
+    """`serve(token="x")`: from now on, the server of the store that `forge` fills."""
 
     def start(**options) -> Site:
-        context = served(app(store, **options))
-        opened.append(context)
-        return context.__enter__()
+        switch.app = app(store, **options)
+        return switch.site
 
-    yield start
-    for context in opened:
-        context.__exit__(None, None, None)
+    return start
 
 
 @pytest.fixture
