@@ -10,7 +10,8 @@ READY := $(VENV)/.ready
 BENCH := $(VENV)/.ready-bench
 
 # One virtual environment for each list of agents that can live together; see tests/agents.
-AGENTS := $(patsubst tests/agents/requirements/%.txt,.venvs/%/.ready,$(wildcard tests/agents/requirements/*.txt))
+AGENTS := $(patsubst tests/agents/requirements/%.txt,.venvs/%/.ready,$(wildcard tests/agents/requirements/*.txt)) \
+  .venvs/npm/.ready
 
 # What runs inside an agent's process, and so on Python 3.10: see CONTRIBUTING.md.
 NOT_GUESTS := __main__ cli export library llm model pytest_plugin serve testing views
@@ -101,6 +102,15 @@ $(READY): pyproject.toml
 	  && $(BIN)/uv pip install --quiet --python .venvs/$*/bin/python -r $<; \
 	else $(BIN)/python -m venv .venvs/$* \
 	  && .venvs/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<; fi
+	@touch $@
+
+# Claude Code, Codex and Gemini CLI; without npm their tests are skipped.
+.venvs/npm/.ready: tests/agents/npm/package.json
+	@mkdir -p .venvs/npm
+	@cp $< .venvs/npm/
+	@if command -v npm >/dev/null; then echo "Installing agents into .venvs/npm" \
+	  && npm install --prefix .venvs/npm --no-audit --no-fund --loglevel=error; \
+	else echo "npm cannot be had here; agents that are not Python are not tested"; fi
 	@touch $@
 
 $(BENCH): $(READY)
