@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from playhead import events
 from playhead.export.story_json import failure_json
 from playhead.model import CallItem, NoteItem, Story, TurnItem
 from playhead.model.totals import usages
+from playhead.views.text.safe import unstyled
 from playhead.views.web.brief import name_and_brief, reason
 from playhead.views.web.reasons import WORDS, reasons
 from playhead.views.web.rows import Row, rows_of
@@ -20,6 +22,8 @@ VERSION = 1
 KINDS = ("turn", "call", "note", "seam", "person")
 # In flight when the tape ends; a moment, without a length.
 IN_FLIGHT, MOMENT = -1, -2
+_MOST_PRINTED = 200_000
+_BLINK_US = 50_000
 _NUMBERS = ("kind", "depth", "above", "lane", "boundary", "name", "brief", "fail", "how")
 _COLUMNS = (*_NUMBERS, "at", "took", "place", "number", "came", "went", "cost", "because", "word")
 
@@ -38,6 +42,7 @@ def outline(story: Story) -> dict[str, Any]:
         "failed_turn": story.failed_turn,
         "in_flight": list(story.in_flight),
         "damage": list(story.damage),
+        "printed": _printed(story),
         "kinds": list(KINDS),
         "words": list(WORDS),
         "lanes": list(columns.lanes),
@@ -70,6 +75,29 @@ def _run(story: Story) -> dict[str, Any]:
         "replay_of": manifest.replay_of,
         "keep": manifest.keep,
     }
+
+
+def _printed(story: Story) -> list[list[Any]]:
+    """The end of what the program printed: [microseconds, stream, text], a line or more each."""
+    first = min((item.mono for item in story.items.values()), default=0)
+    pieces: list[list[Any]] = []
+    size = 0
+    outputs = (one for one in story.items.values() if isinstance(one, NoteItem))
+    for note in reversed([one for one in outputs if one.kind == events.OUTPUT]):
+        data = note.data if isinstance(note.data, dict) else {}
+        text, stream = data.get("text"), str(data.get("stream", "stdout"))
+        if not isinstance(text, str):
+            continue
+        at = (note.mono - first) // 1000
+        # What came within a blink belongs together, and a page has only so many pieces to draw.
+        if pieces and pieces[-1][1] == stream and pieces[-1][0] - at < _BLINK_US:
+            pieces[-1][0], pieces[-1][2] = at, text + pieces[-1][2]
+        else:
+            pieces.append([at, stream, text])
+        size += len(text)
+        if size > _MOST_PRINTED:
+            break
+    return [[at, stream, unstyled(text)] for at, stream, text in reversed(pieces)]
 
 
 class _Columns:

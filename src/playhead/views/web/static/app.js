@@ -67,7 +67,7 @@ class App {
       if (page === "report") return new ReportPage({ source });
       return new RunPage({ source, id, ref: address.read(), address });
     }
-    const [first, ...rest] = location.pathname.split("/").slice(1).map(decodeURIComponent);
+    const [first, ...rest] = location.pathname.split("/").slice(1).map(decoded);
     if (first === "run" && this.page instanceof RunPage && this.page.id === rest[0]) {
       this.page.goto(rest[1]);
       return null;
@@ -129,8 +129,17 @@ function hashAddress() {
   return {
     link: (id, ref) => new URL(`#/${encodeURIComponent(ref)}`, location.href).href,
     replace: (id, ref) => history.replaceState(null, "", `#/${encodeURIComponent(ref)}`),
-    read: () => decodeURIComponent(location.hash.replace(/^#\/?/, "")) || null,
+    read: () => decoded(location.hash.replace(/^#\/?/, "")) || null,
   };
+}
+
+// An address may be cut or misspelt; then it means nothing that we have.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 // Kept for the next page where the browser lets us; a page from a file may have nowhere to keep it.
@@ -158,4 +167,6 @@ async function start() {
   await new App(document.getElementById("app"), source).route();
 }
 
-start();
+start().catch((error) => {
+  fill(document.getElementById("app"), h("div", { class: "sorry", role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message)));
+});

@@ -103,7 +103,16 @@ export function value(one) {
     if (json !== undefined) return jsonTree(json);
     return /\n|[*_`#]/.test(one) ? markdown(one) : h("p", { class: "plain" }, one);
   }
-  return jsonTree(one);
+  const pictures = picturesIn(one).slice(0, 6).map(({ type, data }) => picture(type, data));
+  return pictures.length ? [pictures, jsonTree(one)] : jsonTree(one);
+}
+
+// Blocks with a picture, as tools and MCP servers give them back.
+function picturesIn(one, depth = 0) {
+  if (one === null || typeof one !== "object" || depth > 4) return [];
+  const type = one.mimeType ?? one.media_type;
+  if (typeof one.data === "string" && PICTURES.test(type ?? "")) return [{ type, data: one.data }];
+  return Object.values(one).slice(0, 50).flatMap((member) => picturesIn(member, depth + 1));
 }
 
 function picture(type, data) {

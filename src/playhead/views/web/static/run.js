@@ -6,6 +6,7 @@ import { age, count, day, duration, money, plural, position } from "./format.js"
 import { Detail } from "./detail.js";
 import { GROUPS, RunModel } from "./model.js";
 import { Player, SPEEDS } from "./player.js";
+import { Printed } from "./printed.js";
 import { reportView } from "./report.js";
 import { Timeline } from "./timeline.js";
 import { Tree } from "./tree.js";
@@ -20,6 +21,7 @@ export class RunPage {
     this.address = address;
     this.node = h("main", { class: "run", id: "main" });
     this.tree = new Tree({ chosen: (row) => this.choose(row) });
+    this.printed = new Printed();
     this.player = new Player({ moved: (now, playing) => this.#moved(now, playing), changed: () => this.#transport() });
     this.timeline = new Timeline({ sought: (at) => this.#seek(at), chosen: (row) => this.choose(row, { scroll: "middle" }) });
     this.detail = new Detail({ source, choose: (row) => this.choose(row, { scroll: "middle" }), linkTo: (at) => address.link(id, at) });
@@ -63,7 +65,7 @@ export class RunPage {
     this.chips = h("div", { class: "filters", role: "group", "aria-label": "What is shown" });
     const left = h("section", { class: "steps", "aria-label": "Steps" },
       h("div", { class: "steps-bar" }, h("label", { class: "search" }, icon("search"), this.search), this.hits, this.chips),
-      this.tree.node);
+      this.tree.node, this.printed.node);
     const divider = h("div", { class: "divider", role: "separator", "aria-orientation": "vertical", "aria-label": "Width of the steps", tabindex: 0 });
     drag(divider, this.node);
     fill(this.node, this.head, this.timeline.node, this.bar, h("div", { class: "panes" }, left, divider, this.detail.node));
@@ -73,6 +75,7 @@ export class RunPage {
   #load() {
     this.#header();
     this.tree.show(this.model);
+    this.printed.show(this.model.outline.printed);
     this.player.load(this.model);
     this.timeline.show(this.model);
     this.#filters();
@@ -172,6 +175,7 @@ export class RunPage {
   #moved(now, byPlaying) {
     this.timeline.set({ now, until: now });
     this.tree.setNow(now);
+    this.printed.setNow(now);
     this.#now(now);
     const current = this.model.current(now, (row) => this.tree.isShown(row) && this.model.groupOf(row) !== "seam");
     if (current >= 0 && current !== this.tree.selected) {
@@ -196,6 +200,7 @@ export class RunPage {
     this.follows = false;
     this.player.pause();
     this.tree.setNow(Infinity);
+    this.printed.setNow(Infinity);
     this.tree.select(row, { scroll });
     this.timeline.set({ selected: this.model.main(row), now: this.model.at[row], until: Infinity });
     this.player.now = this.model.at[row];
@@ -216,7 +221,24 @@ export class RunPage {
     fill(this.chips, GROUPS.filter(([name]) => there.has(name)).map(([name, label]) => {
       const isShown = !this.tree.hidden.has(name);
       return h("button", { type: "button", class: isShown ? "chip on" : "chip", "aria-pressed": String(isShown), onclick: () => this.#toggleGroup(name) }, h("span", { class: `mark mark-${name}` }), label);
-    }), button("Fold or unfold all", { class: "chip", onclick: () => { this.isFolded = !this.isFolded; this.tree.foldAll(this.isFolded); } }, "Fold"));
+    }), button("Fold or unfold all", { class: "chip", onclick: () => this.#foldAll() }, this.isFolded ? "Unfold" : "Fold"), this.#printedChip());
+  }
+
+  #foldAll() {
+    this.isFolded = !this.isFolded;
+    this.tree.foldAll(this.isFolded);
+    this.#filters();
+  }
+
+  #printedChip() {
+    if (!this.model.outline.printed.length) return null;
+    const isOpen = !this.printed.node.hidden;
+    const toggle = () => {
+      this.printed.node.hidden = isOpen;
+      this.tree.node.hidden = !isOpen;
+      this.#filters();
+    };
+    return h("button", { type: "button", class: isOpen ? "chip on" : "chip", "aria-pressed": String(isOpen), onclick: toggle }, "Terminal");
   }
 
   #toggleGroup(name) {
@@ -269,32 +291,39 @@ export class RunPage {
   }
 
   // A run that goes on: whatever is heard, the outline is asked for anew, and never more than a fifth of
-  // the time is spent on that.
+  // the time is spent on that. What the server answers may be a little older than what was heard.
   #follow() {
     this.follows = this.tree.selected < 0;
-    let busy = false;
-    let again = false;
-    const refresh = async () => {
-      if (busy) {
-        again = true;
-        return;
-      }
-      busy = true;
-      const began = performance.now();
-      try {
-        await this.#grow();
-      } catch (error) {
-        announce(`The run cannot be followed: ${error.message}`);
-      }
-      setTimeout(() => {
-        busy = false;
-        if (again) {
-          again = false;
-          refresh();
-        }
-      }, Math.max(250, (performance.now() - began) * 4));
+    const state = { known: this.model.totals.events, isOver: false, isBusy: false, isAsked: false, tries: 0 };
+    const heard = () => {
+      state.known += 1;
+      state.tries = 0;
+      this.#refresh(state);
     };
-    this.stop = this.source.follow(this.id, this.model.totals.events, refresh, () => setTimeout(refresh, 50));
+    const ended = () => {
+      state.isOver = true;
+      state.tries = 0;
+      this.#refresh(state);
+    };
+    this.stop = this.source.follow(this.id, state.known, heard, ended);
+  }
+
+  async #refresh(state) {
+    state.isAsked = true;
+    if (state.isBusy) return;
+    Object.assign(state, { isBusy: true, isAsked: false });
+    const began = performance.now();
+    try {
+      await this.#grow();
+    } catch (error) {
+      announce(`The run cannot be followed: ${error.message}`);
+    }
+    const isStale = state.isOver ? this.model.run.status === "running" : this.model.totals.events < state.known;
+    if (isStale && state.tries < 20) Object.assign(state, { isAsked: true, tries: state.tries + 1 });
+    this.wait = setTimeout(() => {
+      state.isBusy = false;
+      if (state.isAsked) this.#refresh(state);
+    }, Math.max(250, (performance.now() - began) * 4));
   }
 
   // Until a person chooses a step, the newest is shown as it comes.
@@ -317,6 +346,7 @@ export class RunPage {
     this.#header();
     this.player.load(this.model);
     this.tree.grow(this.model);
+    this.printed.show(this.model.outline.printed);
     this.timeline.show(this.model);
     this.#filters();
     if (atEnd && !this.player.playing) this.player.now = this.model.total;
@@ -365,6 +395,7 @@ export class RunPage {
 
   end() {
     this.player.pause();
+    clearTimeout(this.wait);
     this.stop?.();
     this.tree.end();
     this.timeline.end();

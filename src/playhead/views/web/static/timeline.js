@@ -15,7 +15,7 @@ export class Timeline {
   constructor({ sought, chosen }) {
     this.sought = sought;
     this.chosen = chosen;
-    this.canvas = h("canvas", { class: "timeline-canvas" });
+    this.canvas = h("canvas", { class: "timeline-canvas", role: "img" });
     this.tip = h("div", { class: "tip", hidden: true });
     this.scroll = h("div", { class: "timeline-scroll" }, this.canvas);
     this.node = h("div", { class: "timeline", role: "group", "aria-label": "Timeline" }, this.scroll, this.tip, this.#tools());
@@ -36,6 +36,7 @@ export class Timeline {
     const wasWhole = !this.model || (this.from === 0 && this.to >= this.model.total);
     this.model = model;
     this.lanes = pack(model);
+    this.canvas.setAttribute("aria-label", `${this.lanes.length} lanes over ${duration(model.total)}; the steps below hold the same`);
     if (wasWhole) [this.from, this.to] = [0, model.total];
     this.#resize();
   }
