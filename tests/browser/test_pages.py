@@ -94,6 +94,16 @@ def test_a_replay_says_where_it_parted_and_what_it_asked_instead(tab, server, re
     shown.shot("report")
 
 
+def test_a_replay_in_one_file_has_its_report_and_what_it_printed(tab, library, replay, tmp_path):
+    playhead(library, "export", replay[1], "--html", str(tmp_path / "replay.html"))
+    page = tab(f"file://{tmp_path}").open("/replay.html")
+    page.get_by_role("button", name="report").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Diverged")
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Terminal").click()
+    expect(page.get_by_role("log")).to_contain_text("playhead")
+
+
 def test_results_of_a_batch_are_read_from_a_file(tab, server, team, tmp_path):
     verdicts = [
         Verdict(tape=team, name="refund", outcome="passed", took_s=1.5, figures={"tokens": 1200}),

@@ -100,3 +100,16 @@ def test_an_empty_run_has_empty_columns(forge, told):
     assert made["refs"] == []
     assert set(map(len, made["columns"].values())) == {0}
     json.dumps(made)
+
+
+def test_what_was_printed_stands_beside_the_steps_without_its_colours(forge, told):
+    tape = forge()
+    for now, stream, text in (
+        (0, "stdout", "a"),
+        (0.01, "stdout", "\x1b[31mb\x1b[0m\n"),
+        (1, "stderr", "c"),
+    ):
+        tape.now = now
+        tape.event("output", {"stream": stream, "text": text})
+    tape.end()
+    assert outline(told(tape))["printed"] == [[0, "stdout", "ab\n"], [1_000_000, "stderr", "c"]]

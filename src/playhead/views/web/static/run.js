@@ -2,16 +2,15 @@
 // together; each of them knows its own.
 
 import { announce, button, fill, h, icon } from "./dom.js";
-import { age, count, day, duration, money, plural, position } from "./format.js";
+import { count, money, position } from "./format.js";
 import { Detail } from "./detail.js";
+import { Follower } from "./following.js";
 import { GROUPS, RunModel } from "./model.js";
 import { Player, SPEEDS } from "./player.js";
 import { Printed } from "./printed.js";
-import { reportView } from "./report.js";
+import { runHead } from "./runhead.js";
 import { Timeline } from "./timeline.js";
 import { Tree } from "./tree.js";
-
-const STATUS = { ok: "ok", failed: "failed", interrupted: "interrupted", running: "running" };
 
 export class RunPage {
   constructor({ source, id, ref, address }) {
@@ -82,60 +81,7 @@ export class RunPage {
   }
 
   #header() {
-    const { run, totals } = this.model;
-    const { outline } = this.model;
-    const tokens = totals.tokens;
-    const facts = [
-      ["took", duration(run.duration_us)],
-      ["cost", totals.cost_usd === null ? "–" : `${totals.unpriced ? "≥" : ""}${money(totals.cost_usd)}`],
-      ["tokens", tokens === null ? "–" : count(tokens)],
-      ["LLM", count(totals.llm_calls)],
-      ["tools", count(totals.tool_calls)],
-      ["failures", count(totals.failures)],
-    ];
-    const first = this.model.firstFailure();
-    fill(this.head,
-      h("div", { class: "run-title" }, h("span", { class: `status status-${STATUS[run.status] ?? "failed"}` }, run.status),
-        h("h1", {}, run.name || run.id), h("span", { class: "quiet run-id" }, run.id),
-        h("span", { class: "quiet run-when", title: run.started_at }, `${day(run.started_at)} · ${age(run.started_at, Date.now())}`),
-        run.replay_of ? this.#replayOf(run) : null),
-      h("dl", { class: "figures-bar" }, facts.map(([name, told]) => h("div", { class: name === "failures" && totals.failures ? "warn" : "" }, h("dt", {}, name), h("dd", {}, told)))),
-      h("div", { class: "run-command quiet" }, h("code", {}, run.command.join(" ")), h("span", {}, run.git_commit ? ` · ${run.git_commit.slice(0, 10)}` : "")),
-      this.#trouble(outline, first));
-  }
-
-  #replayOf(run) {
-    const label = `replay of ${run.replay_of}`;
-    if (this.source.embedded) return [h("span", { class: "chip plain" }, label), this.source.start.report ? h("button", { type: "button", class: "chip", onclick: () => this.#report() }, "report") : null];
-    return [h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label), h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report")];
-  }
-
-  async #report() {
-    const told = await this.source.report();
-    const dialog = h("dialog", { class: "help large", "aria-label": "Replay report", onclose: () => dialog.remove() }, reportView(told, true), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
-    document.body.append(dialog);
-    dialog.showModal();
-  }
-
-  // How it ended if it did not end well: the error, the last seam, what was under way.
-  #trouble(outline, first) {
-    const { run } = this.model;
-    const parts = [];
-    if (outline.failure) parts.push(h("p", { class: "trouble-what" }, h("strong", {}, outline.failure.type), outline.failure.message ? `: ${outline.failure.message}` : ""));
-    else if (run.status === "interrupted") parts.push(h("p", { class: "trouble-what" }, h("strong", {}, "Interrupted"), ": the tape ends without a last word; the process was killed or the machine stopped."));
-    if (outline.last_seam) parts.push(h("p", {}, "Last completed seam ", h("strong", {}, outline.last_seam), outline.failed_turn ? [" in turn ", this.#goto(outline.failed_turn)] : null, "."));
-    if (outline.in_flight.length && run.status !== "running") parts.push(h("p", {}, "In flight when it ended: ", outline.in_flight.slice(0, 4).map((ref, at) => [at ? ", " : "", this.#goto(ref)]), outline.in_flight.length > 4 ? ` and ${outline.in_flight.length - 4} more` : "", "."));
-    if (outline.damage.length) parts.push(h("p", { class: "odd" }, `The tape is damaged in ${plural(outline.damage.length, "place")}: ${outline.damage[0]}`));
-    const jump = first < 0 ? null : button("Go to the first failure (f)", { class: "primary", onclick: () => this.#failure() }, icon("flag"), "First failure");
-    if (!parts.length && jump === null) return null;
-    const isBad = run.status === "failed" || run.status === "interrupted";
-    return h("div", { class: isBad ? "trouble" : "trouble mild" }, h("div", {}, parts.length ? parts : h("p", { class: "quiet" }, `${plural(this.model.totals.failures, "call")} failed on the way; the run came through.`)), jump);
-  }
-
-  #goto(ref) {
-    const row = this.model.row(ref);
-    const name = row < 0 ? ref : this.model.text("name", row);
-    return h("button", { type: "button", class: "link", onclick: () => this.choose(row, { scroll: "middle" }) }, name);
+    fill(this.head, runHead(this.model, this.source, { choose: (row) => this.choose(row, { scroll: "middle" }), failure: () => this.#failure() }));
   }
 
   #bar() {
@@ -290,40 +236,10 @@ export class RunPage {
     event.preventDefault();
   }
 
-  // A run that goes on: whatever is heard, the outline is asked for anew, and never more than a fifth of
-  // the time is spent on that. What the server answers may be a little older than what was heard.
   #follow() {
     this.follows = this.tree.selected < 0;
-    const state = { known: this.model.totals.events, isOver: false, isBusy: false, isAsked: false, tries: 0 };
-    const heard = () => {
-      state.known += 1;
-      state.tries = 0;
-      this.#refresh(state);
-    };
-    const ended = () => {
-      state.isOver = true;
-      state.tries = 0;
-      this.#refresh(state);
-    };
-    this.stop = this.source.follow(this.id, state.known, heard, ended);
-  }
-
-  async #refresh(state) {
-    state.isAsked = true;
-    if (state.isBusy) return;
-    Object.assign(state, { isBusy: true, isAsked: false });
-    const began = performance.now();
-    try {
-      await this.#grow();
-    } catch (error) {
-      announce(`The run cannot be followed: ${error.message}`);
-    }
-    const isStale = state.isOver ? this.model.run.status === "running" : this.model.totals.events < state.known;
-    if (isStale && state.tries < 20) Object.assign(state, { isAsked: true, tries: state.tries + 1 });
-    this.wait = setTimeout(() => {
-      state.isBusy = false;
-      if (state.isAsked) this.#refresh(state);
-    }, Math.max(250, (performance.now() - began) * 4));
+    this.follower = new Follower(() => this.#grow());
+    this.follower.start(this.source, this.model);
   }
 
   // Until a person chooses a step, the newest is shown as it comes.
@@ -356,6 +272,7 @@ export class RunPage {
     else if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
     if (atBottom) list.scrollTop = list.scrollHeight;
     if (this.search.value) this.#search();
+    return this.model;
   }
 
   key(event) {
@@ -395,8 +312,7 @@ export class RunPage {
 
   end() {
     this.player.pause();
-    clearTimeout(this.wait);
-    this.stop?.();
+    this.follower?.stop();
     this.tree.end();
     this.timeline.end();
   }

@@ -1,0 +1,56 @@
+// A run that goes on: whatever is heard of it, it is asked for anew. Knows when; not what is drawn.
+
+import { announce } from "./dom.js";
+
+// What the server answers may be a little older than what was heard; then it is asked again, so often.
+const MOST_TRIES = 20;
+const SHORTEST_WAIT = 250;
+
+export class Follower {
+  // `grow` asks for the run, draws it, and gives back its model.
+  constructor(grow) {
+    Object.assign(this, { grow, isOver: false, isBusy: false, isAsked: false, tries: 0 });
+  }
+
+  start(source, model) {
+    this.known = model.totals.events;
+    this.hangUp = source.follow(model.run.id, this.known, () => this.#heard(1), () => this.#heard(0));
+  }
+
+  // No event: the run is over.
+  #heard(events) {
+    this.known += events;
+    this.isOver ||= events === 0;
+    this.tries = 0;
+    this.#refresh();
+  }
+
+  // Never more than a fifth of the time is spent on asking and drawing.
+  async #refresh() {
+    this.isAsked = true;
+    if (this.isBusy) return;
+    Object.assign(this, { isBusy: true, isAsked: false });
+    const began = performance.now();
+    try {
+      if (this.#isStale(await this.grow()) && this.tries < MOST_TRIES) {
+        this.tries += 1;
+        this.isAsked = true;
+      }
+    } catch (error) {
+      announce(`The run cannot be followed: ${error.message}`);
+    }
+    this.wait = setTimeout(() => {
+      this.isBusy = false;
+      if (this.isAsked) this.#refresh();
+    }, Math.max(SHORTEST_WAIT, (performance.now() - began) * 4));
+  }
+
+  #isStale(model) {
+    return this.isOver ? model.run.status === "running" : model.totals.events < this.known;
+  }
+
+  stop() {
+    clearTimeout(this.wait);
+    this.hangUp();
+  }
+}
