@@ -67,7 +67,7 @@ class Playhead(App[None]):
         self.push_screen(RunScreen(self._source, wish.path))
 
     def on_open_player(self, wish: OpenPlayer) -> None:
-        self.push_screen(PlayScreen(wish.story, self._now))
+        self.push_screen(PlayScreen(wish.frames, self._now))
 
     def on_open_comparison(self, wish: OpenComparison) -> None:
         self.push_screen(CompareScreen(self._source, wish.left, wish.right))

@@ -54,14 +54,16 @@ class CompareScreen(Screen[None]):
         self.query_one("#steps").focus()
         self._load()
 
-    @work(thread=True, exclusive=True)
+    @work(thread=True)
     def _load(self) -> None:
+        paths = self._paths
         try:
-            found = self._source.comparison(*self._paths)
+            found = self._source.comparison(*paths)
         except PlayheadError as error:
             self.app.call_from_thread(self._complain, str(error))
             return
-        self.app.call_from_thread(self._show, found)
+        if paths == self._paths:
+            self.app.call_from_thread(self._show, found)
 
     def _complain(self, problem: str) -> None:
         self.query_one("#title", Static).update(Text(one_line(problem, 400)))

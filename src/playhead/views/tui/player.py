@@ -16,9 +16,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
-from playhead.model import Story
 from playhead.views.play.bar import speed_of
-from playhead.views.play.frames import Frame, frames_of
+from playhead.views.play.frames import Frame
 from playhead.views.play.player import Player
 from playhead.views.play.transcript import Transcript
 from playhead.views.text import words
@@ -121,10 +120,10 @@ class PlayScreen(Screen[None]):
         Binding("question_mark", "app.keys", "Keys"),
     ]
 
-    def __init__(self, story: Story, now_ns: Callable[[], int]) -> None:
+    def __init__(self, frames: Sequence[Frame], now_ns: Callable[[], int]) -> None:
         super().__init__()
         self._now = now_ns
-        self.player = Player(frames_of(story))
+        self.player = Player(frames)
         self._told = Told(self.player)
 
     def compose(self) -> ComposeResult:
@@ -146,7 +145,7 @@ class PlayScreen(Screen[None]):
 
     def _add(self, frames: Sequence[Frame]) -> None:
         page = self.query_one("#page", Lines)
-        if self.player.moved_back:
+        if self.player.moved_back or len(frames) > _RETOLD:
             self.player.moved_back = False
             self._told.retell()
             page.show(self._told)

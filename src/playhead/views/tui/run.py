@@ -19,6 +19,7 @@ from textual.widgets import Footer, Static
 
 from playhead.errors import PlayheadError
 from playhead.model import Story
+from playhead.views.play.frames import frames_of
 from playhead.views.text.safe import one_line
 from playhead.views.text.story import head_of
 from playhead.views.tui.detail import item_lines
@@ -67,6 +68,7 @@ class RunScreen(Screen[None]):
         self._rows: TreeRows | None = None
         self._state = ""
         self._live = True
+        self._looking = False
         self._output = False
         self._words = ""
         self._shown: str | None = None
@@ -94,15 +96,18 @@ class RunScreen(Screen[None]):
 
     def _look(self) -> None:
         goes_on = self.story is not None and self.story.status == "running"
-        if self._live and goes_on and self.is_current:
+        if self._live and goes_on and self.is_current and not self._looking:
+            self._looking = True
             self._load_if_changed()
 
-    @work(thread=True, exclusive=True, group="look")
+    @work(thread=True, group="look")
     def _load_if_changed(self) -> None:
         if self._source.state(self._path) != self._state:
             self.app.call_from_thread(self._load, last=True)
+        else:
+            self._looking = False
 
-    @work(thread=True, exclusive=True, group="load")
+    @work(thread=True, group="load")
     def _load(self, *, last: bool) -> None:
         """`last`: a cursor that stands at the end goes on to the new end."""
         state = self._source.state(self._path)
@@ -117,9 +122,13 @@ class RunScreen(Screen[None]):
         self.app.call_from_thread(self._show, rows, state, last=last)
 
     def _complain(self, problem: str) -> None:
+        self._looking = False
         self.query_one("#head", Static).update(Text(one_line(problem, 400)))
 
     def _show(self, rows: TreeRows, state: str, *, last: bool) -> None:
+        self._looking = False
+        if rows.output != self._output:
+            return  # something else has been asked for since
         tree = self.query_one("#tree", Lines)
         before = self._rows
         at_end = before is not None and tree.cursor >= len(before) - 1
@@ -214,7 +223,11 @@ class RunScreen(Screen[None]):
 
     def action_play(self) -> None:
         if self.story is not None:
-            self.post_message(OpenPlayer(self.story))
+            self._load_player(self.story)
+
+    @work(thread=True, group="play")
+    def _load_player(self, story: Story) -> None:
+        self.post_message(OpenPlayer(frames_of(story)))
 
 
 def _joined(lines: list[Text]) -> Text:

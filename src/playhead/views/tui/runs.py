@@ -54,6 +54,7 @@ class RunsScreen(Screen[None]):
         self._page: Page | None = None
         self._marked: Path | None = None
         self._live = True
+        self._looking = False
         self._beat = -1
         self._problem = ""
 
@@ -75,25 +76,31 @@ class RunsScreen(Screen[None]):
             self._load()
 
     def _look(self) -> None:
-        if self._live and self.is_current:
+        if self._live and self.is_current and not self._looking:
+            self._looking = True
             self._load_if_changed()
 
-    @work(thread=True, exclusive=True, group="look")
+    @work(thread=True, group="look")
     def _load_if_changed(self) -> None:
         if self._source.beat() != self._beat:
             self.app.call_from_thread(self._load)
+        else:
+            self._looking = False
 
-    @work(thread=True, exclusive=True, group="load")
+    @work(thread=True, group="load")
     def _load(self) -> None:
         beat, asked = self._source.beat(), self._asked
         try:
             page, problem = self._source.runs(asked), ""
         except PlayheadError as error:
             page, problem = Page(), str(error)
-        self.app.call_from_thread(self._show, page, problem, beat)
+        self.app.call_from_thread(self._show, asked, page, problem, beat)
 
-    def _show(self, page: Page, problem: str, beat: int) -> None:
+    def _show(self, asked: Asked, page: Page, problem: str, beat: int) -> None:
         """The cursor stays on its run, wherever that has moved to."""
+        self._looking = False
+        if asked != self._asked:
+            return  # something else has been asked for since
         before = self.chosen
         self._page, self._problem, self._beat = page, problem, beat
         ids = [found.entry.id for found in page.rows]

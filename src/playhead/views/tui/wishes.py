@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from textual.message import Message
 
-from playhead.model import Story
+from playhead.views.play.frames import Frame
 
 
 class OpenRun(Message):
@@ -18,11 +19,11 @@ class OpenRun(Message):
 
 
 class OpenPlayer(Message):
-    """Play this story."""
+    """Play these frames."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, frames: Sequence[Frame]) -> None:
         super().__init__()
-        self.story = story
+        self.frames = frames
 
 
 class OpenComparison(Message):
