@@ -119,10 +119,11 @@ def _part(part: wire.Part) -> dict[str, Any]:
         content = [_part(one) for one in part.content]
         told = {"id": part.id, "name": part.name, "is_error": part.is_error, "content": content}
         return {"type": "tool_result", **told}
-    members = dataclasses.asdict(part)
+    if isinstance(part, wire.Text):  # nearly all of them
+        return {"type": "text", "text": part.text}
     if isinstance(part, wire.Other):
         return {"type": "other", "kind": part.type, "data": part.data}
-    return {"type": _TYPES[type(part)], **members}
+    return {"type": _TYPES[type(part)], **dataclasses.asdict(part)}
 
 
 def _speech(call: CallItem) -> list[list[int]]:

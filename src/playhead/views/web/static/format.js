@@ -3,6 +3,7 @@
 export function duration(us) {
   if (us === null || us === undefined) return "–";
   const s = us / 1e6;
+  if (us <= 0) return "0 s";
   if (s < 0.00095) return `${Math.max(0, us).toFixed(0)} µs`;
   if (s < 0.0995) return s < 0.00995 ? `${(s * 1e3).toFixed(1)} ms` : `${(s * 1e3).toFixed(0)} ms`;
   if (s < 59.95) return `${s.toFixed(1)} s`;
