@@ -31,12 +31,26 @@ def response() -> bytes:
     lines, size = [], 0
     told = {"session_id": "0f9a", "uuid": "7e1c", "parent_tool_use_id": None}
     while size < RESPONSE:
-        text = f"Step {len(lines)}: the test fails because the total is rounded twice. " * 6
-        block = {"type": "text", "text": text}
-        message = {"id": f"msg_{len(lines) // 3}", "model": "claude-sonnet-4-5", "content": [block]}
-        line = json.dumps({"type": "assistant", "message": message, **told}).encode() + b"\n"
-        lines.append(line)
-        size += len(line)
+        number = len(lines)
+        said = {
+            "type": "text",
+            "text": f"Step {number}: the total is rounded twice, so I look there.",
+        }
+        use = {
+            "type": "tool_use",
+            "id": f"toolu_{number}",
+            "name": "Bash",
+            "input": {"command": "pytest"},
+        }
+        output = "tests/test_cart.py::test_total FAILED  assert 49.9 == 49.91\n" * 12
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": output}
+        message = {"id": f"msg_{number}", "model": "claude-sonnet-4-5"}
+        for block in (said, use):
+            told_so = {"type": "assistant", "message": {**message, "content": [block]}, **told}
+            lines.append(json.dumps(told_so).encode() + b"\n")
+        answered = {"type": "user", "message": {"role": "user", "content": [result]}, **told}
+        lines.append(json.dumps(answered).encode() + b"\n")
+        size += sum(map(len, lines[-3:]))
     end = {"type": "result", "subtype": "success", "is_error": False, "result": "Done.", **told}
     usage = {"input_tokens": 52_000, "output_tokens": 9_000}
     lines.append(json.dumps({**end, "usage": usage, "total_cost_usd": 0.29}).encode() + b"\n")
@@ -44,19 +58,19 @@ def response() -> bytes:
 
 
 def iterate(store: Path, level: str | None, count: int) -> list[float]:
-    """Milliseconds of each iteration."""
+    """Milliseconds of a processor that each iteration takes."""
     raw = response()
     took = []
     with loop.open_session(
         "s", [f"work:{count}"], store=store, record=level is not None, level=level
     ) as session:
         for iteration in session.iterations():
-            began = clock.mono_ns()
+            began = clock.cpu_ns()
             iteration.prompt(PROMPT)
             for at in range(0, len(raw), PIECE):
                 iteration.piece(raw[at : at + PIECE])
             iteration.end(exit_code=0)
-            took.append((clock.mono_ns() - began) / 1e6)
+            took.append((clock.cpu_ns() - began) / 1e6)
     return took
 
 

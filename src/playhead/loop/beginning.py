@@ -59,9 +59,8 @@ def open_session(
         recorded = _joined(around.recorder)
     elif wants_record(asked=record):
         run = _opened(session, home, level, command, resume=resume, force=force)
-        recorded = None if run is None else replace(_joined(run.recorder), calls=True)
-    state = replace(
-        state,
+        recorded = None if run is None else _joined(run.recorder)._replace(calls=True)
+    state = state._replace(
         level=recorded.level if recorded is not None else level or DEFAULT_LEVEL,
         run=recorded.run.name if recorded is not None else None,
     )

@@ -14,9 +14,8 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import clock
 from playhead.events import Level
@@ -35,8 +34,7 @@ def folder_of(run: Path, stage: int, name: str, number: int) -> Path:
     return run / f"stage-{stage:02d}-{name}" / "iterations" / f"{number:03d}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(NamedTuple):
     """A raw response without its secrets; below `full` its size and hash alone."""
 
     raw: bytes
@@ -100,7 +98,7 @@ class IterationFiles:
             self.text("text.md", text.encode("utf-8", "backslashreplace"))
         said: dict[str, Any] = {"decision": decision.word}
         if self._level == "full":
-            said = {**self._cleaned(decision.said), **said}
+            said = {**self._cleaned(dict(decision.said)), **said}
             if decision.reason is not None:
                 said["reason"] = self._cleaned(decision.reason)
         self._write("status.json", _json(said))

@@ -5,9 +5,8 @@ Knows what is written where; not how the agent is run, nor which iteration comes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import clock, lanes
 from playhead.events import Level
@@ -26,8 +25,7 @@ else:
     streams = Later("playhead.streams")  # a step that hears nothing need not wait for it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(NamedTuple):
     """Where a session is recorded. `calls`: the session itself tells of the commands, because nothing
     else sees them.
     """
@@ -124,8 +122,8 @@ class Iteration:
         call = None
         if recorded.calls:
             call = trace.ask(recorded.tell, turn, command, prompt=prompt, level=level)
-        self.opened = replace(self.opened, turn=turn, call=call)
-        self.session.state = replace(self.session.state, open=self.opened)
+        self.opened = self.opened._replace(turn=turn, call=call)
+        self.session.state = self.session.state._replace(open=self.opened)
         if turn is not None:
             self._token = lanes.enclosing.set(turn)
 
@@ -186,7 +184,7 @@ class Iteration:
         reason = f"{type(error).__name__}: {error}" if failed else "interrupted"
         self._finish(Decision(word="error", reason=reason), "cut", None)
         status = "error" if failed else "interrupted"
-        self.session.save(replace(self.session.state, open=None, status=status, reason=reason))
+        self.session.save(self.session.state._replace(open=None, status=status, reason=reason))
 
     def _finish(self, decision: Decision, how: str, exit_code: int | None) -> None:
         self.is_open = False

@@ -7,11 +7,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead import clock, config, events
+from playhead import clock, events
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref, Status
 from playhead.later import Later
@@ -28,11 +27,15 @@ from playhead.tape.hand import HandWriter
 from playhead.values import safe_str
 
 if TYPE_CHECKING:
-    from playhead import opening
+    import dataclasses
+
+    from playhead import config, opening
     from playhead.loop import beginning
     from playhead.tape import manifest as manifests
 else:
     # Only `init` and `end` need them: the steps in between must not wait for their import.
+    dataclasses = Later("dataclasses")
+    config = Later("playhead.config")
     opening = Later("playhead.opening")
     beginning = Later("playhead.loop.beginning")
     manifests = Later("playhead.tape.manifest")
@@ -65,7 +68,7 @@ def start(name: str, home: Path, *, stage: str | None, context: Path | None) -> 
         session.state = states.at_stage(session.state, stage)
     if session.state.over:
         return None
-    session.state = replace(session.state, status="running", open=None)
+    session.state = session.state._replace(status="running", open=None)
     return session.begin()
 
 
@@ -92,7 +95,7 @@ def end(name: str, home: Path, status: Status | None) -> Status:
         state = session.state
     told = status or ("failed" if state.status == "error" else "ok")
     after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[told]
-    session.save(replace(state, status=after))
+    session.save(state._replace(status=after))
     if session.recorded is not None and state.segment is not None:
         try:
             _close(session.recorded, state.segment, told)
@@ -138,7 +141,7 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
         return None
     level: Level = next((one for one in LEVELS if one == state.level), "standard")
     run = stores.run_path(home, state.run)
-    redactor = _redactor(home)
+    redactor = _redactor(home, state.redact)
     payloads = Payloads(run, level=level, redactor=redactor, may_import=False)
     writer = HandWriter(run, state.segment, who=state.session, encode=payloads.encode)
     looked_through = HandWriter(
@@ -159,15 +162,15 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
     return Recorded(run=run, level=level, tell=tell, redactor=redactor, calls=True)
 
 
-def _redactor(home: Path) -> Redactor | None:
-    settings = config.load()
-    if not settings.redact:
+def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
+    """As it was settled when the session began: reading the settings again would cost each step."""
+    if told is None:
         return None
     return Redactor(
         key=stores.redaction_key(home),
         variables=dict(os.environ),
-        patterns=settings.redact_patterns,
-        names=settings.redact_names,
+        patterns=[str(one) for one in told.get("patterns", ())],
+        names=[str(one) for one in told.get("names", ())],
     )
 
 
@@ -175,7 +178,7 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
     """The run of the session, opened and left open for the processes that follow."""
     settings = config.load()
     if settings.record is False:
-        return replace(state, run=None, segment=None)
+        return state._replace(run=None, segment=None)
     wish = beginning.wish_for(state.session, home, level, resume=resume, force=force)
     try:
         run = opening.open_run(wish, settings, '""')
@@ -183,16 +186,17 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
         script = os.getppid()
         birth = clock.process_birth(script) or ""
         # No command: what would be run again are these steps, and they answer nothing from a tape.
-        told = replace(run.manifest, pid=script, birth=birth, command=[])
+        told = dataclasses.replace(run.manifest, pid=script, birth=birth, command=[])
         manifests.write_manifest(run.path, told)
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
         say(f"session {state.session} is not recorded: {safe_str(error)} It goes on unharmed.")
-        return replace(state, run=None, segment=None)
+        return state._replace(run=None, segment=None)
     recorder = run.recorder
-    return replace(
-        state,
+    secret = {"patterns": list(settings.redact_patterns), "names": list(settings.redact_names)}
+    return state._replace(
+        redact=secret if settings.redact else None,
         run=run.id,
         level=recorder.level,
         segment=recorder.segment,
@@ -213,7 +217,7 @@ def _close(recorded: Recorded, segment: str, status: Status) -> None:
     others = [one for one in found.segments if one.name != segment]
     manifests.write_manifest(
         recorded.run,
-        replace(
+        dataclasses.replace(
             found,
             status=status,
             ended_at=clock.iso(now),

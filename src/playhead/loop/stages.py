@@ -1,12 +1,15 @@
-"""The stages of a loop and what an iteration decides. Pure; knows words, not files or processes."""
+"""The stages of a loop and what an iteration decides. Pure; knows words, not files or processes.
+
+No dataclasses here and in what a step of a shell script loads besides: they would be half of its time.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from playhead.errors import UsageError
 
@@ -28,21 +31,19 @@ _SYNONYMS: dict[str, Word] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(NamedTuple):
     """A name, and how many iterations it may take; 0: as many as it wants."""
 
     name: str
     most: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """What an iteration said about going on. `said` is the rest of what it wrote."""
 
     word: Word
     reason: str | None = None
-    said: dict[str, Any] = field(default_factory=dict)
+    said: Mapping[str, Any] = MappingProxyType({})
 
 
 def parse_stage(text: str) -> Stage:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead import clock
 from playhead.errors import StoreError, UsageError
@@ -23,8 +22,7 @@ _FILE = "state.json"
 _STATUS = "status"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
+class Open(NamedTuple):
     """An iteration that has begun and not ended. `turn` and `call` are its events so far."""
 
     stage: int
@@ -34,14 +32,15 @@ class Open:
     call: int | str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(NamedTuple):
     """`stage` is the one that is under way, `counts` the complete iterations of each."""
 
     session: str
     stages: tuple[Stage, ...]
     level: str = "standard"
     run: str | None = None
+    # What is secret, for the steps of a shell script; None: nothing is taken out.
+    redact: dict[str, Any] | None = None
     # Where the next command of a shell script goes on writing, and under which event.
     segment: str | None = None
     root: str | None = None
@@ -99,7 +98,7 @@ def write_state(folder: Path, state: State) -> None:
     """
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
-    raw = json.dumps(asdict(state), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    raw = json.dumps(_members(state), ensure_ascii=False).encode("utf-8", "backslashreplace")
     try:
         _replace(folder, raw + b"\n")
     except OSError as error:
@@ -129,7 +128,7 @@ def set_aside(folder: Path, at_wall_ns: int) -> None:
 
 
 def begun(state: State, opened: Open) -> State:
-    return replace(state, open=opened, status="running", reason=None)
+    return state._replace(open=opened, status="running", reason=None)
 
 
 def ended(state: State, word: str, reason: str | None) -> State:
@@ -137,20 +136,19 @@ def ended(state: State, word: str, reason: str | None) -> State:
     makes it again.
     """
     if word == "error":
-        return replace(state, open=None, status="error", word=word, reason=reason)
+        return state._replace(open=None, status="error", word=word, reason=reason)
     counts = list(state.counts) + [0] * (len(state.stages) - len(state.counts))
     counts[state.stage] += 1
     most = state.stages[state.stage].most
     over = word == "stop" or 0 < most <= counts[state.stage]
-    after = replace(
-        state,
+    after = state._replace(
         stage=state.stage + over,
         counts=tuple(counts),
         open=None,
         word=word,
         reason=reason,
     )
-    return replace(after, status="done" if after.over else "running")
+    return after._replace(status="done" if after.over else "running")
 
 
 def resumed(state: State, stages: tuple[Stage, ...]) -> State:
@@ -166,26 +164,33 @@ def resumed(state: State, stages: tuple[Stage, ...]) -> State:
     most = stages[last].most
     longer = state.over and state.word != "stop" and (not most or most > state.counts[last])
     stage = last if longer else state.stage
-    after = replace(state, stages=stages, stage=stage, open=None)
-    return replace(after, status="done" if after.over else "running")
+    after = state._replace(stages=stages, stage=stage, open=None)
+    return after._replace(status="done" if after.over else "running")
 
 
 def at_stage(state: State, name: str) -> State:
     """Go over to the stage of that name; one that was not foreseen is added."""
     names = [one.name for one in state.stages]
     if name in names[state.stage :]:
-        return replace(state, stage=names.index(name, state.stage), status="running")
+        return state._replace(stage=names.index(name, state.stage), status="running")
     if name in names:
         raise UsageError(f"Stage {name} of session {state.session} is over.")
     stages = (*state.stages, Stage(name=name, most=0))
-    return replace(state, stages=stages, stage=len(names), status="running")
+    return state._replace(stages=stages, stage=len(names), status="running")
 
 
 def interrupted(state: State) -> State:
-    return replace(state, status="interrupted")
+    return state._replace(status="interrupted")
 
 
-_FIELDS = frozenset(one.name for one in fields(State))
+_FIELDS = frozenset(State._fields)
+
+
+def _members(state: State) -> dict[str, Any]:
+    """As JSON: with names, for people and for later versions."""
+    stages = [one._asdict() for one in state.stages]
+    opened = None if state.open is None else state.open._asdict()
+    return {**state._asdict(), "stages": stages, "open": opened}
 
 
 def _from(members: dict[str, Any]) -> State:

@@ -12,11 +12,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playhead import config
 from playhead.errors import PlayheadError
+from playhead.later import Later
 from playhead.loop import shell
+
+if TYPE_CHECKING:
+    from playhead import config
+else:
+    config = Later("playhead.config")  # not where the store is named
 
 # step → (what stands without a name, options with a value, flags).
 STEPS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
@@ -62,7 +67,7 @@ def read(words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
 
 def perform(step: str, given: Mapping[str, Any]) -> tuple[str, int]:
     """Do it; what goes to stdout, and the exit code."""
-    store = given.get("store")
+    store = given.get("store") or os.environ.get("PLAYHEAD_HOME")
     home = Path(store).expanduser().absolute() if store else config.load().home
     name, as_json = given["name"], given.get("json", False)
     if step == "init":

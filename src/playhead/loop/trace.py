@@ -8,8 +8,7 @@ command stands in it as a call, with the response for its stdout.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from playhead import events
 from playhead.events import Level, Ref
@@ -31,8 +30,7 @@ class Tell(Protocol):
     ) -> Ref | None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(NamedTuple):
     """What came back from the command of an iteration. `how` as outcomes have it."""
 
     response: Response

@@ -8,7 +8,6 @@ in between. An API failure ends in `subtype: success` with `is_error: true`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.streams import fields
@@ -28,20 +27,22 @@ API = "anthropic.messages"
 _NOTED = ("api_retry", "compact_boundary", "task_notification")
 
 
-@dataclass(slots=True, kw_only=True)
 class _Message:
     """An answer as far as its blocks have come."""
 
-    id: str
-    agent: str | None
-    model: str | None
-    sent: list[dict[str, Any]]
-    at: int | None
-    until: int | None
-    content: list[dict[str, Any]] = field(default_factory=list)
-    usage: dict[str, Any] = field(default_factory=dict)
-    stop: str | None = None
-    error: str | None = None
+    def __init__(
+        self, number: str, agent: str | None, model: str | None, sent: list[dict[str, Any]],
+        at: int | None,
+    ) -> None:  # fmt: skip
+        self.id = number
+        self.agent = agent
+        self.model = model
+        self.sent = sent
+        self.at = self.until = at
+        self.content: list[dict[str, Any]] = []
+        self.usage: dict[str, Any] = {}
+        self.stop: str | None = None
+        self.error: str | None = None
 
 
 class ClaudeReader:
@@ -85,10 +86,8 @@ class ClaudeReader:
         current = self._open.get(agent)
         if current is None or current.id != number:
             news = self._news.pop(agent, [])
-            current = _Message(
-                id=number, agent=agent, model=fields.maybe(message.get("model")), sent=news,
-                at=at, until=at,
-            )  # fmt: skip
+            model = fields.maybe(message.get("model"))
+            current = _Message(number, agent, model, news, at)
             self._open[agent] = current
             self._order.append(current)
         current.content += blocks

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from playhead.streams import fields
@@ -121,7 +120,7 @@ class RolloutReader:
                     "input_tokens_details": details,
                     "output_tokens": fields.count(usage.get("output_tokens")),
                 }
-                self._order[place] = replace(said, body={**said.body, "usage": counts})
+                self._order[place] = said._replace(body={**said.body, "usage": counts})
                 return
 
     def _say(
@@ -130,8 +129,8 @@ class RolloutReader:
         last = self._order[-1] if self._order else None
         if isinstance(last, Said) and not self._news and "usage" not in last.body:
             whole = {**last.body, "output": [*last.body["output"], output]}
-            self._order[-1] = replace(
-                last, body=whole, text=last.text + text, asked=last.asked + asked, until=at
+            self._order[-1] = last._replace(
+                body=whole, text=last.text + text, asked=last.asked + asked, until=at
             )
             return
         sent, self._news = self._news, []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from playhead.streams import fields
@@ -22,15 +21,14 @@ from playhead.streams.steps import (
 API = "gemini.generate"
 
 
-@dataclass(slots=True, kw_only=True)
 class _Answer:
     """An answer as far as it has come: words arrive in pieces, tool calls one by one."""
 
-    sent: list[dict[str, Any]]
-    at: int | None
-    until: int | None
-    text: str = ""
-    asked: list[Asked] = field(default_factory=list)
+    def __init__(self, sent: list[dict[str, Any]], at: int | None) -> None:
+        self.sent = sent
+        self.at = self.until = at
+        self.text = ""
+        self.asked: list[Asked] = []
 
 
 class GeminiReader:
@@ -123,7 +121,7 @@ class GeminiReader:
 
     def _answer(self, at: int | None) -> _Answer:
         if self._open is None:
-            self._open = _Answer(sent=self._news, at=at, until=at)
+            self._open = _Answer(self._news, at)
             self._news = []
             self._order.append(self._open)
         self._open.until = at

@@ -7,12 +7,11 @@ exchange does the same for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Union
+from types import MappingProxyType
+from typing import Any, NamedTuple, Union
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Began:
+class Began(NamedTuple):
     """Who is speaking: the tool's own session, its model and version."""
 
     tool: str
@@ -23,16 +22,14 @@ class Began:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompted:
+class Prompted(NamedTuple):
     """A person, or a program in his place, asked for something."""
 
     text: str
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(NamedTuple):
     """A tool call in an answer."""
 
     id: str
@@ -40,8 +37,7 @@ class Asked:
     arguments: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(NamedTuple):
     """One answer of a model. `sent` and `body` are the request and the response as `api` spells them;
     of the request only what was new. `agent` is the tool call that a sub-agent works for.
     """
@@ -58,8 +54,7 @@ class Said:
     until: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(NamedTuple):
     """What a tool gave back."""
 
     id: str
@@ -68,8 +63,7 @@ class Answered:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class Noted(NamedTuple):
     """Something on the way that is neither: a retry, a warning, a summary of what was forgotten."""
 
     kind: str
@@ -77,14 +71,13 @@ class Noted:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(NamedTuple):
     """The tool's own word on how it went. `usage` has the names that Playhead uses for tokens."""
 
     ok: bool
     text: str = ""
     error: str | None = None
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = MappingProxyType({})
     cost_usd: float | None = None
     turns: int | None = None
     at: int | None = None
@@ -93,23 +86,21 @@ class Ended:
 Step = Union[Began, Prompted, Said, Answered, Noted, Ended]  # noqa: UP007 - read by 3.10 too
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class Glance(NamedTuple):
     """A line for somebody who watches: what the agent does just now."""
 
     kind: str  # text, delta (a piece of one), thought, tool, failure, retry, end
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
+class Outline(NamedTuple):
     """A stream in figures. None: it did not say."""
 
     text: str = ""
     error: str | None = None
     answers: int = 0
     tools: int = 0
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = MappingProxyType({})
     cost_usd: float | None = None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from playhead import events
@@ -68,7 +68,7 @@ class _Telling:
         elif isinstance(step, Ended):
             self._ended(step)
         elif isinstance(step, Began):
-            told = {name: value for name, value in asdict(step).items() if value and name != "at"}
+            told = {name: value for name, value in step._asdict().items() if value and name != "at"}
             self._add(SESSION, told, step.at)
         elif isinstance(step, Noted):
             self._add(step.kind, dict(step.data), step.at)
@@ -144,7 +144,7 @@ class _Telling:
         self._add(events.OUTCOME, told, step.at, parent=call, lane=asked.lane)
 
     def _ended(self, step: Ended) -> None:
-        told = {name: value for name, value in asdict(step).items() if name != "at"}
+        told = {name: value for name, value in step._asdict().items() if name != "at"}
         told = {name: value for name, value in told.items() if value not in (None, "", {})}
         self._add(RESULT, told, step.at)
         self._error = None if step.ok else step.error
