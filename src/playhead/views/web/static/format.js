@@ -18,6 +18,7 @@ export function duration(us) {
 
 // A place on a tape: 00:07.3, 1:02:09.0; in a run of less than a second, 7.3 ms.
 export function position(us, total = Infinity) {
+  if (total < 1e4) return `${Math.round(Math.max(0, us))} µs`;
   if (total < 1e6) return `${(Math.max(0, us) / 1000).toFixed(1)} ms`;
   const tenths = Math.floor(Math.max(0, us) / 1e5);
   const minutes = Math.floor(tenths / 600);

@@ -11,7 +11,6 @@ export const GROUPS = [
   ["process", "Processes"],
   ["state", "State"],
   ["note", "Events"],
-  ["output", "Output"],
 ];
 const GROUP_OF = {
   llm: "llm", tool: "tool", mcp: "tool", http: "http", process: "process", state: "state",

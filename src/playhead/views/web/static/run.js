@@ -52,7 +52,7 @@ export class RunPage {
     if (window.innerWidth <= 760 || this.model.run.status === "running") return;
     const turn = this.model.outline.failed_turn;
     const failed = this.model.run.status === "ok" ? -1 : turn ? this.model.row(turn) : this.model.firstFailure();
-    const row = failed >= 0 ? failed : this.model.order.find((one) => this.model.groupOf(one) === "llm") ?? -1;
+    const row = failed >= 0 ? failed : this.model.order.find((one) => this.model.groupOf(one) === "llm") ?? this.model.order.find((one) => this.tree.isShown(one)) ?? -1;
     this.choose(row, { scroll: "middle", address: false });
   }
 

@@ -18,8 +18,8 @@ export function runHead(model, source, { choose, failure }) {
   ];
   return [
     h("div", { class: "run-title" }, h("span", { class: `status status-${STATUSES.has(run.status) ? run.status : "failed"}` }, run.status),
-      h("h1", {}, run.name || run.id), h("span", { class: "quiet run-id" }, run.id),
-      h("span", { class: "quiet run-when", title: run.started_at }, `${day(run.started_at)} · ${age(run.started_at, Date.now())}`),
+      h("h1", {}, run.name || run.id), run.name ? h("span", { class: "quiet run-id" }, run.id) : null,
+      run.started_at ? h("span", { class: "quiet run-when", title: run.started_at }, `${day(run.started_at)} · ${age(run.started_at, Date.now())}`) : null,
       run.replay_of ? replayOf(run, source) : null),
     h("dl", { class: "figures-bar" }, facts.map(([name, told]) => h("div", { class: name === "failures" && totals.failures ? "warn" : "" }, h("dt", {}, name), h("dd", {}, told)))),
     h("div", { class: "run-command quiet" }, h("code", {}, run.command.join(" ")), run.git_commit ? ` · ${run.git_commit.slice(0, 10)}` : "",

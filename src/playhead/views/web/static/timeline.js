@@ -298,7 +298,7 @@ function read(node) {
 
 function tick(at, step) {
   if (step >= 1e5) return position(at);
-  return step >= 1000 ? `${Math.round(at / 1000)} ms` : `${(at / 1000).toFixed(2)} ms`;
+  return step >= 1000 ? `${Math.round(at / 1000)} ms` : `${Math.round(at)} µs`;
 }
 
 function nice(step) {

@@ -135,7 +135,7 @@ export class Tree {
       ? h("span", { class: "lane-tag" }, model.lanes[model.lane[row]]) : null;
     const words = [lane, h("span", { class: "name" }, kind === "turn" ? name || "turn" : name), h("span", { class: "brief" }, brief)];
     if (failure) words.push(h("span", { class: "failure" }, failure));
-    if (model.inFlight(row)) words.push(h("span", { class: "flight" }, model.run.status === "running" ? "running" : "never answered"));
+    if (model.inFlight(row)) words.push(h("span", { class: "flight" }, model.run.status === "running" ? "running" : kind === "turn" ? "never ended" : "never answered"));
     return words.filter((one) => one !== null);
   }
 
