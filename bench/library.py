@@ -68,8 +68,15 @@ class Press:
             "stop_reason": "tool_use", "usage": {"input_tokens": 900 + number % 97, "output_tokens": 60},
         }  # fmt: skip
         body = json.dumps(answer)
-        error = {"$exception": "shop:RateLimited", "message": f"rate limit reached, retry in {number % 60} s"}
-        ended = {"how": "raised", "error": error} if failed else {"how": "returned", "value": {"state": "paid"}}
+        error = {
+            "$exception": "shop:RateLimited",
+            "message": f"rate limit reached, retry in {number % 60} s",
+        }
+        ended = (
+            {"how": "raised", "error": error}
+            if failed
+            else {"how": "returned", "value": {"state": "paid"}}
+        )
         request = {"method": "POST", "url": "https://api.anthropic.com/v1/messages", "headers": [],
                    "body": {"text": json.dumps(asked)}}  # fmt: skip
         head = {"status": 200, "reason": "OK", "http_version": "HTTP/1.1",
