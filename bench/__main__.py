@@ -10,6 +10,7 @@ ALL = (
     "record",
     "read",
     "list",
+    "library",
     "tool",
     "http",
     "proxy",
