@@ -10,10 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import playhead
 
@@ -37,16 +39,32 @@ NASTY = (
 )
 
 
+# Playwright's event loop counts as running in its thread for as long as the browser lives: asyncio.run()
+# of every other test would fail there. So the browser, and the tests that use it, have one of their own.
+THREAD = ThreadPoolExecutor(1, "browser")
+# A busy machine is slow, not wrong.
+expect.set_options(timeout=30_000)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem) -> bool:
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    THREAD.submit(pyfuncitem.obj, **given).result()
+    return True
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         pytest.fail(
             f"There is no {CHROMIUM}. `apt-get install chromium` brings it; PLAYHEAD_CHROMIUM names another."
         )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
+    playwright = THREAD.submit(sync_playwright().start).result()
+    launch = partial(playwright.chromium.launch, executable_path=CHROMIUM, args=FLAGS)
+    browser = THREAD.submit(launch).result()
+    yield browser
+    THREAD.submit(browser.close).result()
+    THREAD.submit(playwright.stop).result()
 
 
 class Tab:
@@ -99,15 +117,15 @@ def tab(chromium, request) -> Iterator:
         context = chromium.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme=theme
         )
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(30_000)
         made = Tab(context.new_page(), home)
         opened.append((context, made))
         return made
 
     yield make
     for context, made in opened:
+        THREAD.submit(context.close).result()
         made.check()
-        context.close()
 
 
 @pytest.fixture(scope="session")

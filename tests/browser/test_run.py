@@ -97,10 +97,14 @@ def test_the_tape_plays_to_its_end_and_counts_as_it_goes(tab, server, team):
     page = tab(server.url).open(f"/run/{team}")
     page.keyboard.press("Home")
     expect(page.locator(".so-far")).to_contain_text("0 tokens")
-    page.keyboard.press(" ")
-    expect(page.locator(".run")).to_have_class("run has-choice is-playing")
+    page.get_by_label("Speed").select_option("0.1")
+    page.get_by_role("button", name="Play (space)").click()
+    expect(page.locator(".row.later").last).to_be_visible()
+    expect(page.get_by_role("button", name="Pause (space)")).to_be_visible()
+    page.get_by_label("Speed").select_option("64")
     expect(page.locator(".so-far")).to_contain_text("16,062 tokens")
     expect(page.get_by_role("button", name="Play (space)")).to_be_visible()
+    expect(page.locator(".row.later")).to_have_count(0)
 
 
 def test_a_step_has_an_address_of_its_own(tab, server, team):
