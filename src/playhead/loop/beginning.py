@@ -13,6 +13,7 @@ from typing import Any
 from playhead import clock, config, deck, recording, runs
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref
+from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Recorded
 from playhead.loop.session import Session
@@ -48,32 +49,51 @@ def open_session(
     """
     home = home_of(store)
     folder = states.folder_of(home, session)
-    chosen = parse_stages(stages)
-    replaying = is_replaying()
-    state = State(session=session, stages=chosen)
-    if not replaying:
-        state = _state(home, folder, state, resume=resume, force=force)
+    fresh = State(session=session, stages=parse_stages(stages))
+    if is_replaying():
+        return _made(folder, fresh, context, keeps_state=False)
+    check_free(home, session, resume=resume, force=force)
+    held = scratch.hold(folder)
+    try:
+        state = _state(home, folder, fresh, resume=resume, force=force)
+        run = None
+        if not isinstance(runs.current(), Run) and wants_record(asked=record):
+            run = _opened(session, home, level, command, resume=resume, force=force)
+        made = _made(folder, state, context, run=run, held=held)
+    except BaseException:
+        scratch.let_go(folder, held)
+        raise
+    made.save(made.state)
+    return made
+
+
+def _made(
+    folder: Path,
+    state: State,
+    context: str | os.PathLike[str] | None,
+    *,
+    run: Run | None = None,
+    held: int | None = None,
+    keeps_state: bool = True,
+) -> Session:
+    """`run` is the session's own; without one it is a part of the run around it, if there is any."""
     around = runs.current()
-    recorded = run = None
-    if isinstance(around, Run):
+    recorded = None
+    if run is not None:
+        recorded = _joined(run.recorder)._replace(calls=True)
+    elif isinstance(around, Run):
         recorded = _joined(around.recorder)
-    elif wants_record(asked=record):
-        run = _opened(session, home, level, command, resume=resume, force=force)
-        recorded = None if run is None else _joined(run.recorder)._replace(calls=True)
-    state = state._replace(
-        level=recorded.level if recorded is not None else level or DEFAULT_LEVEL,
-        run=recorded.run.name if recorded is not None else None,
-    )
-    made = Session(
+    if recorded is not None:
+        state = state._replace(level=recorded.level, run=recorded.run.name)
+    return Session(
         folder,
         state,
         recorded=recorded,
         context=None if context is None else Path(context).expanduser().absolute(),
-        keeps_state=not replaying,
+        keeps_state=keeps_state,
         on_close=None if run is None else lambda one: _end(run, one),
+        held=held,
     )
-    made.save(state)
-    return made
 
 
 def home_of(store: str | os.PathLike[str] | None) -> Path:
@@ -102,14 +122,23 @@ def is_replaying() -> bool:
 
 
 def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
-    """UsageError: that name is taken, and nobody said what to do about it."""
+    """UsageError: that name is taken, and nobody said what to do about it; or the session goes on. A
+    session that was done and whose run was pruned since is in nobody's way.
+    """
     if resume and force:
         raise UsageError("--resume goes on and --force starts over: say one of them.")
-    if resume or force or is_replaying() or isinstance(runs.current(), Run):
+    if is_replaying() or isinstance(runs.current(), Run):
         return
     folder = states.folder_of(home, session)
+    held = scratch.hold(folder)
+    if held is not None:
+        os.close(held)
+    if resume or force:
+        return
     earlier = states.read_state(folder)
-    if earlier is not None or stores.run_path(home, session).exists():
+    there = stores.run_path(home, session).exists()
+    pruned = earlier is not None and earlier.run and not there and earlier.status == "done"
+    if (earlier is not None and not pruned) or there:
         so_far = "" if earlier is None else f" ({earlier.total} iterations, {earlier.status})"
         raise UsageError(
             f"Session {session!r} exists already{so_far}. "
@@ -118,7 +147,6 @@ def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
 
 
 def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool) -> State:
-    check_free(home, fresh.session, resume=resume, force=force)
     try:
         stores.open_store(home)
         if force:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead import clock, lanes
 from playhead.events import Level
 from playhead.later import Later
-from playhead.loop import files, trace
+from playhead.loop import files, scratch, trace
 from playhead.loop import state as states
 from playhead.loop.stages import Decision, Stage, decide
 from playhead.loop.state import Open
@@ -103,7 +103,8 @@ class Iteration:
             self.session.complain(error)
         self.session.save(states.begun(self.session.state, self.opened))
         try:
-            files.write_private(self.session.status_file, b"")
+            if self.session.keeps_state:
+                scratch.clear_status(self.session.folder)
         except OSError as error:
             self.session.complain(error)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead import clock
+from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.state import Open, State
@@ -26,6 +27,7 @@ class Session:
         context: Path | None = None,
         keeps_state: bool = True,
         on_close: Callable[[Session], None] | None = None,
+        held: int | None = None,
     ) -> None:
         self.folder = folder
         self.state = state
@@ -34,6 +36,8 @@ class Session:
         # Not in a replay: what lies on disk is another time's.
         self.keeps_state = keeps_state
         self._on_close = on_close
+        # The lock of this session, while this process has it.
+        self._held = held
         self._warned = False
         self.current: Iteration | None = None
 
@@ -48,7 +52,7 @@ class Session:
 
     @property
     def status_file(self) -> Path:
-        return states.status_file(self.folder)
+        return scratch.status_file(self.folder)
 
     def iterations(self) -> Iterator[Iteration]:
         """Each one that is still to be made. The one before ends when the next is asked for."""
@@ -73,6 +77,9 @@ class Session:
             self.current.interrupt(error)
         if self.state.status == "running":
             self.save(states.interrupted(self.state))
+        if self.keeps_state:
+            scratch.let_go(self.folder, self._held)
+            self._held = None
         if self._on_close is not None:
             done, self._on_close = self._on_close, None
             done(self)

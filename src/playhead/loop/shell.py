@@ -14,6 +14,7 @@ from playhead import clock, events
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref, Status
 from playhead.later import Later
+from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.session import Session, taken_up
@@ -96,6 +97,7 @@ def end(name: str, home: Path, status: Status | None) -> Status:
     told = status or ("failed" if state.status == "error" else "ok")
     after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[told]
     session.save(state._replace(status=after))
+    scratch.let_go(session.folder, None)
     if session.recorded is not None and state.segment is not None:
         try:
             _close(session.recorded, state.segment, told)

@@ -19,7 +19,6 @@ from playhead.tape.store import checked_id, move_aside
 
 _FOLDER = "sessions"
 _FILE = "state.json"
-_STATUS = "status"
 
 
 class Open(NamedTuple):
@@ -68,11 +67,6 @@ class State(NamedTuple):
 
 def folder_of(home: Path, session: str) -> Path:
     return home / _FOLDER / checked_id(session)
-
-
-def status_file(folder: Path) -> Path:
-    """Where an iteration writes its decision."""
-    return folder / _STATUS
 
 
 def read_state(folder: Path) -> State | None:

@@ -1,6 +1,8 @@
 """Sessions from Python: iterations, decisions, what is kept, and what a bad disk does."""
 
 import json
+import os
+import shutil
 
 import pytest
 
@@ -121,3 +123,33 @@ def test_a_command_is_run_from_python_as_by_the_command_line(tmp_path):
     )  # fmt: skip
     result = loop.run(plan)
     assert (result.status, result.iterations, result.exit_code) == ("done", 1, 0)
+
+
+def test_a_session_that_goes_on_is_nobody_elses(tmp_path):
+    with loop.open_session("s", ["work:2"], store=tmp_path) as session:
+        for more in ({}, {"resume": True}, {"force": True}):
+            with pytest.raises(UsageError, match="going on just now"):
+                loop.open_session("s", ["work:2"], store=tmp_path, **more)
+        made(session, 9)
+    assert not session.status_file.parent.exists()
+
+
+def test_a_session_whose_run_was_pruned_may_be_begun_anew(tmp_path):
+    with loop.open_session("s", ["work:1"], record=True, store=tmp_path) as session:
+        made(session, 9)
+    with pytest.raises(UsageError, match="exists already"):
+        loop.open_session("s", ["work:1"], store=tmp_path)
+    shutil.rmtree(tmp_path / "runs" / "s")
+    with loop.open_session("s", ["work:1"], store=tmp_path) as session:
+        assert made(session, 9) == ["work 1/1"]
+
+
+def test_a_scratch_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / f"playhead-{os.getuid()}").symlink_to(elsewhere)
+    with loop.open_session("s", ["work:1"], store=tmp_path / "store") as session:
+        made(session, 9)
+    assert list(elsewhere.iterdir()) == []
+    assert "belongs to somebody else" in capsys.readouterr().err
