@@ -22,6 +22,7 @@ ALL = (
     "mixed",
     "diff",
     "batch",
+    "serve",
     "loop",
 )
 

@@ -39,11 +39,11 @@ def lookup(n):
 
 with playhead.record(name="recorded", store=sys.argv[1]) as run:
     print(run.id, flush=True)
-    begun = time.perf_counter()
+    begun, worked = time.perf_counter(), time.process_time()
     for n in range(int(sys.argv[2])):
         lookup(n)
         time.sleep(0.0005)
-    print(time.perf_counter() - begun, flush=True)
+    print(time.perf_counter() - begun, time.process_time() - worked, flush=True)
 """
 
 
@@ -111,8 +111,12 @@ class Served:
 
 def single_answers(server: Served, runs: int) -> None:
     base = f"/api/recordings/{LONG}"
+    before = _worked(server.process.pid)
     took, _, raw, headers = server.get(base)
-    print(f"model of a long run, first      {took * 1000:8.0f} ms   {len(raw) / 1e6:.1f} MB")
+    worked = _worked(server.process.pid) - before
+    print(
+        f"model of a long run, first      {took * 1000:8.0f} ms   {len(raw) / 1e6:.1f} MB, {worked:.1f} s of processor time"
+    )
     tag = {"If-None-Match": headers["etag"]}
     page = json.loads(server.get(f"{base}/events?limit=500")[2])["next"]
     asked: dict[str, tuple[str, dict[str, str]]] = {
@@ -130,6 +134,11 @@ def single_answers(server: Served, runs: int) -> None:
         times = [server.get(path, **more)[0] * 1000 for _ in range(7)]
         print(f"{name:<31} {statistics.median(times):8.1f} ms")
     print(f"server's memory                 {_memory(server.process.pid):8.0f} MB")
+
+
+def _worked(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory(pid: int) -> float:
@@ -172,7 +181,7 @@ def start_recording(home: Path, calls: int) -> tuple[subprocess.Popen[str], str]
 
 async def recorded_while_read(
     home: Path, port: int, calls: int
-) -> tuple[str, float, Counter[int], list[float]]:
+) -> tuple[str, list[float], Counter[int], list[float]]:
     process, run = start_recording(home, calls)
     base = f"/api/recordings/{run}"
     paths = [
@@ -189,7 +198,7 @@ async def recorded_while_read(
         asyncio.create_task(reader(port, paths[n % 7 :] + paths[: n % 7], stop, heard, times))
         for n in range(READERS)
     ]
-    took = float(await asyncio.to_thread(process.stdout.readline))
+    took = [float(one) for one in (await asyncio.to_thread(process.stdout.readline)).split()]
     stop.set()
     await asyncio.gather(*readers)
     process.wait(60)
@@ -198,7 +207,7 @@ async def recorded_while_read(
 
 def under_load(home: Path, server: Served, calls: int) -> bool:
     process, alone = start_recording(home, calls)
-    before = float(process.stdout.readline())
+    before = [float(one) for one in process.stdout.readline().split()]
     process.wait(60)
     run, took, heard, times = asyncio.run(recorded_while_read(home, server.port, calls))
     verdict = verify(home / "runs" / run)
@@ -206,7 +215,12 @@ def under_load(home: Path, server: Served, calls: int) -> bool:
     manifest = Tape(home / "runs" / run).manifest
     broken = sum(count for status, count in heard.items() if status >= 500)
     print(f"\n{READERS} readers while {calls:,} calls are recorded")
-    print(f"  recording alone {before:.2f} s, with readers {took:.2f} s")
+    print(
+        f"  a call's recording: {before[1] / calls * 1e6:.0f} µs of processor time alone, {took[1] / calls * 1e6:.0f} µs with readers"
+    )
+    print(
+        f"  the run: {before[0]:.2f} s alone, {took[0]:.2f} s with readers, on {os.cpu_count()} cores"
+    )
     print(
         f"  events {events[1]:,} (alone {events[0]:,}), lost {manifest.lost}, damages {len(verdict.damages)}, status {manifest.status}"
     )

@@ -6,7 +6,7 @@ import gc
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,6 +17,7 @@ from playhead.errors import UsageError
 if TYPE_CHECKING:
     from playhead.serve.start import Address
 
+_FIRST_PAGE_S = 5.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -65,6 +66,7 @@ def serve_until_stopped(
 ) -> None:
     """Says where, opens a browser if wanted, and serves until Ctrl-C."""
     try:
+        from playhead.library.indexing import update
         from playhead.serve import start
         from playhead.serve.app import app
     except ImportError as error:
@@ -78,6 +80,7 @@ def serve_until_stopped(
         raise UsageError("The token is empty. Say --token auto to have one made.")
     known = start.new_token() if token == "auto" else token  # noqa: S105  a word, no secret
     listener = start.listen(host, port)
+    prices = overrides()
     address = start.Address(host=host, port=listener.getsockname()[1], token=known)
     application = app(
         home,
@@ -85,7 +88,7 @@ def serve_until_stopped(
         allow_replay=allow_replay,
         hosts=(*hosts, *(() if local else (host,))),
         any_address=not local,
-        prices=overrides(),
+        prices=prices,
     )
     server = start.server_for(application)
     # Stories are large, live long and have no circles: looking through them for some again and again
@@ -93,6 +96,12 @@ def serve_until_stopped(
     gc.set_threshold(100_000, 50, 1000)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
+        if path == "/":
+            # So that the first search need not wait for tapes to be read; but first of all comes the
+            # page that somebody is waiting for.
+            reading = Timer(_FIRST_PAGE_S, update, args=[home], kwargs={"prices": prices})
+            reading.daemon = True
+            reading.start()
         if browser:
             Thread(target=webbrowser.open, args=[address.at(path)], daemon=True).start()
         try:

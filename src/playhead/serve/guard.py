@@ -67,7 +67,7 @@ class Guard:
                 await self._let_in(scope)(scope, receive, _guarded(send))
                 return
             if scope["path"] != _OPEN_TO_ALL:
-                self._check_token(headers)
+                self._check_token(scope, headers)
             _check_length(headers)
         except Problem as problem:
             await problem.response()(scope, receive, _guarded(send))
@@ -132,15 +132,15 @@ class Guard:
         path = "/" + scope["path"].lstrip("/\\")
         redirect = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         redirect.set_cookie(
-            COOKIE, self._rules.token or "", httponly=True, samesite="strict", path="/"
+            _cookie(scope), self._rules.token or "", httponly=True, samesite="strict", path="/"
         )
         return redirect
 
-    def _check_token(self, headers: Headers) -> None:
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
         token = self._rules.token
         if token is None:
             return
-        for given in _tokens(headers):
+        for given in _tokens(scope, headers):
             if hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
                 return
         raise Problem(
@@ -151,13 +151,19 @@ class Guard:
         )
 
 
-def _tokens(headers: Headers) -> Iterator[str]:
+def _cookie(scope: Scope) -> str:
+    """Its name. Cookies do not know ports: two servers of one machine would take each other's."""
+    server = scope.get("server")
+    return f"{COOKIE}_{server[1]}" if server else COOKIE
+
+
+def _tokens(scope: Scope, headers: Headers) -> Iterator[str]:
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         yield value.strip()
     cookie = headers.get("cookie")
     if cookie is not None:
-        yield cookie_parser(cookie).get(COOKIE, "")
+        yield cookie_parser(cookie).get(_cookie(scope), "")
 
 
 def _query_of(scope: Scope) -> list[tuple[str, str]]:

@@ -26,13 +26,10 @@ def document(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> 
         "paths": paths,
         "components": {
             "schemas": dict(schemas),
-            "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "playhead_token"},
-            },
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         # A server that listens to this machine alone may want none.
-        "security": [{}, {"token": []}, {"cookie": []}],
+        "security": [{}, {"token": []}],
     }
 
 

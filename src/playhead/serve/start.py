@@ -88,6 +88,8 @@ def server_for(application: Starlette) -> uvicorn.Server:
             log_level="warning",
             access_log=False,
             server_header=False,
+            # Nobody stands in front of us whose word on who asks would have to be taken.
+            proxy_headers=False,
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_keep_alive=30,
             # Pages that follow a run stay connected for ever: they are not waited for.

@@ -71,7 +71,7 @@ def test_without_the_token_nothing_is_told(serve, refund):
         assert b"refund" not in said.raw
     assert site.ask("/healthz").json == {"status": "ok"}
     assert site.ask(RUN, Authorization="Bearer wrong").status == 401
-    assert site.ask(RUN, Cookie="playhead_token=wrong").status == 401
+    assert site.ask(RUN, Cookie=f"playhead_token_{site.port}=wrong").status == 401
     assert site.ask(f"{RUN}?token=wrong").status == 401
 
 
@@ -84,6 +84,7 @@ def test_the_token_comes_as_a_header_or_as_the_cookie_that_its_address_sets(serv
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert site.ask(RUN, Cookie=cookie.partition(";")[0]).status == 200
+    assert site.ask(RUN, Cookie="playhead_token_1=s3cret").status == 401
 
 
 def test_the_address_with_the_token_leads_to_no_other_server(serve):
