@@ -112,6 +112,8 @@ def _kept(asked: Asked) -> Iterable[Pair]:
         lower = name.lower()
         if lower == "accept-encoding":
             yield name, _readable(value)
+        elif lower in ("upgrade", "http2-settings") and not asked.is_upgrade:
+            continue  # to HTTP/2, which is not spoken here
         elif lower not in _NOT_PASSED_ON:
             yield name, value
 

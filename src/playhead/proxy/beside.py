@@ -132,12 +132,13 @@ class _Serving:
         while True:
             watched = [self._control if self._command is None else self._command, *ports]
             ready = set(select.select(watched, (), ())[0])
-            if ready & ports:
-                return True
             if self._command in ready:
                 return False
-            if self._is_over() and self._command is None:
+            # First: who the command is was said before the command could connect.
+            if self._control in ready and self._is_over() and not self._outlives():
                 return False
+            if ready & ports:
+                return True
 
     def _enter(self) -> bool:
         """The deck of this process; whether answers keep their time."""
@@ -146,6 +147,7 @@ class _Serving:
             deck.activate(deck.Deck(self._recorder))
             return False
         mode, _ = replay.begin_replay(run, self._recorder)
+        mode.mortal = self._pid
         deck.activate(deck.Deck(self._recorder, mode))
         plan = plans.read_plan(run)
         return plan is not None and plan.pace
@@ -168,6 +170,10 @@ class _Serving:
         else:
             loop.add_reader(self._command, over.set)
         await server.Proxy(self._listeners, self._env, paced=paced).serve_until(over)
+
+    def _outlives(self) -> bool:
+        """Whether the launcher has gone, and the command has not."""
+        return self._command is not None
 
     def _is_over(self) -> bool:
         """Hear the launcher. Once it is gone without a word, the command's end is what counts: then

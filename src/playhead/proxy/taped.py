@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from playhead import deck
 from playhead.boundaries import http1
 from playhead.boundaries.exchange import Exchange
-from playhead.boundaries.served import PATIENCE_S
+from playhead.boundaries.served import PATIENCE_S, SLOW_NS
 from playhead.deck import Taped
 from playhead.proxy import refusal
 from playhead.proxy.asked import Asked
 from playhead.proxy.live import LAST_BYTES_S
+from playhead.replay.mode import ReplayMode
 
 if TYPE_CHECKING:
     from playhead.proxy.client import Client
@@ -24,6 +26,8 @@ async def answer(client: Client, exchange: Exchange, asked: Asked) -> bool:
         raise AssertionError("only a taped exchange is served")
     if taped.head is None:
         return await _headless(client, exchange, asked, taped)
+    if not await _late(client, exchange, taped):
+        return False
     _tell_head(exchange, taped)
     whole = taped.how == "returned"
     pieces = [piece for piece in taped.pieces if piece.stream == "body"]
@@ -91,15 +95,38 @@ async def _headless(client: Client, exchange: Exchange, asked: Asked, taped: Tap
     return False
 
 
+async def _late(client: Client, exchange: Exchange, taped: Taped) -> bool:
+    """Wait where an answer is slow on purpose; whether the client waited, too."""
+    slow = taped.facts.get(SLOW_NS)
+    if not isinstance(slow, int) or not await _has_left_within(client, slow / 1e9):
+        return True
+    if taped.give_back is not None:
+        taped.give_back()
+    exchange.left()
+    return False
+
+
 async def _until_left(client: Client) -> None:
+    """The agent left here then: by itself, as it will now, or because it was killed."""
+    open_deck = deck.active()
+    mode = None if open_deck is None else open_deck.mode
+    if isinstance(mode, ReplayMode) and mode.mortal is not None and mode.is_where_it_was_killed:
+        await asyncio.sleep(4 * LAST_BYTES_S)  # what it did with them then was done by then
+        mode.die()
+    await _has_left_within(client, PATIENCE_S)
+
+
+async def _has_left_within(client: Client, seconds: float) -> bool:
     left = asyncio.Event()
     client.when_left(left.set)
-    if client.has_left:
-        return
     try:
-        await asyncio.wait_for(left.wait(), PATIENCE_S)
+        if not client.has_left:
+            await asyncio.wait_for(left.wait(), seconds)
     except asyncio.TimeoutError:
-        return
+        return False
+    finally:
+        client.when_left(None)
+    return True
 
 
 def _tell_head(exchange: Exchange, taped: Taped) -> None:

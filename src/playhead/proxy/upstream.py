@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import functools
+import os
+import socket
 import ssl
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from playhead.proxy.routes import Origin
 
@@ -36,29 +39,51 @@ async def _connect(origin: Origin, env: Mapping[str, str]) -> Stream:
     tunnel = _tunnel(origin, env)
     if tunnel is None:
         return await asyncio.open_connection(
-            host, origin.port, limit=_PIECE, ssl=_context(), server_hostname=host
+            host, origin.port, limit=_PIECE, ssl=context(), server_hostname=host
         )
     return await _through(tunnel, origin, host)
 
 
 async def _through(tunnel: str, origin: Origin, host: str) -> Stream:
+    """Ask the network's proxy first, on the bare socket: a stream that becomes another is closed by
+    its own `__del__`.
+    """
     where = urlsplit(tunnel if "://" in tunnel else f"http://{tunnel}")
-    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80, limit=_PIECE)
-    lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"Host: {host}:{origin.port}"]
+    loop = asyncio.get_running_loop()
+    (family, _, _, _, address), *_ = await loop.getaddrinfo(
+        where.hostname, where.port or 80, type=socket.SOCK_STREAM
+    )
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        await loop.sock_connect(connection, address)
+        await loop.sock_sendall(connection, _asking(where, f"{host}:{origin.port}"))
+        await _let_through(connection)
+        return await asyncio.open_connection(
+            sock=connection, limit=_PIECE, ssl=context(), server_hostname=host
+        )
+    except BaseException:
+        connection.close()
+        raise
+
+
+async def _let_through(connection: socket.socket) -> None:
+    """NoTunnel says what the network's proxy said instead."""
+    loop = asyncio.get_running_loop()
+    answer = b""
+    while not answer.endswith(b"\r\n\r\n") and (more := await loop.sock_recv(connection, 4096)):
+        answer += more
+    if answer.split(b" ", 2)[1:2] != [b"200"]:
+        said = answer.partition(b"\r\n")[0].decode("latin-1")
+        raise NoTunnel(f"the network's proxy answers {said!r}")
+
+
+def _asking(where: SplitResult, place: str) -> bytes:
+    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
     if where.username:
         secret = f"{unquote(where.username)}:{unquote(where.password or '')}"
         lines.append(f"Proxy-Authorization: Basic {base64.b64encode(secret.encode()).decode()}")
-    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
-    answer = await reader.readuntil(b"\r\n\r\n")
-    if answer.split(b" ", 2)[1:2] != [b"200"]:
-        writer.close()
-        raise NoTunnel(f"the proxy {where.hostname} answers {answer[:40]!r}")
-    loop = asyncio.get_running_loop()
-    protocol = writer.transport.get_protocol()
-    tls = await loop.start_tls(writer.transport, protocol, _context(), server_hostname=host)
-    if tls is None:
-        raise NoTunnel(f"the proxy {where.hostname} hung up")
-    return reader, asyncio.StreamWriter(tls, protocol, reader, loop)
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def _tunnel(origin: Origin, env: Mapping[str, str]) -> str | None:
@@ -78,7 +103,11 @@ def _is_spared(host: str, spared: str) -> bool:
 
 
 @functools.cache
-def _context() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def context() -> ssl.SSLContext:
+    """Whom to trust: as the system and SSL_CERT_FILE say, and as node is told."""
+    made = ssl.create_default_context()
+    if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
+        with contextlib.suppress(OSError):
+            made.load_verify_locations(extra)
+    made.set_alpn_protocols(["http/1.1"])
+    return made

@@ -16,7 +16,7 @@ from playhead import clock, events, where
 from playhead.deck import Call, Taped
 from playhead.errors import Divergence
 from playhead.recorder import Recorder
-from playhead.replay.aside import answer_aside
+from playhead.replay.aside import answer_aside, is_side
 from playhead.replay.divergence import Parting, advice_for
 from playhead.replay.inherited import Printed, with_output
 from playhead.replay.matcher import Matcher
@@ -51,6 +51,8 @@ class ReplayMode:
         self._recorder = recorder
         self._count = 0
         self._printed: dict[str, Printed] = {}
+        # Who dies where the run was killed; None: this process.
+        self.mortal: int | None = None
         self._lock = threading.Lock()
 
     def answer(self, call: Call, lane: str) -> Taped | None:
@@ -98,10 +100,20 @@ class ReplayMode:
         """End as the run ended: by the same signal, without a word."""
         code = self.recording.tape.manifest.exit_code
         number = -code if code is not None and code < 0 else signal.SIGKILL
+        if self.mortal is not None:
+            os.kill(self.mortal, _signal_in(code) or number)
+            return
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(clock.pid(), number)
         signal.pause()
+
+    @property
+    def is_where_it_was_killed(self) -> bool:
+        """Whether a signal ended the command, and all that it had asked for by then has been served."""
+        if _signal_in(self.recording.tape.manifest.exit_code) is None:
+            return False
+        return all(is_side(call) for call in self.matcher.unserved())
 
     def part(self, parting: Parting) -> Divergence:
         """Put a divergence on the tape and make the exception that says so."""
@@ -128,6 +140,14 @@ class ReplayMode:
             detail=None if self.recording.calls else "The tape holds no calls at all.",
             advice=advice_for(call.boundary),
         )
+
+
+def _signal_in(code: int | None) -> int | None:
+    """The signal that an exit code speaks of; a shell adds it to 128."""
+    if code is None or 0 <= code <= 128:
+        return None
+    number = -code if code < 0 else code - 128
+    return number if number in signal.valid_signals() else None
 
 
 def _here() -> str | None:
