@@ -136,7 +136,7 @@ def seal_if_worth(run: Run) -> str | None:
 
 def _complete(run: Run, seen: Survey) -> None:
     """The manifest of all processes, not of the launcher's alone."""
-    (ours,) = run.manifest.segments
+    ours = run.manifest.segments[-1]  # a resumed run has those of its earlier processes before
     others = [one for one in seen.segments if one.name != ours.name]
     run.manifest = dataclasses.replace(
         run.manifest,

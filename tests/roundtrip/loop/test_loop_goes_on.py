@@ -59,6 +59,8 @@ def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
     assert partial.stat().st_size > 0
     done = project.loop(*RECORD, level, "--resume")
     assert "plan 1/1" not in done.stderr
+    assert "could not be closed" not in done.stderr
+    assert project.json("show", "fix")["status"] == "ok"
     assert so_far(project) == ("done", [1, 2])
     project.playhead("verify", "fix")
 
