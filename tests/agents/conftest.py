@@ -126,6 +126,16 @@ def environment():
 
 
 @pytest.fixture
+def start_playhead():
+    """`start_playhead(["replay", …], folder, environment)`."""
+
+    def run(words: list[str], cwd: Path, environ: dict[str, str]) -> subprocess.CompletedProcess:
+        return start([str(PLAYHEAD), *words], cwd, environ)
+
+    return run
+
+
+@pytest.fixture
 def record(environment, tmp_path):
     """`record("sdks", "anthropic_loop.py", SHELL)`: run it twice, the second time on tape."""
 
