@@ -17,16 +17,17 @@ from pathlib import Path
 from playhead.library.schema import STATEMENTS, VERSION
 
 FILE = "library.db"
-_PATIENCE_S = 5.0
+PATIENCE_S = 3.0
 
 
-def open_database(home: Path, *, patience_s: float = _PATIENCE_S) -> sqlite3.Connection:
+def open_database(home: Path, *, patience_s: float | None = None) -> sqlite3.Connection:
     """Ready for use, in autocommit mode: who writes says BEGIN IMMEDIATE, and waits for the others."""
     path = home / FILE
+    patience = PATIENCE_S if patience_s is None else patience_s
     try:
-        return _opened(path, patience_s)
+        return _opened(path, patience)
     except sqlite3.DatabaseError:
-        return _anew(path, patience_s)
+        return _anew(path, patience)
 
 
 def is_damage(error: BaseException) -> bool:

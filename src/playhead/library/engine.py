@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from playhead.errors import StoreError
 from playhead.library import database
 
 T = TypeVar("T")
@@ -66,15 +67,29 @@ class Database:
             self._file = _identity(self.home)
 
 
+class Unwritable(StoreError):
+    """Somebody else writes for long, or the disk is full: what the catalogue says still holds."""
+
+
 def sound(db: Database, work: Callable[[], T]) -> T:
     """`work` on a catalogue that is whole: where it turns out to be damaged, on a new one."""
     try:
         return work()
     except DBAPIError as error:
         if error.orig is None or not database.is_damage(error.orig):
-            raise
-        db.renew()
+            raise _unwritable(db, error) from error
+    db.renew()
+    try:
         return work()
+    except DBAPIError as error:
+        raise _unwritable(db, error) from error
+
+
+def _unwritable(db: Database, error: DBAPIError) -> Unwritable:
+    path = db.home / database.FILE
+    return Unwritable(
+        f"{path} cannot be used ({error.orig}). Try again, or delete it: it comes back."
+    )
 
 
 _open: dict[Path, Database] = {}

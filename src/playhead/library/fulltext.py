@@ -30,6 +30,8 @@ _MARKED = re.compile(f"{BEGIN}([^{END}]*){END}")
 # Characters around a hit, and how many hits are looked at for the best place.
 _BEFORE, _AFTER = 50, 170
 _MOST_HITS = 200
+# FTS5 gives up where a question has some hundreds of them.
+_MOST_WORDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,10 @@ class Snippet:
 
 def question(typed: str, scope: Scope | None = None) -> str | None:
     """For `MATCH`. None: there is no word in it."""
-    words = []
-    for phrase, word in _WORDS.findall(typed):
+    words: list[str] = []
+    for phrase, word in _WORDS.findall(typed.encode("utf-8", "replace").decode()):
+        if len(words) == _MOST_WORDS:
+            break
         text = phrase or word
         if not _MEANINGFUL.search(text):
             continue

@@ -4,15 +4,16 @@ is read and how it is kept is elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import delete, select, text
 
-from playhead import config
+from playhead import clock, config
 from playhead.library.digest import Digest, digest
-from playhead.library.engine import Database, database_of, sound
+from playhead.library.engine import Database, Unwritable, database_of, sound
 from playhead.library.fulltext import TABLE
 from playhead.library.ledger import CoreLedger, batches, put_digests, put_whole
 from playhead.library.looking import look
@@ -69,13 +70,52 @@ def update(
         sound(db, work)
 
 
+def try_update(home: Path, **how: Any) -> None:
+    """As `update`; where the catalogue cannot be written now, what it says is better than nothing."""
+    with suppress(Unwritable):
+        update(home, **how)
+
+
 def refresh(home: Path, run_ids: Sequence[str], reader: Reader) -> None:
     """Read these runs again: they go on, or have changed."""
     db = database_of(home)
-    rows = [_row(reader.shelf, run) for run in run_ids]
-    made = [(row, *reader.read(row.id, row.told)) for row in rows if row is not None]
+    rows = [_row(reader.shelf, run) for run in run_ids if _pace.is_due(home, run)]
+    made = []
+    for row in rows:
+        if row is not None:
+            with _pace.taken(home, row.id):
+                made.append((row, *reader.read(row.id, row.told)))
     if made:
-        sound(db, lambda: _put(db, made))
+        with suppress(Unwritable):
+            sound(db, lambda: _put(db, made))
+
+
+class _Pace:
+    """A long tape that grows is not read again for everybody who looks at it: after a reading that took
+    long, it rests several times as long. For servers; a command reads once.
+    """
+
+    _LONG_NS = 250_000_000
+    _REST = 5
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[Path, str], int] = {}
+
+    def is_due(self, home: Path, run_id: str) -> bool:
+        return clock.mono_ns() >= self._until.get((home, run_id), 0)
+
+    @contextmanager
+    def taken(self, home: Path, run_id: str) -> Iterator[None]:
+        began = clock.mono_ns()
+        yield
+        took = clock.mono_ns() - began
+        if took > self._LONG_NS:
+            self._until[home, run_id] = clock.mono_ns() + took * self._REST
+        else:
+            self._until.pop((home, run_id), None)
+
+
+_pace = _Pace()
 
 
 def reindex(
@@ -123,12 +163,15 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
     grown = [
         (number, run)
         for number, run, state in open_ones
-        if reader.shelf.state(run, reader.stamp) != state
+        if reader.shelf.state(run, reader.stamp) != state and _pace.is_due(db.home, run)
     ]
     missing = sorted([*new, *grown])
     done = 0
     for some in batches(missing, _AT_ONCE):
-        made = [(number, *reader.read(run)) for number, run in some]
+        made = []
+        for number, run in some:
+            with _pace.taken(db.home, run):
+                made.append((number, *reader.read(run)))
         with db.writing() as connection:
             put_digests(connection, made)
         done += len(some)

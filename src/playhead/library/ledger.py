@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, func, insert, selec
 from playhead.library.digest import Digest
 from playhead.library.engine import Database
 from playhead.library.fulltext import SCOPES
-from playhead.library.rows import Row, is_near, numbered
+from playhead.library.rows import Row, is_near, numbered, whole
 from playhead.library.summary import Summary, encode_summary
 from playhead.library.tables import calls, documents, facts, runs, tags
 
@@ -227,7 +227,7 @@ def _tags(placed: Sequence[tuple[int, Row]]) -> list[dict[str, Any]]:
 def _columns(state: str, summary: Summary, took: float | None = None) -> dict[str, Any]:
     return {
         "state": state,
-        "tokens": summary.tokens,
+        "tokens": whole(summary.tokens),
         "cost_usd": summary.cost_usd,
         "failures": summary.failures,
         "duration_s": summary.duration_s if took is None else took,
@@ -244,7 +244,7 @@ def _sums(made: Sequence[tuple[int, str, Digest]]) -> Iterator[dict[str, Any]]:
                 "bucket": bucket,
                 "calls": total.calls,
                 "failures": total.failures,
-                "input_tokens": total.input_tokens,
-                "output_tokens": total.output_tokens,
+                "input_tokens": whole(total.input_tokens),
+                "output_tokens": whole(total.output_tokens),
                 "cost_usd": total.cost_usd,
             }

@@ -16,6 +16,7 @@ from playhead.tape.manifest import NOTE, Manifest, SegmentSummary, status_of
 
 # Times from a stranger's manifest: what a database can hold, and the year 2262.
 _LATEST_NS = 2**63 - 10_000_000
+_LARGEST = 2**62
 # Runs that began in the same nanosecond get numbers that follow each other.
 _NEAR_NS = 1_000_000
 
@@ -50,7 +51,7 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> Row:
     except (PlayheadError, ValueError) as error:
         at = shelf.changed_ns(run_id)
         return Row(
-            id=run_id, stamp=stamp, started_ns=at, status="interrupted", problem=_text(str(error))
+            id=run_id, stamp=stamp, started_ns=at, status="interrupted", problem=plain(str(error))
         )
     return Row(
         id=run_id,
@@ -58,21 +59,32 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> Row:
         started_ns=min(max(manifest.started_ns, 0), _LATEST_NS),
         status=status_of(manifest),
         claims=manifest.status == "running",
-        project=_text(manifest.project),
-        name=_text(manifest.name),
-        replay_of=None if manifest.replay_of is None else _text(manifest.replay_of),
+        project=plain(manifest.project),
+        name=plain(manifest.name),
+        replay_of=None if manifest.replay_of is None else plain(manifest.replay_of),
         keep=manifest.keep,
         golden=is_golden(manifest),
-        duration_s=manifest.duration_s,
-        tags={_text(str(key)): _text(str(value)) for key, value in manifest.tags.items()},
+        duration_s=_seconds(manifest.duration_s),
+        tags={plain(str(key)): plain(str(value)) for key, value in manifest.tags.items()},
         manifest=raw,
         told=manifest,
     )
 
 
-def _text(text: str) -> str:
+def plain(text: str) -> str:
     """No half of a character: a database takes none."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def whole(number: int | None) -> int | None:
+    """As large as a database can hold: a stranger's tape may claim any number."""
+    return None if number is None else min(max(number, -_LARGEST), _LARGEST)
+
+
+def _seconds(took: float | None) -> float | None:
+    return None if took is None else float(min(max(took, 0), _LARGEST))
 
 
 def note_of(manifest: Manifest) -> str:

@@ -33,7 +33,8 @@ from playhead.library import fulltext
 from playhead.library.catalogue import Entry, decode_entry
 from playhead.library.engine import Database, database_of, sound
 from playhead.library.fulltext import Scope, Snippet
-from playhead.library.indexing import Reader, refresh, update
+from playhead.library.indexing import Reader, refresh, try_update
+from playhead.library.rows import plain, whole
 from playhead.library.shelf import FolderShelf
 from playhead.library.summary import Summary, decode_summary
 from playhead.library.tables import calls, documents, runs, tags, texts
@@ -116,7 +117,7 @@ def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
 
     def work() -> tuple[_Rows, int, str | None]:
-        update(home, prices=prices, read=wanted.needs_tapes)
+        try_update(home, prices=prices, read=wanted.needs_tapes)
         page = _page(db, wanted, order, after, descending=descending)
         if not _freshened(home, page[0], reader):
             return page
@@ -133,7 +134,7 @@ def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> 
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
 
     def work() -> _Rows:
-        update(home, prices=prices, read=False)
+        try_update(home, prices=prices, read=False)
         rows = _by_id(db, run_id)
         return _by_id(db, run_id) if _freshened(home, rows, reader) else rows
 
@@ -151,7 +152,7 @@ def _freshened(home: Path, rows: _Rows, reader: Reader) -> bool:
 def _by_id(db: Database, run_id: str) -> _Rows:
     ask = select(runs.c.number, runs.c.id, runs.c.state, runs.c.problem, runs.c.number.label("at"))
     with db.reading() as connection:
-        rows = connection.execute(ask.where(runs.c.id == run_id)).all()
+        rows = connection.execute(ask.where(runs.c.id == plain(run_id))).all()
         return _found(connection, db.home, rows, Search())
 
 
@@ -213,28 +214,30 @@ def conditions(wanted: Search) -> list[ColumnElement[bool]]:
     if wanted.statuses:
         fits.append(runs.c.status.in_(sorted(wanted.statuses)))
     if wanted.name is not None:
-        fits.append(_like(runs.c.name, wanted.name))
+        fits.append(_like(runs.c.name, plain(wanted.name)))
     if wanted.project is not None:
         # A run that cannot say whose it is belongs to everybody.
-        fits.append(runs.c.project.in_([wanted.project, ""]))
+        fits.append(runs.c.project.in_([plain(wanted.project), ""]))
     for kind, names in (("model", wanted.models), ("tool", wanted.tools)):
         fits += [
             exists().where(
-                calls.c.run == runs.c.number, calls.c.kind == kind, _like(calls.c.name, one)
+                calls.c.run == runs.c.number, calls.c.kind == kind, _like(calls.c.name, plain(one))
             )
             for one in names
         ]
     for key, value in wanted.tags:
-        has = and_(tags.c.run == runs.c.number, tags.c.key == key)
-        fits.append(exists().where(has if value is None else and_(has, tags.c.value == value)))
+        has = and_(tags.c.run == runs.c.number, tags.c.key == plain(key))
+        fits.append(
+            exists().where(has if value is None else and_(has, tags.c.value == plain(value)))
+        )
     if wanted.min_cost is not None:
         fits.append(runs.c.cost_usd >= wanted.min_cost)
     if wanted.max_cost is not None:
         fits.append(runs.c.cost_usd <= wanted.max_cost)
     if wanted.since_ns is not None:
-        fits.append(runs.c.number >= wanted.since_ns)
+        fits.append(runs.c.number >= whole(wanted.since_ns))
     if wanted.until_ns is not None:
-        fits.append(runs.c.number < wanted.until_ns)
+        fits.append(runs.c.number < whole(wanted.until_ns))
     if not wanted.replays:
         fits.append(or_(runs.c.replay_of.is_(None), runs.c.golden))
     return fits
@@ -319,6 +322,8 @@ def _decode(cursor: str, sort: str) -> tuple[Any, int]:
     except (ValueError, TypeError):
         of, value, number = None, None, None
     kinds: tuple[type, ...] = (str,) if sort.lstrip("-") == "name" else (int, float)
-    if of != sort or not isinstance(value, kinds) or type(number) is not int:
+    numbers = [one for one in (value, number) if isinstance(one, (int, float))]
+    odd = any(abs(one) >= 2**63 for one in numbers)
+    if of != sort or odd or not isinstance(value, kinds) or type(number) is not int:
         raise UsageError(f"{cursor[:80]!r} is no cursor of a list that is sorted by {sort!r}.")
-    return value, number
+    return plain(value) if isinstance(value, str) else value, number

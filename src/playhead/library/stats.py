@@ -19,7 +19,7 @@ from playhead import clock
 from playhead.errors import UsageError
 from playhead.library.digest import seconds_in
 from playhead.library.engine import database_of, sound
-from playhead.library.indexing import Progress, update
+from playhead.library.indexing import Progress, try_update
 from playhead.library.search import Search, conditions
 from playhead.library.tables import calls, runs
 
@@ -90,7 +90,7 @@ def stats(
     db = database_of(home)
 
     def work() -> Stats:
-        update(home, prices=prices, progress=progress)
+        try_update(home, prices=prices, progress=progress)
         with db.reading() as connection:
             return _summed(connection, heading, fits)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from playhead import events
 from playhead.library.fulltext import SCOPES, Scope
-from playhead.library.rows import note_of
+from playhead.library.rows import note_of, plain
 from playhead.model import CallItem, Failure, NoteItem, Story, TurnItem
 from playhead.wire import LlmExchange, Part, Refusal, Text, Thinking, ToolResult, ToolUse
 
@@ -73,7 +73,7 @@ def clean(text: str) -> str:
     """Without control characters, and with no half of a character."""
     if _CONTROL.search(text):
         text = _CONTROL.sub(" ", text)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+    return plain(text)
 
 
 def _about(story: Story, pages: _Pages) -> None:

@@ -1,9 +1,11 @@
 import json
+import sqlite3
 
 import pytest
 
 from playhead import clock
-from playhead.errors import UsageError
+from playhead.errors import StoreError, UsageError
+from playhead.library.indexing import reindex
 from playhead.library.marking import change_tags, remove, rename, set_keep, set_note, set_tags
 from playhead.library.search import SORTS, Search, one, query
 from playhead.library.telling import found_json, page_json
@@ -220,3 +222,54 @@ def test_runs_that_began_at_the_same_moment_are_two(forge, store):
         forge(name, started=5).end()
     assert ids(store) == ["c", "b", "a"]
     assert ids(store, text="refund-agent") == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"name": "\ud800*"},
+        {"project": "\ud800"},
+        {"tags": (("\ud800", "\ud800"),)},
+        {"models": ("\ud800",)},
+        {"text": "\ud800 nobody"},
+        {"text": "word " * 5000},
+        {"since_ns": 10**30},
+        {"until_ns": -(10**30)},
+        {"min_cost": float("nan")},
+        {"max_cost": float("-inf")},
+        {"limit": 10**12, "name": "nobody"},
+        {"limit": -1, "name": "nobody"},
+    ],
+)
+def test_what_no_run_can_be_finds_none(three, store, wanted):
+    assert ids(store, **wanted) == []
+    assert one(store, "\ud800") is None
+
+
+def test_numbers_that_no_database_can_hold_are_held_as_the_largest(forge, store):
+    tape = forge("run")
+    tape.llm("hello", Reply(text="hi", usage=Usage(input=10**30, output=1)))
+    path = tape.end()
+    huge = json.loads((path / "manifest.json").read_text()) | {
+        "duration_s": 10**400,
+        "started_ns": 10**40,
+    }
+    (path / "manifest.json").write_text(json.dumps(huge))
+    assert ids(store, sort="-tokens") == ["run"]
+    assert ids(store, text="hello") == ["run"]
+
+
+def test_a_catalogue_that_somebody_else_writes_to_is_read_as_it_is(forge, store, monkeypatch):
+    monkeypatch.setattr("playhead.library.database.PATIENCE_S", 0.1)
+    forge("one").end()
+    assert ids(store) == ["one"]
+    forge("two").end()
+    other = sqlite3.connect(store / "library.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        assert ids(store) == ["one"]
+        with pytest.raises(StoreError, match="locked"):
+            reindex(store)
+    finally:
+        other.close()
+    assert ids(store) == ["two", "one"]
