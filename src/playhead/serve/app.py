@@ -94,6 +94,8 @@ def app(
             HTTPException: _http_problem,
             Problem: _problem,
             PlayheadError: _playhead_problem,
+            OSError: _file_problem,
+            RecursionError: _depth_problem,
         },
     )
 
@@ -171,6 +173,15 @@ async def _problem(_: Request, error: Exception) -> Response:
 async def _playhead_problem(_: Request, error: Exception) -> Response:
     found = problem_of(error) if isinstance(error, PlayheadError) else Problem(500, str(error))
     return found.response()
+
+
+async def _file_problem(_: Request, error: Exception) -> Response:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Problem(409, f"A file of the store cannot be used: {said}.").response()
+
+
+async def _depth_problem(_: Request, __: Exception) -> Response:
+    return Problem(409, "What is on this tape is nested deeper than can be told.").response()
 
 
 async def _http_problem(_: Request, error: Exception) -> Response:

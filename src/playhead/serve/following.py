@@ -107,9 +107,19 @@ class _Telling:
 
 
 async def _run_stream(tape: Tape, cursor: Cursor, selection: Selection) -> AsyncIterator[bytes]:
-    telling = _Telling(tape, cursor, selection)
     # At once: the browser knows that it is connected, and how soon to come back.
     yield b"retry: 1000\n\n"
+    try:
+        async for part in _parts(_Telling(tape, cursor, selection)):
+            yield part
+        status = await anyio.to_thread.run_sync(_status, tape)
+    except PlayheadError:
+        status = "gone"  # deleted while it was told
+    yield b"event: end\ndata: " + json_bytes({"status": status}) + b"\n\n"
+
+
+async def _parts(telling: _Telling) -> AsyncIterator[bytes]:
+    """Until the run is over; a word now and then where nothing comes."""
     pause, said = _SHORTEST_WAIT, clock.mono_ns()
     while True:
         part = await anyio.to_thread.run_sync(telling.part)
@@ -119,14 +129,12 @@ async def _run_stream(tape: Tape, cursor: Cursor, selection: Selection) -> Async
             pause, said = _SHORTEST_WAIT, clock.mono_ns()
             continue
         if telling.is_over:
-            break
+            return
         if clock.mono_ns() - said > _HEARTBEAT_NS:
             said = clock.mono_ns()
             yield b": still here\n\n"
         await anyio.sleep(pause)
         pause = min(2 * pause, _LONGEST_WAIT)
-    status = await anyio.to_thread.run_sync(_status, tape)
-    yield b"event: end\ndata: " + json_bytes({"status": status}) + b"\n\n"
 
 
 def _status(tape: Tape) -> str:

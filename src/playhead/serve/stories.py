@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from playhead import clock
 from playhead.errors import RunNotFound, UsageError
+from playhead.library.catalogue import entry_at
 from playhead.library.summary import stamp_of, stamp_of_prices
 from playhead.model import CallItem, Prices, Story, tell
 from playhead.tape.reader import Tape
@@ -46,7 +47,16 @@ class Told:
 
     def is_recent(self, now_ns: int) -> bool:
         took = self.ended_ns - self.began_ns
-        return self.story.status == "running" and now_ns - self.ended_ns < _PATIENCE * took
+        return now_ns - self.ended_ns < _PATIENCE * took
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """A run as it is at this moment, as far as can be seen without reading its tape."""
+
+    path: Path
+    stamp: str
+    goes_on: bool
 
 
 class Stories:
@@ -73,40 +83,42 @@ class Stories:
     def stamp(self, path: Path) -> str:
         return stamp_of(path, self._price_stamp)
 
-    def _look(self, run_id: str) -> tuple[Path, str]:
+    def _look(self, run_id: str) -> Now:
         path = self.path(run_id)
-        return path, self.stamp(path)
+        stamp = self.stamp(path)
+        return Now(path=path, stamp=stamp, goes_on=entry_at(path).status == "running")
 
     async def told(self, run_id: str) -> Told:
         asked_ns = clock.mono_ns()
-        path, stamp = await anyio.to_thread.run_sync(self._look, run_id)
-        known = self._known(run_id, stamp, asked_ns)
+        now = await anyio.to_thread.run_sync(self._look, run_id)
+        known = self._known(run_id, now, asked_ns)
         if known is not None:
             return known
         lock = self._locks.setdefault(run_id, anyio.Lock())
         async with lock:
-            known = self._known(run_id, stamp, asked_ns)
+            known = self._known(run_id, now, asked_ns)
             if known is None:
-                known = await anyio.to_thread.run_sync(
-                    self._tell, path, stamp, limiter=self._tellers
-                )
+                known = await anyio.to_thread.run_sync(self._tell, now.path, limiter=self._tellers)
                 self._keep(run_id, known)
         if not lock.statistics().tasks_waiting:
             self._locks.pop(run_id, None)
         return known
 
-    def _known(self, run_id: str, stamp: str, asked_ns: int) -> Told | None:
+    def _known(self, run_id: str, now: Now, asked_ns: int) -> Told | None:
         known = self._kept.get(run_id)
         if known is None:
             return None
         # One that was begun after the question holds all that was there when it was asked.
-        if known.stamp == stamp or known.began_ns > asked_ns or known.is_recent(clock.mono_ns()):
+        recent = now.goes_on and known.is_recent(clock.mono_ns())
+        if known.stamp == now.stamp or known.began_ns > asked_ns or recent:
             self._kept.move_to_end(run_id)
             return known
         return None
 
-    def _tell(self, path: Path, stamp: str) -> Told:
+    def _tell(self, path: Path) -> Told:
         began = clock.mono_ns()
+        # Taken first: what is written meanwhile makes it out of date.
+        stamp = self.stamp(path)
         story = tell(Tape(path), prices=self._prices)
         return Told(path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns())
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
+from playhead.serve import stories
 from playhead.tape.seal import seal
 
 RUN = "/api/recordings/20261115-071105-k3f9"
@@ -138,3 +140,24 @@ def test_the_list_says_when_it_has_changed(follow, forge):
     stream.take(1)
     tape.end()
     stream.take(1)
+
+
+def test_a_run_that_is_deleted_meanwhile_ends_as_gone(follow, forge):
+    tape = forge(pid=os.getpid())
+    stream = follow()
+    stream.take(2)
+    shutil.rmtree(tape.path)
+    (last,) = stream
+    assert (last["event"], json.loads(last["data"])) == ("end", {"status": "gone"})
+
+
+def test_a_run_is_told_as_ended_as_soon_as_it_has(site, forge, monkeypatch):
+    monkeypatch.setattr(stories, "_PATIENCE", 10**9)
+    tape = forge(pid=os.getpid())
+    assert site.ask(RUN).json["summary"]["status"] == "running"
+    tape.tool("lookup", {"n": 1}, value=2)
+    assert site.ask(RUN).json["summary"]["calls"] == 0
+    tape.end()
+    said = site.ask(RUN).json
+    assert (said["summary"]["status"], said["summary"]["calls"]) == ("ok", 1)
+    assert said["model"]["run"]["status"] == "ok"
