@@ -71,7 +71,9 @@ def test_runs_are_found_filtered_and_opened_by_keys(tab, server, team):
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_selector("main.run[data-ready=true]")
-    assert page.url.endswith(f"/run/{team}")
+    assert f"/run/{team}" in page.url
+    expect(page.get_by_label("Search in this run")).to_have_value("cache")
+    expect(page.locator(".row").first).to_contain_text("logs")
 
 
 def test_two_runs_stand_side_by_side(tab, server, replay):

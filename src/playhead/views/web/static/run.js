@@ -44,6 +44,8 @@ export class RunPage {
     else this.#begin();
     if (this.model.run.status === "running" && this.source.follow) this.#follow();
     if (this.follows) this.#newest();
+    this.search.value = new URLSearchParams(location.search).get("q") ?? "";
+    if (this.search.value) this.#search();
     this.node.dataset.ready = "true";
   }
 

@@ -49,6 +49,8 @@ export class RunsPage {
     const given = Object.fromEntries([...new FormData(this.form)].filter(([, value]) => value !== ""));
     const address = new URLSearchParams(given);
     history.replaceState(null, "", address.size ? `?${address}` : location.pathname);
+    // Part of a name is enough; who knows wildcards may write them.
+    for (const name of ["model", "tool"]) if (given[name] && !/[*?]/.test(given[name])) given[name] = `*${given[name]}*`;
     if (given.since) given.since = new Date(Date.now() - SECONDS[given.since] * 1000).toISOString();
     return { ...given, limit: PAGE };
   }
@@ -87,7 +89,7 @@ export class RunsPage {
   }
 
   #row(one, at, now) {
-    const href = `/run/${encodeURIComponent(one.id)}`;
+    const href = this.#href(one.id);
     const box = h("input", { type: "checkbox", "aria-label": `Compare ${one.name || one.id}`, checked: this.chosen.has(one.id), onchange: () => this.#mark(one.id, box.checked) });
     const failure = one.failure ? (typeof one.failure === "string" ? one.failure : `${one.failure.type}${one.failure.message ? `: ${one.failure.message}` : ""}`) : "";
     const tags = Object.entries(one.tags ?? {}).map(([name, value]) => h("span", { class: "tag" }, value === "" || value === "true" ? name : `${name}=${value}`));
@@ -99,6 +101,12 @@ export class RunsPage {
       h("td", { class: "quiet models" }, (one.models ?? []).slice(0, 2).join(", ")),
       h("td", { class: "quiet", title: day(one.started_at) }, age(one.started_at, now)),
       number(one.duration_s === null || one.duration_s === undefined ? "–" : duration(one.duration_s * 1e6)), number(count(one.llm_calls)), number(count(one.tool_calls)), number(short(one.tokens)), number(money(one.cost_usd)));
+  }
+
+  // What was searched for here is searched for there.
+  #href(id) {
+    const text = this.form.elements.q.value.trim();
+    return `/run/${encodeURIComponent(id)}${text ? `?${new URLSearchParams({ q: text })}` : ""}`;
   }
 
   #click(event, href) {
@@ -123,7 +131,7 @@ export class RunsPage {
   async #figures() {
     let rows;
     try {
-      rows = (await this.source.stats("day")).groups.map((row) => ({ ...row, key: String(row.key), failures: row.failed_runs }));
+      rows = (await this.source.stats("day")).rows.map((row) => ({ ...row, key: String(row.key), failures: row.failed_runs }));
     } catch {
       rows = this.#sums();
     }
@@ -147,7 +155,7 @@ export class RunsPage {
     return [...days.values()];
   }
 
-  // All of one day: then one mark a run says more.
+  // All on one day: then one mark a run says more.
   #latest() {
     return [...this.runs].slice(0, 40).reverse().map((one, at) => ({ key: String(at), runs: 1, failures: one.status === "failed" ? 1 : 0, cost_usd: one.cost_usd ?? 0 }));
   }
@@ -158,7 +166,7 @@ export class RunsPage {
       this.at = Math.min(this.runs.length - 1, Math.max(0, this.at + by));
       this.#rows();
       this.body.children[this.at]?.scrollIntoView({ block: "nearest" });
-    } else if (event.key === "Enter" && this.runs[this.at]) this.#go(`/run/${encodeURIComponent(this.runs[this.at].id)}`);
+    } else if (event.key === "Enter" && this.runs[this.at]) this.#go(this.#href(this.runs[this.at].id));
     else if (event.key === "x" && this.runs[this.at]) {
       this.#mark(this.runs[this.at].id, !this.chosen.has(this.runs[this.at].id));
       this.#rows();

@@ -54,7 +54,7 @@ function listen(path, heard, ended) {
 async function reason(response) {
   try {
     const told = await response.json();
-    return told.error?.message ?? told.error ?? told.reason ?? told.detail ?? response.statusText;
+    return [told.error.reason, told.error.next].filter(Boolean).join(" ");
   } catch {
     return `${response.status} ${response.statusText}`;
   }
