@@ -4,7 +4,7 @@ Knows what is written where; not how the agent is run, nor which iteration comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -148,15 +148,14 @@ class Iteration:
         self,
         *,
         exit_code: int | None = None,
-        ending: Callable[[], Mapping[str, Any]] | None = None,
+        left: Mapping[str, Any] | None = None,
         complaint: str = "",
     ) -> Decision:
-        """The iteration is over: what it decided, on disk and on the tape. `ending` tells what it left
-        (`status`, `took_ns`); without it, the status file and the clock. `complaint` is the last that
-        it said on stderr.
+        """The iteration is over: what it decided, on disk and on the tape. `left` is what it has left
+        behind; `complaint` the last that it said on stderr.
         """
         self._close_stream()
-        left = (self.left if ending is None else ending)()
+        left = self.left() if left is None else left
         self.took_ns = int(left.get("took_ns") or 0)
         written = str(left.get("status") or "")
         failure = None if self.outline is None else self.outline.error

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from playhead import deck
 from playhead.loop import plan as plans
+from playhead.loop import state as states
 from playhead.loop.beginning import is_replaying, open_session
 from playhead.loop.iteration import Iteration
 from playhead.loop.plan import Plan
@@ -26,6 +27,8 @@ _PIPE = 32 * 1024
 _PIECE = 64 * 1024
 # How long a command that was interrupted may take to end by itself.
 _PATIENCE_S = 10.0
+# As shells say it.
+_INTERRUPTED, _TERMINATED = 130, 143
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +51,34 @@ def run(plan: Plan, progress: Progress | None = None) -> Result:
         plan.session, plan.stages, context=plan.context, record=plan.record, level=plan.level,
         store=plan.store, resume=plan.resume, force=plan.force, command=plan.command,
     )  # fmt: skip
+    result = _through(plan, session, shown)
+    for _ in range(taped_resumes()):
+        if session.status == "done":
+            break
+        session.state = states.resumed(session.state, session.state.stages)
+        result = _through(plan, session, shown)
+    return result
+
+
+def taped_resumes() -> int:
+    """How often the session was resumed on the tape that this process is answered from: then it goes on
+    as often by itself.
+    """
+    active = deck.active()
+    recording = None if active is None else getattr(active.mode, "recording", None)
+    return 0 if recording is None else int(recording.tape.manifest.generation)
+
+
+def _through(plan: Plan, session: Session, shown: Progress) -> Result:
+    """Until the session is done, an iteration fails, or somebody interrupts."""
     left_by = 0
     try:
         with session, _terminable():
             for iteration in session.iterations():
                 _make(plan, iteration, shown)
-    except KeyboardInterrupt:
-        left_by = 130
-    except _Terminated:
-        left_by = 143
+    except (KeyboardInterrupt, _Terminated) as stopped:
+        left_by = _code_of(stopped)
     shown.finish(session)
-    code = left_by or {"done": 0}.get(session.status, 1)
     state = session.state
     return Result(
         session=session.name,
@@ -66,7 +86,7 @@ def run(plan: Plan, progress: Progress | None = None) -> Result:
         iterations=state.total,
         run=state.run,
         reason=state.reason,
-        exit_code=code,
+        exit_code=left_by or {"done": 0}.get(session.status, 1),
     )
 
 
@@ -86,7 +106,14 @@ def _make(plan: Plan, iteration: Iteration, shown: Progress) -> None:
 
     try:
         code = _run(argv, told, sent, hear, shown)
-        iteration.end(exit_code=code, ending=_ending(iteration), complaint=shown.complaint)
+        left = _crossed(iteration, iteration.left)
+        _stop_as_then(left)
+        iteration.end(exit_code=code, left=left, complaint=shown.complaint)
+    except (KeyboardInterrupt, _Terminated) as stopped:
+        code = _code_of(stopped)
+        if not is_replaying():
+            _crossed(iteration, lambda: {"interrupted": code})
+        raise
     finally:
         shown.end(iteration)
 
@@ -178,22 +205,28 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _ending(iteration: Iteration) -> Callable[[], Mapping[str, Any]] | None:
+def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What an iteration leaves is its command's doing. Where that is on a tape, this is as well: in a
-    replay no command runs that could write a status file.
+    replay no command runs that could write a status file, and nobody presses Ctrl-C.
     """
     active = deck.active()
     recorded = iteration.session.recorded
     if active is None or recorded is None or recorded.calls or recorded.level != "full":
-        return None
+        return live()
     asked = {"stage": iteration.stage.name, "iteration": iteration.number}
     call = deck.Call(boundary="state", name="loop.status", request=asked, effect="read")
+    found: Any = active.cross(call, live)
+    return found if isinstance(found, dict) else {}  # a tape may hold anything
 
-    def left() -> Mapping[str, Any]:
-        found: Any = active.cross(call, iteration.left)
-        return found if isinstance(found, dict) else {}  # a tape may hold anything
 
-    return left
+def _stop_as_then(left: Mapping[str, Any]) -> None:
+    """In a replay: the iteration was interrupted here."""
+    if "interrupted" in left:
+        raise KeyboardInterrupt if left["interrupted"] == _INTERRUPTED else _Terminated
+
+
+def _code_of(stopped: BaseException) -> int:
+    return _INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else _TERMINATED
 
 
 class _Terminated(BaseException):

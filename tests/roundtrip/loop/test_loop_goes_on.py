@@ -37,6 +37,14 @@ def test_a_failed_iteration_ends_the_loop_and_is_made_again_on_resume(project):
     ]
 
 
+def test_a_session_that_failed_and_was_resumed_is_replayed_as_a_whole(project):
+    failed = project.loop(*RECORD, "full", code=1, AGENT_FAILS_AT="work1")
+    resumed = project.loop(*RECORD, "full", "--resume")
+    replayed = project.playhead("replay", "fix")
+    assert "identical" in replayed.stderr
+    assert replayed.stdout == failed.stdout + resumed.stdout
+
+
 @pytest.mark.parametrize("level", ["standard", "full"])
 def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
     words = ["loop", "--session", "fix", *project.stages, *RECORD, level, *project.agent]
@@ -63,6 +71,8 @@ def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
     assert project.json("show", "fix")["status"] == "ok"
     assert so_far(project) == ("done", [1, 2])
     project.playhead("verify", "fix")
+    if level == "full":
+        assert "identical" in project.playhead("replay", "fix").stderr
 
 
 def test_a_session_that_exists_is_neither_appended_to_nor_replaced_by_chance(project):
