@@ -90,7 +90,8 @@ def script_of(words: Sequence[str]) -> str | None:
         return None
     for at, word in enumerate(words[1:-1], 1):
         if _SHORT_SCRIPT.fullmatch(word):
-            return words[at + 1]
+            # `bash -c -l SCRIPT`: further options may follow.
+            return next((one for one in words[at + 1 :] if one[:1] != "-"), words[at + 1])
         if not word.startswith("-"):
             return None
     return None

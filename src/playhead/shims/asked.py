@@ -50,7 +50,8 @@ def call_from(asked: Asked, then: Surroundings, stdin: bytes | None) -> Call:
 
 
 def _without(folder: str, word: str) -> str:
-    return word.replace(f"{folder}/", "")
+    """As it would be said without us: a program by its name, and PATH without our folder."""
+    return word.replace(f"{folder}/", "").replace(f"{folder}:", "")
 
 
 def _place(cwd: str, base: str) -> str | None:

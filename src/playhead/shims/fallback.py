@@ -89,7 +89,8 @@ class Streams:
     def __init__(self) -> None:
         self.closed: list[int] = []
         self.kinds = [self._kind(fd) for fd in range(3)]
-        if self.kinds[1] == self.kinds[2] == "pipe" and os.path.sameopenfile(1, 2):
+        told = self.kinds[1] in ("pipe", "file") and self.kinds[1] == self.kinds[2]
+        if told and os.path.sameopenfile(1, 2):
             self.kinds[2] = "stdout"
         for fd in (1, 2):
             if self.kinds[0] == self.kinds[fd] == "pipe" and os.path.sameopenfile(0, fd):
@@ -233,7 +234,7 @@ class Real:
                 pump = Pump(fd, reads if fd else 0, fd or writes, self._line)
                 self._pumps.append(pump)
         if self._streams.kinds[2] == "stdout":
-            theirs[2] = theirs[1]
+            theirs |= {2: theirs[1]} if 1 in theirs else {}
         return theirs
 
     def _turn(self) -> bool:

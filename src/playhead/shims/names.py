@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.inject.python_argv import is_python
@@ -19,21 +19,27 @@ _LONGEST_SHEBANG = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which programs get a shim; `mounted`: over their real paths, too."""
+    """Which programs get a shim; `shell`: the one that SHELL names, too; `mounted`: over their real
+    paths, too.
+    """
 
     names: tuple[str, ...] = ()
+    shell: bool = False
     mounted: bool = False
 
     def as_facts(self) -> dict[str, Any]:
         """For the run's first words, so that a replay has the same."""
-        return {"shims": {"names": list(self.names), "mounted": self.mounted}} if self.names else {}
+        if not self.names:
+            return {}
+        told = {"names": list(self.names), "shell": self.shell, "mounted": self.mounted}
+        return {"shims": told}
 
     def found(self, env: Mapping[str, str]) -> Wanted:
         """Those that the command would find. A shim for a program that is not there would be a lie
         to whoever asks whether it is.
         """
         names = tuple(name for name in self.names if where_is(name, env) is not None)
-        return Wanted(names=names, mounted=self.mounted)
+        return replace(self, names=names)
 
 
 def of_facts(facts: Mapping[str, Any]) -> Wanted:
@@ -41,7 +47,8 @@ def of_facts(facts: Mapping[str, Any]) -> Wanted:
     told = facts.get("shims")
     told = told if isinstance(told, dict) else {}
     names = tuple(str(one) for one in told.get("names") or ())
-    return Wanted(names=names, mounted=bool(told.get("mounted")))
+    shell, mounted = bool(told.get("shell")), bool(told.get("mounted"))
+    return Wanted(names=names, shell=shell, mounted=mounted)
 
 
 def wanted(
@@ -60,7 +67,11 @@ def wanted(
     needless = configured is None and command and _is_hooked(command[0], env)
     if needless and not own and not mounted:
         return Wanted()
-    return Wanted(names=tuple(sorted({*usual, *own})), mounted=mounted)
+    # Agents keep house by the user's shell: a taped one writes none of the files that Claude Code
+    # looks for afterwards. So it is taped where it was named, and not because it is a usual name.
+    named = {*(configured or ()), *own}
+    shell = os.path.basename(env.get("SHELL", "")) in named
+    return Wanted(names=tuple(sorted({*usual, *own})), shell=shell, mounted=mounted)
 
 
 def where_is(name: str, env: Mapping[str, str]) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from playhead.shims import folders, paths
 from playhead.shims.asked import Surroundings
 from playhead.shims.cover import Cover
 from playhead.shims.frames import DRAIN, WATCH
-from playhead.shims.names import Wanted, where_is
+from playhead.shims.names import Wanted
 from playhead.shims.programs import Stand, native_program, write_shims
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
@@ -132,7 +132,7 @@ def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher
     door.close()
     os.close(ask[0])
     os.close(hear[1])
-    made = with_shims(env, str(shims), wanted.names)
+    made = with_shims(env, str(shims), wanted)
     segments = frozenset({str(pid)})
     return Posted(
         env=made,
@@ -162,10 +162,10 @@ def _covered(
         return Cover()
 
 
-def with_shims(env: Mapping[str, str], shims: str, names: Sequence[str]) -> dict[str, str]:
+def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, str]:
     """The environment in which the shims are found first."""
     shell = env.get("SHELL", "")
-    has_shim = os.path.basename(shell) in names and where_is(shell, env) is not None
+    has_shim = wanted.shell and os.path.basename(shell) in wanted.names
     told = f"{shims}{os.pathsep}{shell}" if has_shim else shims
     given = {"PATH": os.defpath, **env}
     return {**given, **paths.put_first(given, told)}

@@ -31,11 +31,17 @@ def test_the_settings_stand_in_place_of_the_usual_list(env):
     assert wanted(["python"], configured=("a",), env=env).names == ("a",)
 
 
+def test_the_users_shell_is_taped_where_it_was_named(env):
+    assert not wanted(["git"], env=env).shell
+    assert wanted(["git"], asked=["zsh"], env=env).shell
+    assert wanted(["git"], configured=("zsh",), env=env).shell
+
+
 def test_only_programs_that_are_there_get_one(env):
     assert Wanted(names=("gh", "git")).found(env).names == ("git",)
 
 
-@pytest.mark.parametrize("one", [Wanted(), Wanted(names=("git", "sh"), mounted=True)])
+@pytest.mark.parametrize("one", [Wanted(), Wanted(names=("git", "sh"), shell=True, mounted=True)])
 def test_what_a_run_says_of_its_shims_is_what_its_replay_has(one):
     assert of_facts(one.as_facts()) == one
     assert of_facts({}) == Wanted()

@@ -119,6 +119,21 @@ def test_files_are_the_programs_own_and_their_contents_are_on_the_tape(desk, tmp
     assert desk.said(call, "stdout") == b"question\n"
 
 
+def test_a_file_for_both_outputs_is_on_the_tape_once(desk, tmp_path):
+    with open(tmp_path / "out", "wb") as both:
+        started = desk.start("sh", "-c", "echo o; echo e >&2; echo o", stdout=both, stderr=both)
+        assert started.wait() == 0
+    (call,) = desk.end()
+    assert [desk.said(call, one) for one in ("stdout", "stderr")] == [b"o\ne\no\n", b""]
+
+
+def test_where_the_shims_are_is_no_part_of_what_was_asked(desk):
+    shims = f"{desk.posted.folder}/bin"
+    assert desk.start("sh", "-c", f"PATH={shims}:/bin; : {shims}/git").wait() == 0
+    (call,) = desk.end()
+    assert call.request["argv"] == ["sh", "-c", "PATH=/bin; : git"]
+
+
 def test_a_terminal_is_a_terminal_and_closed_is_closed(desk):
     leader, follower = pty.openpty()
     kept, other = os.pipe()

@@ -55,8 +55,9 @@ void look_at_streams(void) {
         } else
             kinds[fd] = kind_of(fd, &stats[fd]);
     }
-    int out = !strcmp(kinds[1], "pipe"), in = !strcmp(kinds[0], "pipe");
-    if (out && !strcmp(kinds[2], "pipe") && is_same(&stats[1], &stats[2]))
+    int in = !strcmp(kinds[0], "pipe");
+    int told = !strcmp(kinds[1], "pipe") || !strcmp(kinds[1], "file");
+    if (told && !strcmp(kinds[1], kinds[2]) && is_same(&stats[1], &stats[2]))
         kinds[2] = "stdout"; /* two pipes into one could change the order of what is written */
     for (int fd = 1; fd < 3; fd++)
         if (in && !strcmp(kinds[fd], "pipe") && is_same(&stats[0], &stats[fd]))
