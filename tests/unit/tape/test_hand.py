@@ -1,0 +1,87 @@
+"""Lines written by hand are lines of a tape: one chain, whoever writes them, whatever was torn off."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from playhead.errors import TapeDamaged
+from playhead.tape.hand import HandWriter
+from playhead.tape.manifest import Manifest, write_manifest
+from playhead.tape.reader import Tape
+from playhead.tape.verify import verify
+
+FIRST = {"format": 1, "run": "r", "generation": 0, "level": "full", "pid": 1}
+
+WRITES = """
+import json, sys
+from pathlib import Path
+from playhead.tape.hand import HandWriter
+writer = HandWriter(Path(sys.argv[1]), "1", who="w", encode=lambda kind, data, user: json.dumps(data).encode())
+for number in range(50):
+    writer.add("x", {"from": sys.argv[2], "n": number})
+"""
+
+
+def encode(kind, data, user):
+    return json.dumps(data).encode()
+
+
+@pytest.fixture
+def writer(tmp_path):
+    run = tmp_path / "r"
+    run.mkdir()
+    write_manifest(run, Manifest(run="r", status="ok"))
+    made = HandWriter(run, "1", who="w", encode=encode)
+    made.add("segment.start", FIRST, parent=0)
+    return made
+
+
+def test_processes_that_write_in_turn_leave_one_chain(writer):
+    argv = [sys.executable, "-c", WRITES, str(writer.run)]
+    both = [subprocess.Popen([*argv, name]) for name in ("a", "b")]
+    assert [one.wait() for one in both] == [0, 0]
+    assert verify(writer.run).damages == []
+    told = [event.data for event in Tape(writer.run).events() if event.kind == "x"]
+    for name in ("a", "b"):
+        assert [data["n"] for data in told if data["from"] == name] == list(range(50))
+    assert writer.summary()[0] == 101
+
+
+def test_what_a_killed_process_left_behind_is_cut_off(writer):
+    seq = writer.add("x", 1)
+    path = writer.run / "tape-1.jsonl"
+    with path.open("ab") as file:
+        file.write(b'{"seq":2,"kind":"x","wal')
+    assert writer.add("x", 2) == seq + 1
+    assert verify(writer.run).damages == []
+
+
+def test_a_last_line_that_is_no_event_is_not_written_after(writer):
+    with (writer.run / "tape-1.jsonl").open("ab") as file:
+        file.write(b"nonsense\n")
+    with pytest.raises(OSError, match="cannot be read"):
+        writer.add("x", 2)
+
+
+def test_a_whole_segment_has_the_times_that_it_is_given(tmp_path):
+    rows = [
+        {"kind": "segment.start", "data": FIRST, "wall": 5_000, "mono": 1},
+        {"kind": "x", "data": {"a": 1}, "wall": 6_000, "mono": 1_001, "lane": "main/1", "cause": 0},
+    ]
+    run = tmp_path / "r"
+    run.mkdir()
+    write_manifest(run, Manifest(run="r", status="ok"))
+    count, size, _ = HandWriter(run, "1", who="w", encode=encode).write_all(rows)
+    _, event = Tape(run).events()
+    assert (count, size) == (2, os.stat(run / "tape-1.jsonl").st_size)
+    assert (event.wall, event.mono, event.lane, event.cause, event.segment) == (
+        6_000, 1_001, "main/1", 0, "1",
+    )  # fmt: skip
+
+
+def test_a_segment_is_not_named_like_a_path(tmp_path):
+    with pytest.raises(TapeDamaged):
+        HandWriter(tmp_path, "../x", who="w", encode=encode)
