@@ -27,7 +27,6 @@ def run_blocks(story: Story, *, report: dict[str, Any] | None = None) -> dict[st
     told = outline(story)
     groups = list(_groups(story, told["refs"]))
     start = {
-        "page": "run",
         "id": story.manifest.run,
         "groups": [row for row, _ in groups],
         "report": report is not None,

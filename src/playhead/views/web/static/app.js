@@ -60,13 +60,7 @@ class App {
   // null: the page that is open can go there itself.
   #page() {
     const { source, address } = this;
-    if (source.embedded) {
-      const { page, id } = source.start;
-      if (page === "compare") return new ComparePage({ source });
-      if (page === "batch") return new BatchPage({ source });
-      if (page === "report") return new ReportPage({ source });
-      return new RunPage({ source, id, ref: address.read(), address });
-    }
+    if (source.embedded) return new RunPage({ source, id: source.start.id, ref: address.read(), address });
     const [first, ...rest] = location.pathname.split("/").slice(1).map(decoded);
     if (first === "run" && this.page instanceof RunPage && this.page.id === rest[0]) {
       this.page.goto(rest[1]);
@@ -75,7 +69,7 @@ class App {
     if (first === "run") return new RunPage({ source, id: rest[0], ref: rest[1], address });
     if (first === "compare") return new ComparePage({ source, a: rest[0], b: rest[1] });
     if (first === "report") return new ReportPage({ source, id: rest[0] });
-    if (first === "batch") return new BatchPage({ source });
+    if (first === "batch") return new BatchPage();
     return new RunsPage({ source });
   }
 

@@ -6,15 +6,13 @@ import { count, duration, money } from "./format.js";
 const SIGNS = { passed: "✓", diverged: "≠", broken: "✗", unusable: "!", error: "!" };
 
 export class BatchPage {
-  constructor({ source }) {
-    this.source = source;
+  constructor() {
     this.node = h("main", { class: "page batch", id: "main" });
   }
 
   async open() {
     document.title = "Batch · Playhead";
-    if (this.source.embedded) fill(this.node, this.#results(await this.source.batch()));
-    else this.#ask("");
+    this.#ask("");
     this.node.dataset.ready = "true";
   }
 
@@ -52,7 +50,7 @@ export class BatchPage {
   }
 
   #tape(one) {
-    const isRun = !this.source.embedded && /^\d{8}-\d{6}-\w+$/.test(one.tape);
+    const isRun = /^\d{8}-\d{6}-\w+$/.test(one.tape);
     return isRun ? h("a", { href: `/run/${encodeURIComponent(one.tape)}` }, one.name) : h("strong", {}, one.name);
   }
 
@@ -68,7 +66,6 @@ export class BatchPage {
   }
 
   #links(one, verdict) {
-    if (this.source.embedded) return h("p", { class: "quiet" }, h("code", {}, `playhead diff ${one.tape} ${verdict.replay}`));
     return h("p", {}, h("a", { href: `/compare/${encodeURIComponent(one.tape)}/${encodeURIComponent(verdict.replay)}` }, "compare side by side"), " · ", h("a", { href: `/report/${encodeURIComponent(verdict.replay)}` }, "report"));
   }
 }

@@ -16,7 +16,7 @@ export class ComparePage {
 
   async open() {
     document.title = "Compare · Playhead";
-    if (!this.source.embedded && !(this.a && this.b)) {
+    if (!(this.a && this.b)) {
       await this.#choose();
     } else {
       fill(this.node, h("p", { class: "loading", role: "status" }, "Comparing…"));
@@ -47,7 +47,7 @@ export class ComparePage {
     const toggle = h("input", { type: "checkbox", onchange: () => { this.onlyChanges = toggle.checked; this.#steps(told); } });
     fill(this.node,
       h("div", { class: "page-head" }, h("h1", {}, told.same ? "The same trajectory" : "Trajectories differ"), h("p", { class: "quiet" }, sums || "no steps")),
-      h("div", { class: "wide" }, figures(told, this.source.embedded)),
+      h("div", { class: "wide" }, figures(told)),
       h("div", { class: "aligned-bar" }, h("label", {}, toggle, "only what differs"), told.first_difference === null ? null : h("button", { type: "button", class: "primary", onclick: () => this.#first(told.first_difference) }, "First difference")),
       h("div", { class: "aligned-head", "aria-hidden": "true" }, h("span", {}), h("strong", {}, told.left), h("strong", {}, told.right)), this.list);
     this.#steps(told);
@@ -73,11 +73,11 @@ export class ComparePage {
   }
 }
 
-function figures(told, isEmbedded) {
+function figures(told) {
   const shown = (figure, value) => (value === null ? "–" : figure.name === "duration_s" ? duration(value * 1e6) : figure.name === "cost_usd" ? money(value) : count(value));
   const rows = told.figures.filter((one) => one.left || one.right).map((one) => h("tr", {}, h("th", { scope: "row" }, NAMES[one.name] ?? one.name.replaceAll("_", " ")), h("td", { class: "n" }, shown(one, one.left)), h("td", { class: "n" }, shown(one, one.right)), h("td", { class: "n quiet" }, change(one))));
   if (told.result_similarity !== null) rows.push(h("tr", {}, h("th", { scope: "row" }, "last answers alike"), h("td", {}), h("td", {}), h("td", { class: "n" }, `${Math.round(told.result_similarity * 100)} %`)));
-  const name = (id) => h("th", { scope: "col", class: "n" }, isEmbedded ? id : h("a", { href: `/run/${encodeURIComponent(id)}` }, id));
+  const name = (id) => h("th", { scope: "col", class: "n" }, h("a", { href: `/run/${encodeURIComponent(id)}` }, id));
   return h("table", { class: "figure-table" }, h("thead", {}, h("tr", {}, h("td", {}), name(told.left), name(told.right), h("th", { scope: "col", class: "n" }, "change"))), h("tbody", {}, rows));
 }
 

@@ -39,6 +39,19 @@ function add(node, children) {
   }
 }
 
+// A text with every place marked that holds `wanted`, whatever its capitals.
+export function marked(text, wanted) {
+  if (!wanted) return text;
+  const parts = [];
+  const lower = text.toLowerCase();
+  let from = 0;
+  for (let at = lower.indexOf(wanted); at >= 0 && parts.length < 40; at = lower.indexOf(wanted, from)) {
+    parts.push(text.slice(from, at), h("mark", {}, text.slice(at, at + wanted.length)));
+    from = at + wanted.length;
+  }
+  return [...parts, text.slice(from)];
+}
+
 export function fill(node, ...children) {
   node.replaceChildren();
   add(node, children);

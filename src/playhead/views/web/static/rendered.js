@@ -21,7 +21,7 @@ export function section(title, body, { open = true, note: told = null } = {}) {
 
 export function failureBox(failure) {
   if (!failure) return null;
-  const trace = failure.traceback?.length ? section("Traceback", h("pre", {}, failure.traceback.join("\n")), { open: false, note: `${failure.traceback.length} frames` }) : null;
+  const trace = failure.traceback?.length ? section("Traceback", h("pre", {}, failure.traceback.join("\n")), { open: false, note: plural(failure.traceback.length, "frame") }) : null;
   return h("div", { class: "failure-box", role: "note" }, h("strong", {}, failure.type), failure.message ? h("span", {}, `: ${failure.message}`) : null, trace);
 }
 

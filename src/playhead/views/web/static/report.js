@@ -18,7 +18,7 @@ export class ReportPage {
     document.title = "Replay · Playhead";
     fill(this.node, h("p", { class: "loading", role: "status" }, "Reading the report…"));
     const told = await this.source.report(this.id);
-    fill(this.node, reportView(told, this.source.embedded));
+    fill(this.node, reportView(told, false));
     this.node.dataset.ready = "true";
   }
 }

@@ -206,7 +206,7 @@ export class RunPage {
       return;
     }
     const found = new Set(this.model.find(text));
-    this.tree.filter(found);
+    this.tree.filter(found, text);
     fill(this.hits, count(this.tree.rows.length));
     this.later = setTimeout(() => this.#searchAll(text, found), 350);
   }
@@ -222,7 +222,7 @@ export class RunPage {
       announce("Only titles were searched: the texts cannot be had.");
     }
     if (this.search.value !== text) return;
-    this.tree.filter(found);
+    this.tree.filter(found, text);
     fill(this.hits, count(this.tree.rows.length));
   }
 

@@ -70,8 +70,6 @@ export class EmbeddedSource {
 
   async run() { return { summary: null, model: await block("outline") }; }
   report() { return block("report"); }
-  compare() { return block("compare"); }
-  batch() { return block("batch"); }
 
   async detail(id, ref, row) {
     let number = this.start.groups.length - 1;

@@ -1,6 +1,6 @@
 // The conversation as a tree: who asked for what. Knows the model and rows on the screen; not details.
 
-import { h, icon } from "./dom.js";
+import { h, icon, marked } from "./dom.js";
 import { duration, money, short } from "./format.js";
 import { VirtualList } from "./list.js";
 import { MOMENT } from "./model.js";
@@ -16,6 +16,7 @@ export class Tree {
     this.folded = new Set();
     this.hidden = new Set(["output", "hook"]);
     this.found = null;
+    this.wanted = "";
     this.selected = -1;
     this.now = Infinity;
     this.list = new VirtualList({ height: ROW, draw: (at) => this.#row(at), role: "tree", label: "Conversation" });
@@ -56,8 +57,9 @@ export class Tree {
   }
 
   // Only these rows; null: all.
-  filter(found) {
+  filter(found, wanted = "") {
     this.found = found;
+    this.wanted = wanted.trim().toLowerCase();
     this.#arrange();
   }
 
@@ -130,11 +132,11 @@ export class Tree {
     const name = model.text("name", row);
     const brief = model.text("brief", row);
     const failure = model.text("fail", row);
-    if (kind === "person") return [h("span", { class: "brief said" }, brief)];
+    if (kind === "person") return [h("span", { class: "brief said" }, marked(brief, this.wanted))];
     const lane = model.above[row] >= 0 && model.lane[model.above[row]] !== model.lane[row]
       ? h("span", { class: "lane-tag" }, model.lanes[model.lane[row]]) : null;
-    const words = [lane, h("span", { class: "name" }, kind === "turn" ? name || "turn" : name), h("span", { class: "brief" }, brief)];
-    if (failure) words.push(h("span", { class: "failure" }, failure));
+    const words = [lane, h("span", { class: "name" }, marked(name || kind, this.wanted)), h("span", { class: "brief" }, marked(brief, this.wanted))];
+    if (failure) words.push(h("span", { class: "failure" }, marked(failure, this.wanted)));
     if (model.inFlight(row)) words.push(h("span", { class: "flight" }, model.run.status === "running" ? "running" : kind === "turn" ? "never ended" : "never answered"));
     return words.filter((one) => one !== null);
   }
