@@ -169,7 +169,8 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _one_line(text: str) -> str:
-    said = " ".join(text.split())
+    """To be looked at: what could drive the terminal is left out."""
+    said = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return said if len(said) <= 100 else said[:99] + "…"
 
 
