@@ -50,6 +50,7 @@ def test_a_script_is_called_after_its_first_command_that_does_something(name, sc
     ("argv", "script"),
     [
         (["bash", "-lc", "echo hi"], "echo hi"),
+        (["bash", "-c", "-l", "echo hi"], "echo hi"),
         (["/bin/sh", "-e", "-c", "echo hi", "arg"], "echo hi"),
         (["bash", "script.sh", "-c"], None),
         (["bash", "-c"], None),
