@@ -9,9 +9,16 @@ import { RunPage } from "./run.js";
 import { RunsPage } from "./runs.js";
 
 const KEYS = [
-  ["space", "play, pause"], ["↑ ↓ or j k", "step before, step after"], ["← →", "a little back, a little on (in the tree: fold, unfold)"],
-  ["< >", "slower, faster"], ["f", "first failure, next failure"], ["/", "search"], ["+ − 0", "zoom the timeline, whole run"],
-  ["Home End", "beginning, end"], ["t", "dark or light"], ["?", "these keys"],
+  ["space", "play, pause"],
+  ["↑ ↓ or j k", "step before, step after"],
+  ["← →", "a little back, a little on (in the tree: fold, unfold)"],
+  ["< >", "slower, faster"],
+  ["f", "first failure, next failure"],
+  ["/", "search"],
+  ["+ − 0", "zoom the timeline, whole run"],
+  ["Home End", "beginning, end"],
+  ["t", "dark or light"],
+  ["?", "these keys"],
 ];
 
 class App {
@@ -30,11 +37,29 @@ class App {
 
   #bar() {
     const brand = [icon("tape"), h("span", {}, "Playhead")];
-    const home = this.source.embedded ? h("span", { class: "brand" }, brand) : h("a", { class: "brand", href: "/" }, brand);
-    const links = this.source.embedded ? null : h("nav", { "aria-label": "Pages" }, [["/", "Runs"], ["/compare", "Compare"], ["/batch", "Batch"]].map(([href, label]) => h("a", { href, class: "nav" }, label)));
-    return h("div", { class: "topbar", role: "banner" }, home, links, h("span", { class: "grow" }),
+    const home = this.source.embedded
+      ? h("span", { class: "brand" }, brand)
+      : h("a", { class: "brand", href: "/" }, brand);
+    const links = this.source.embedded
+      ? null
+      : h(
+          "nav",
+          { "aria-label": "Pages" },
+          [
+            ["/", "Runs"],
+            ["/compare", "Compare"],
+            ["/batch", "Batch"],
+          ].map(([href, label]) => h("a", { href, class: "nav" }, label)),
+        );
+    return h(
+      "div",
+      { class: "topbar", role: "banner" },
+      home,
+      links,
+      h("span", { class: "grow" }),
       button("Keys (?)", { class: "ghost", onclick: () => this.#help() }, "?"),
-      button("Dark or light (t)", { class: "ghost", onclick: () => this.#theme() }, icon("moon")));
+      button("Dark or light (t)", { class: "ghost", onclick: () => this.#theme() }, icon("moon")),
+    );
   }
 
   async route() {
@@ -43,7 +68,10 @@ class App {
     this.page?.end?.();
     this.page = page;
     for (const link of this.root.querySelectorAll("a.nav")) {
-      const isHere = link.getAttribute("href") === "/" ? location.pathname === "/" : location.pathname.startsWith(link.getAttribute("href"));
+      const isHere =
+        link.getAttribute("href") === "/"
+          ? location.pathname === "/"
+          : location.pathname.startsWith(link.getAttribute("href"));
       if (isHere) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
@@ -52,7 +80,16 @@ class App {
       await page.open();
       performance.mark("playhead-ready");
     } catch (error) {
-      fill(page.node, h("div", { class: "sorry", role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message), this.source.embedded ? null : h("p", {}, h("a", { href: "/" }, "All runs"))));
+      fill(
+        page.node,
+        h(
+          "div",
+          { class: "sorry", role: "alert" },
+          h("h1", {}, "This cannot be shown"),
+          h("p", {}, error.message),
+          this.source.embedded ? null : h("p", {}, h("a", { href: "/" }, "All runs")),
+        ),
+      );
       page.node.dataset.ready = "failed";
     }
   }
@@ -76,7 +113,8 @@ class App {
   // Links within the viewer change the page without loading it again.
   #click(event) {
     const link = event.target.closest?.("a[href^='/']");
-    if (!link || this.source.embedded || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (!link || this.source.embedded || event.button || event.ctrlKey || event.metaKey || event.shiftKey)
+      return;
     event.preventDefault();
     history.pushState(null, "", link.getAttribute("href"));
     this.route();
@@ -86,7 +124,11 @@ class App {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const { target } = event;
     const isTyping = target.matches?.("input:not([type=range]):not([type=checkbox]), textarea, select");
-    if (isTyping || (target.matches?.("button, a, summary, input") && (event.key === " " || event.key === "Enter"))) return;
+    if (
+      isTyping ||
+      (target.matches?.("button, a, summary, input") && (event.key === " " || event.key === "Enter"))
+    )
+      return;
     if (target.matches?.("input[type=range]") && event.key.startsWith("Arrow")) return;
     if (event.key === "?") this.#help();
     else if (event.key === "t") this.#theme();
@@ -97,13 +139,25 @@ class App {
 
   #theme() {
     const root = document.documentElement;
-    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    const isDark = root.dataset.theme
+      ? root.dataset.theme === "dark"
+      : matchMedia("(prefers-color-scheme: dark)").matches;
     setTheme(isDark ? "light" : "dark");
     this.page?.recolour?.();
   }
 
   #help() {
-    this.dialog ??= h("dialog", { class: "help", "aria-label": "Keys" }, h("h2", {}, "Keys"), h("dl", { class: "ws" }, KEYS.map(([keys, what]) => [h("dt", {}, keys), h("dd", {}, what)])), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
+    this.dialog ??= h(
+      "dialog",
+      { class: "help", "aria-label": "Keys" },
+      h("h2", {}, "Keys"),
+      h(
+        "dl",
+        { class: "ws" },
+        KEYS.map(([keys, what]) => [h("dt", {}, keys), h("dd", {}, what)]),
+      ),
+      h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
+    );
     if (!this.dialog.isConnected) document.body.append(this.dialog);
     if (this.dialog.open) this.dialog.close();
     else this.dialog.showModal();
@@ -162,5 +216,13 @@ async function start() {
 }
 
 start().catch((error) => {
-  fill(document.getElementById("app"), h("div", { class: "sorry", role: "alert" }, h("h1", {}, "This cannot be shown"), h("p", {}, error.message)));
+  fill(
+    document.getElementById("app"),
+    h(
+      "div",
+      { class: "sorry", role: "alert" },
+      h("h1", {}, "This cannot be shown"),
+      h("p", {}, error.message),
+    ),
+  );
 });

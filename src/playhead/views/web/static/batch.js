@@ -18,54 +18,156 @@ export class BatchPage {
 
   // Results are a file of the person's own; the browser reads it, nothing is sent.
   #ask(problem) {
-    const file = h("input", { type: "file", accept: ".json,application/json", "aria-label": "Results of a batch", onchange: async () => {
-      try {
-        const told = JSON.parse(await file.files[0].text());
-        if (!Array.isArray(told.cases)) throw new Error("it has no cases");
-        fill(this.node, this.#results(told));
-      } catch (error) {
-        this.#ask(`This is no file of results: ${error.message}.`);
-      }
-    } });
-    fill(this.node, h("div", { class: "page-head" }, h("h1", {}, "Batch results")), h("p", {}, "Write them with ", h("code", {}, "playhead batch tests/tapes/ --json results.json"), " and open the file here:"), file, problem ? h("p", { class: "bad", role: "alert" }, problem) : null);
+    const file = h("input", {
+      type: "file",
+      accept: ".json,application/json",
+      "aria-label": "Results of a batch",
+      onchange: async () => {
+        try {
+          const told = JSON.parse(await file.files[0].text());
+          if (!Array.isArray(told.cases)) throw new Error("it has no cases");
+          fill(this.node, this.#results(told));
+        } catch (error) {
+          this.#ask(`This is no file of results: ${error.message}.`);
+        }
+      },
+    });
+    fill(
+      this.node,
+      h("div", { class: "page-head" }, h("h1", {}, "Batch results")),
+      h(
+        "p",
+        {},
+        "Write them with ",
+        h("code", {}, "playhead batch tests/tapes/ --json results.json"),
+        " and open the file here:",
+      ),
+      file,
+      problem ? h("p", { class: "bad", role: "alert" }, problem) : null,
+    );
   }
 
   #results(told) {
-    const sums = Object.entries(told.counts).filter(([, number]) => number).map(([name, number]) => h("span", { class: `outcome outcome-${name}` }, `${SIGNS[name]} ${number} ${name}`));
+    const sums = Object.entries(told.counts)
+      .filter(([, number]) => number)
+      .map(([name, number]) =>
+        h("span", { class: `outcome outcome-${name}` }, `${SIGNS[name]} ${number} ${name}`),
+      );
     const failing = told.cases.filter((one) => one.outcome !== "passed");
     const rows = told.cases.map((one) => this.#row(one));
     return [
-      h("div", { class: "page-head" }, h("h1", {}, `${count(told.cases.length)} tapes`), h("p", { class: "outcomes" }, sums), h("p", { class: "quiet" }, [told.started_at, duration(told.took_s * 1e6), told.host].filter(Boolean).join(" · "))),
+      h(
+        "div",
+        { class: "page-head" },
+        h("h1", {}, `${count(told.cases.length)} tapes`),
+        h("p", { class: "outcomes" }, sums),
+        h(
+          "p",
+          { class: "quiet" },
+          [told.started_at, duration(told.took_s * 1e6), told.host].filter(Boolean).join(" · "),
+        ),
+      ),
       failing.length ? [h("h2", {}, "What does not hold"), failing.map((one) => this.#failing(one))] : null,
       h("h2", {}, "All"),
-      h("div", { class: "wide" }, h("table", { class: "run-table" }, h("thead", {}, h("tr", {}, ["tape", "verdict", "passes", "answers", "tokens", "cost", "alike", "took"].map((name, at) => h("th", { scope: "col", class: at > 1 ? "n" : "" }, name)))), h("tbody", {}, rows))),
+      h(
+        "div",
+        { class: "wide" },
+        h(
+          "table",
+          { class: "run-table" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ["tape", "verdict", "passes", "answers", "tokens", "cost", "alike", "took"].map((name, at) =>
+                h("th", { scope: "col", class: at > 1 ? "n" : "" }, name),
+              ),
+            ),
+          ),
+          h("tbody", {}, rows),
+        ),
+      ),
     ];
   }
 
   #row(one) {
     const figures = one.verdicts.at(-1)?.figures ?? {};
     const number = (text) => h("td", { class: "n" }, text);
-    return h("tr", {}, h("td", { class: "run-cell" }, this.#tape(one), h("div", { class: "quiet small" }, one.tape)), h("td", {}, h("span", { class: `outcome outcome-${one.outcome}` }, `${SIGNS[one.outcome]} ${one.outcome}`), one.flaky ? h("span", { class: "tag odd" }, "flaky") : null),
-      number(`${one.passes}/${one.rounds}`), number(one.answers || "–"), number(count(figures.tokens)), number(money(figures.cost_usd)), number(figures.similarity === null || figures.similarity === undefined ? "–" : `${Math.round(figures.similarity * 100)} %`), number(duration(one.verdicts.reduce((sum, verdict) => sum + verdict.took_s, 0) * 1e6)));
+    return h(
+      "tr",
+      {},
+      h("td", { class: "run-cell" }, this.#tape(one), h("div", { class: "quiet small" }, one.tape)),
+      h(
+        "td",
+        {},
+        h("span", { class: `outcome outcome-${one.outcome}` }, `${SIGNS[one.outcome]} ${one.outcome}`),
+        one.flaky ? h("span", { class: "tag odd" }, "flaky") : null,
+      ),
+      number(`${one.passes}/${one.rounds}`),
+      number(one.answers || "–"),
+      number(count(figures.tokens)),
+      number(money(figures.cost_usd)),
+      number(
+        figures.similarity === null || figures.similarity === undefined
+          ? "–"
+          : `${Math.round(figures.similarity * 100)} %`,
+      ),
+      number(duration(one.verdicts.reduce((sum, verdict) => sum + verdict.took_s, 0) * 1e6)),
+    );
   }
 
   #tape(one) {
     const isRun = /^\d{8}-\d{6}-\w+$/.test(one.tape);
-    return isRun ? h("a", { href: `/run/${encodeURIComponent(one.tape)}` }, one.name) : h("strong", {}, one.name);
+    return isRun
+      ? h("a", { href: `/run/${encodeURIComponent(one.tape)}` }, one.name)
+      : h("strong", {}, one.name);
   }
 
   #failing(one) {
     const bad = one.verdicts.filter((verdict) => verdict.outcome !== "passed");
-    return h("details", { class: "divergence", open: true }, h("summary", {}, h("span", { class: `outcome outcome-${one.outcome}` }, `${SIGNS[one.outcome]} ${one.outcome}`), h("strong", {}, ` ${one.name} `), h("span", { class: "quiet" }, one.tape)),
+    return h(
+      "details",
+      { class: "divergence", open: true },
+      h(
+        "summary",
+        {},
+        h("span", { class: `outcome outcome-${one.outcome}` }, `${SIGNS[one.outcome]} ${one.outcome}`),
+        h("strong", {}, ` ${one.name} `),
+        h("span", { class: "quiet" }, one.tape),
+      ),
       bad.map((verdict) => [
         one.rounds > 1 ? h("p", { class: "quiet" }, `round ${verdict.round} of ${one.rounds}`) : null,
-        h("ul", {}, verdict.why.map((why) => h("li", {}, why))),
+        h(
+          "ul",
+          {},
+          verdict.why.map((why) => h("li", {}, why)),
+        ),
         verdict.replay ? this.#links(one, verdict) : null,
-        verdict.said?.trim() ? h("details", {}, h("summary", {}, "what it printed"), h("pre", { class: "terminal" }, verdict.said)) : null,
-      ]));
+        verdict.said?.trim()
+          ? h(
+              "details",
+              {},
+              h("summary", {}, "what it printed"),
+              h("pre", { class: "terminal" }, verdict.said),
+            )
+          : null,
+      ]),
+    );
   }
 
   #links(one, verdict) {
-    return h("p", {}, h("a", { href: `/compare/${encodeURIComponent(one.tape)}/${encodeURIComponent(verdict.replay)}` }, "compare side by side"), " · ", h("a", { href: `/report/${encodeURIComponent(verdict.replay)}` }, "report"));
+    return h(
+      "p",
+      {},
+      h(
+        "a",
+        { href: `/compare/${encodeURIComponent(one.tape)}/${encodeURIComponent(verdict.replay)}` },
+        "compare side by side",
+      ),
+      " · ",
+      h("a", { href: `/report/${encodeURIComponent(verdict.replay)}` }, "report"),
+    );
   }
 }

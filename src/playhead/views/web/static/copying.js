@@ -25,7 +25,9 @@ function curl(request) {
   const { body } = request;
   if (typeof body?.text === "string" && body.text) words.push("\\\n  --data-raw", quoted(body.text));
   const command = words.join(" ");
-  return typeof body?.b64 === "string" ? `echo ${body.b64} | base64 -d | ${command} \\\n  --data-binary @-` : command;
+  return typeof body?.b64 === "string"
+    ? `echo ${body.b64} | base64 -d | ${command} \\\n  --data-binary @-`
+    : command;
 }
 
 // JSON's words are not Python's; the rest of it reads the same.
@@ -38,7 +40,9 @@ export function literal(value, indent = "") {
   const isList = Array.isArray(value);
   const members = isList
     ? value.map((one) => `${deeper}${literal(one, deeper)},\n`)
-    : Object.entries(value).map(([name, one]) => `${deeper}${JSON.stringify(name)}: ${literal(one, deeper)},\n`);
+    : Object.entries(value).map(
+        ([name, one]) => `${deeper}${JSON.stringify(name)}: ${literal(one, deeper)},\n`,
+      );
   const [left, right] = isList ? "[]" : "{}";
   return members.length ? `${left}\n${members.join("")}${indent}${right}` : left + right;
 }
@@ -46,11 +50,15 @@ export function literal(value, indent = "") {
 function python(item, isHttp) {
   if (isHttp) {
     const { method, url, headers, body } = item.request;
-    const given = [`    ${JSON.stringify(method)},\n    ${JSON.stringify(url)},\n    headers=${literal(Object.fromEntries(pairs(headers)), "    ")},\n`];
+    const given = [
+      `    ${JSON.stringify(method)},\n    ${JSON.stringify(url)},\n    headers=${literal(Object.fromEntries(pairs(headers)), "    ")},\n`,
+    ];
     const json = typeof body?.text === "string" ? read(body.text) : undefined;
     if (json !== undefined) given.push(`    json=${literal(json, "    ")},\n`);
-    else if (typeof body?.text === "string" && body.text) given.push(`    content=${JSON.stringify(body.text)},\n`);
-    else if (typeof body?.b64 === "string") given.push(`    content=base64.b64decode(${JSON.stringify(body.b64)}),\n`);
+    else if (typeof body?.text === "string" && body.text)
+      given.push(`    content=${JSON.stringify(body.text)},\n`);
+    else if (typeof body?.b64 === "string")
+      given.push(`    content=base64.b64decode(${JSON.stringify(body.b64)}),\n`);
     const imports = typeof body?.b64 === "string" ? "import base64\n\nimport httpx\n" : "import httpx\n";
     return `${imports}\nresponse = httpx.request(\n${given.join("")})\n`;
   }
@@ -61,7 +69,11 @@ function python(item, isHttp) {
   if (item.request && typeof item.request === "object" && "arguments" in item.request) {
     const given = item.request.arguments;
     const named = given && typeof given === "object" && !Array.isArray(given);
-    const words = named ? Object.entries(given).map(([name, one]) => `${name}=${literal(one)}`).join(", ") : literal(given);
+    const words = named
+      ? Object.entries(given)
+          .map(([name, one]) => `${name}=${literal(one)}`)
+          .join(", ")
+      : literal(given);
     return `${item.name.replace(/\W/g, "_")}(${words})\n`;
   }
   return null;
@@ -78,12 +90,30 @@ function read(text) {
 function fixture(item) {
   const response = item.llm?.[0]?.response;
   if (response) {
-    const text = response.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
-    const calls = response.parts.filter((part) => part.type === "tool_use").map(({ id, name, arguments: given }) => ({ id, name, arguments: given }));
-    return { model: response.model, text, tool_calls: calls, stop_reason: response.stop_reason, usage: response.usage };
+    const text = response.parts
+      .filter((part) => part.type === "text")
+      .map((part) => part.text)
+      .join("");
+    const calls = response.parts
+      .filter((part) => part.type === "tool_use")
+      .map(({ id, name, arguments: given }) => ({ id, name, arguments: given }));
+    return {
+      model: response.model,
+      text,
+      tool_calls: calls,
+      stop_reason: response.stop_reason,
+      usage: response.usage,
+    };
   }
   if (item.request && typeof item.request === "object" && "arguments" in item.request) {
     return { name: item.name, arguments: item.request.arguments, result: item.value, how: item.how };
   }
-  return { name: item.name, request: item.request, head: item.head, streams: item.plain_body ? { ...item.streams, body: item.plain_body } : item.streams, value: item.value, how: item.how };
+  return {
+    name: item.name,
+    request: item.request,
+    head: item.head,
+    streams: item.plain_body ? { ...item.streams, body: item.plain_body } : item.streams,
+    value: item.value,
+    how: item.how,
+  };
 }

@@ -24,7 +24,19 @@ export class Detail {
   }
 
   empty() {
-    fill(this.node, h("div", { class: "detail-empty" }, h("p", {}, "Choose a step to see what was asked and what came back."), h("p", { class: "quiet" }, "↑ ↓ move · space plays · f goes to the first failure · / searches · ? shows all keys")));
+    fill(
+      this.node,
+      h(
+        "div",
+        { class: "detail-empty" },
+        h("p", {}, "Choose a step to see what was asked and what came back."),
+        h(
+          "p",
+          { class: "quiet" },
+          "↑ ↓ move · space plays · f goes to the first failure · / searches · ? shows all keys",
+        ),
+      ),
+    );
   }
 
   async show(model, row) {
@@ -46,7 +58,15 @@ export class Detail {
       Object.assign(this, { model, item, row: main, partial: false });
       this.#draw();
     } catch (error) {
-      if (this.asked === asked) fill(this.node, h("div", { class: "detail-empty" }, h("p", { class: "bad" }, `This step cannot be shown: ${error.message}`)));
+      if (this.asked === asked)
+        fill(
+          this.node,
+          h(
+            "div",
+            { class: "detail-empty" },
+            h("p", { class: "bad" }, `This step cannot be shown: ${error.message}`),
+          ),
+        );
     }
   }
 
@@ -62,12 +82,34 @@ export class Detail {
   #draw() {
     const tabs = this.#tabs();
     const active = tabs.some(([name]) => name === this.tab) ? this.tab : "rendered";
-    this.body = h("div", { class: "detail-body", role: "tabpanel", id: "detail-panel", tabindex: 0, "aria-labelledby": `tab-${active}` });
-    const bar = h("div", { class: "tabs", role: "tablist", "aria-label": "Views of this step" }, tabs.map(([name, label]) => h("button", {
-      type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === active), "aria-controls": "detail-panel",
-      tabindex: name === active ? 0 : -1, class: name === active ? "tab active" : "tab",
-      onclick: () => this.#open(name), onkeydown: (event) => this.#tabKey(event, tabs, name),
-    }, label)));
+    this.body = h("div", {
+      class: "detail-body",
+      role: "tabpanel",
+      id: "detail-panel",
+      tabindex: 0,
+      "aria-labelledby": `tab-${active}`,
+    });
+    const bar = h(
+      "div",
+      { class: "tabs", role: "tablist", "aria-label": "Views of this step" },
+      tabs.map(([name, label]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `tab-${name}`,
+            "aria-selected": String(name === active),
+            "aria-controls": "detail-panel",
+            tabindex: name === active ? 0 : -1,
+            class: name === active ? "tab active" : "tab",
+            onclick: () => this.#open(name),
+            onkeydown: (event) => this.#tabKey(event, tabs, name),
+          },
+          label,
+        ),
+      ),
+    );
     fill(this.node, this.#head(), bar, this.body);
     this.#body(active);
   }
@@ -91,26 +133,65 @@ export class Detail {
     const { item, model, row } = this;
     const title = item.type === "turn" ? `turn ${item.name}` : model.text("name", row);
     const figures = [`at ${position(model.at[row], model.total)}`];
-    if (item.took_ns !== undefined) figures.push(item.how === null ? "in flight" : duration((item.took_ns ?? 0) / 1000));
-    if (model.came[row] || model.went[row]) figures.push(`${count(model.came[row])} → ${count(model.went[row])} tokens`);
+    if (item.took_ns !== undefined)
+      figures.push(item.how === null ? "in flight" : duration((item.took_ns ?? 0) / 1000));
+    if (model.came[row] || model.went[row])
+      figures.push(`${count(model.came[row])} → ${count(model.went[row])} tokens`);
     if (item.cost_usd) figures.push(money(item.cost_usd));
     const number = item.number ? h("span", { class: "quiet" }, `#${item.number} `) : null;
     const kind = item.boundary ?? (item.type === "event" ? item.kind : item.type);
-    return h("header", { class: "detail-head" },
-      h("div", { class: "detail-title" },
-        button("Back to the list", { class: "ghost back", onclick: () => this.node.dispatchEvent(new CustomEvent("leave", { bubbles: true })) }, icon("back")),
-        h("span", { class: `mark mark-${model.groupOf(row)}` }), h("h2", {}, number, title), h("span", { class: "kind-tag" }, kind)),
-      h("div", { class: "detail-figures" }, figures.map((one) => h("span", {}, one))),
-      this.#causes(), this.#actions(), failureBox(item.failure));
+    return h(
+      "header",
+      { class: "detail-head" },
+      h(
+        "div",
+        { class: "detail-title" },
+        button(
+          "Back to the list",
+          {
+            class: "ghost back",
+            onclick: () => this.node.dispatchEvent(new CustomEvent("leave", { bubbles: true })),
+          },
+          icon("back"),
+        ),
+        h("span", { class: `mark mark-${model.groupOf(row)}` }),
+        h("h2", {}, number, title),
+        h("span", { class: "kind-tag" }, kind),
+      ),
+      h(
+        "div",
+        { class: "detail-figures" },
+        figures.map((one) => h("span", {}, one)),
+      ),
+      this.#causes(),
+      this.#actions(),
+      failureBox(item.failure),
+    );
   }
 
   #causes() {
     const chain = this.model.causes(this.row).slice(0, 3);
     if (!chain.length) return null;
     const model = this.model;
-    return h("div", { class: "crumbs" }, h("span", { class: "quiet" }, "because"), chain.map((one, at) => [
-      at ? h("span", { class: "quiet" }, "←") : null,
-      h("button", { type: "button", class: "crumb", title: `${one.word} ${model.text("name", one.row)}`, onclick: () => this.choose(one.row) }, h("span", { class: `mark mark-${model.groupOf(one.row)}` }), model.text("name", one.row) || "turn")]));
+    return h(
+      "div",
+      { class: "crumbs" },
+      h("span", { class: "quiet" }, "because"),
+      chain.map((one, at) => [
+        at ? h("span", { class: "quiet" }, "←") : null,
+        h(
+          "button",
+          {
+            type: "button",
+            class: "crumb",
+            title: `${one.word} ${model.text("name", one.row)}`,
+            onclick: () => this.choose(one.row),
+          },
+          h("span", { class: `mark mark-${model.groupOf(one.row)}` }),
+          model.text("name", one.row) || "turn",
+        ),
+      ]),
+    );
   }
 
   #actions() {
@@ -118,9 +199,23 @@ export class Detail {
       await copyText(text());
       announce(`Copied as ${name}.`);
     };
-    return h("div", { class: "actions", role: "group", "aria-label": "Copy" }, h("span", { class: "quiet" }, "copy as"),
-      forms(this.item).map(([name, text]) => h("button", { type: "button", class: "chip", onclick: copy(name, text) }, name)),
-      h("button", { type: "button", class: "chip", onclick: copy("link", () => this.linkTo(this.model.refs[this.row])) }, "link"));
+    return h(
+      "div",
+      { class: "actions", role: "group", "aria-label": "Copy" },
+      h("span", { class: "quiet" }, "copy as"),
+      forms(this.item).map(([name, text]) =>
+        h("button", { type: "button", class: "chip", onclick: copy(name, text) }, name),
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          onclick: copy("link", () => this.linkTo(this.model.refs[this.row])),
+        },
+        "link",
+      ),
+    );
   }
 
   async #body(active) {
@@ -134,7 +229,9 @@ export class Detail {
 
   #whole(item) {
     const shown = rendered(item);
-    return Array.isArray(shown) && !shown.some((one) => one !== null) ? h("p", { class: "quiet" }, "Nothing was given and nothing came back.") : shown;
+    return Array.isArray(shown) && !shown.some((one) => one !== null)
+      ? h("p", { class: "quiet" }, "Nothing was given and nothing came back.")
+      : shown;
   }
 
   async #diff(body, item, model, row) {
@@ -142,7 +239,21 @@ export class Detail {
     fill(body, h("p", { class: "quiet" }, "Reading the prompt before…"));
     const old = await this.source.detail(model.run.id, model.refs[before], before);
     if (this.body !== body) return;
-    fill(body, h("p", { class: "quiet" }, "Compared with the prompt of ", h("button", { type: "button", class: "link", onclick: () => this.choose(before) }, `#${model.number[before]} ${model.text("name", before)}`), "."), diffView(promptText(old), promptText(item)));
+    fill(
+      body,
+      h(
+        "p",
+        { class: "quiet" },
+        "Compared with the prompt of ",
+        h(
+          "button",
+          { type: "button", class: "link", onclick: () => this.choose(before) },
+          `#${model.number[before]} ${model.text("name", before)}`,
+        ),
+        ".",
+      ),
+      diffView(promptText(old), promptText(item)),
+    );
   }
 
   // While the tape plays: the answer as far as it had come at this moment.
@@ -159,9 +270,21 @@ export class Detail {
       this.#draw();
       return;
     }
-    const told = item.speech.filter(([at, , thought]) => at <= since && !thought).reduce((sum, [, length]) => sum + length, 0);
-    const text = item.llm[0].response.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
-    fill(place, h("div", { class: "message role-assistant speaking" }, h("div", { class: "message-body" }, markdown(text.slice(0, told)), h("span", { class: "caret" }))));
+    const told = item.speech
+      .filter(([at, , thought]) => at <= since && !thought)
+      .reduce((sum, [, length]) => sum + length, 0);
+    const text = item.llm[0].response.parts
+      .filter((part) => part.type === "text")
+      .map((part) => part.text)
+      .join("");
+    fill(
+      place,
+      h(
+        "div",
+        { class: "message role-assistant speaking" },
+        h("div", { class: "message-body" }, markdown(text.slice(0, told)), h("span", { class: "caret" })),
+      ),
+    );
   }
 }
 
@@ -169,6 +292,12 @@ function raw(item) {
   const text = JSON.stringify(item, null, 2);
   const shown = h("pre", { class: "raw" }, text.slice(0, MOST_RAW));
   if (text.length <= MOST_RAW) return shown;
-  const more = button(`${count(text.length - MOST_RAW)} more characters`, { class: "link", onclick: () => { fill(shown, text); more.remove(); } });
+  const more = button(`${count(text.length - MOST_RAW)} more characters`, {
+    class: "link",
+    onclick: () => {
+      fill(shown, text);
+      more.remove();
+    },
+  });
   return [shown, more];
 }

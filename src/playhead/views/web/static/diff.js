@@ -12,7 +12,8 @@ export function lines(before, after) {
   let top = 0;
   while (top < a.length && top < b.length && a[top] === b[top]) top += 1;
   let end = 0;
-  while (end < a.length - top && end < b.length - top && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  while (end < a.length - top && end < b.length - top && a[a.length - 1 - end] === b[b.length - 1 - end])
+    end += 1;
   const same = (text) => ({ kind: "same", text });
   return [
     ...a.slice(0, top).map(same),
@@ -29,7 +30,10 @@ function middle(a, b) {
   const best = new Uint32Array((a.length + 1) * wide);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      best[i * wide + j] = a[i] === b[j] ? best[(i + 1) * wide + j + 1] + 1 : Math.max(best[(i + 1) * wide + j], best[i * wide + j + 1]);
+      best[i * wide + j] =
+        a[i] === b[j]
+          ? best[(i + 1) * wide + j + 1] + 1
+          : Math.max(best[(i + 1) * wide + j], best[i * wide + j + 1]);
     }
   }
   const out = [];
@@ -54,7 +58,7 @@ export function diffView(before, after) {
     if (one.kind !== "same") near.fill(1, Math.max(0, at - AROUND), at + AROUND + 1);
   });
   const view = h("div", { class: "diff", role: "region", "aria-label": "Differences", tabindex: 0 });
-  for (let at = 0; at < all.length; ) {
+  for (let at = 0; at < all.length;) {
     if (near[at]) {
       view.append(line(all[at]));
       at += 1;
@@ -70,10 +74,19 @@ export function diffView(before, after) {
 
 function line({ kind, text }) {
   const tag = { same: "div", gone: "del", new: "ins" }[kind];
-  return h(tag, { class: "diff-line" }, h("span", { class: "diff-sign" }, { same: " ", gone: "−", new: "+" }[kind]), h("span", {}, text || " "));
+  return h(
+    tag,
+    { class: "diff-line" },
+    h("span", { class: "diff-sign" }, { same: " ", gone: "−", new: "+" }[kind]),
+    h("span", {}, text || " "),
+  );
 }
 
 function folded(hidden) {
-  const more = h("button", { type: "button", class: "diff-fold", onclick: () => more.replaceWith(...hidden.map(line)) }, `${hidden.length} unchanged ${hidden.length === 1 ? "line" : "lines"}`);
+  const more = h(
+    "button",
+    { type: "button", class: "diff-fold", onclick: () => more.replaceWith(...hidden.map(line)) },
+    `${hidden.length} unchanged ${hidden.length === 1 ? "line" : "lines"}`,
+  );
   return more;
 }

@@ -14,7 +14,12 @@ export class Follower {
 
   start(source, model) {
     this.known = model.totals.events;
-    this.hangUp = source.follow(model.run.id, this.known, () => this.#heard(1), () => this.#heard(0));
+    this.hangUp = source.follow(
+      model.run.id,
+      this.known,
+      () => this.#heard(1),
+      () => this.#heard(0),
+    );
   }
 
   // No event: the run is over.
@@ -39,10 +44,13 @@ export class Follower {
     } catch (error) {
       announce(`The run cannot be followed: ${error.message}`);
     }
-    this.wait = setTimeout(() => {
-      this.isBusy = false;
-      if (this.isAsked) this.#refresh();
-    }, Math.max(SHORTEST_WAIT, (performance.now() - began) * 4));
+    this.wait = setTimeout(
+      () => {
+        this.isBusy = false;
+        if (this.isAsked) this.#refresh();
+      },
+      Math.max(SHORTEST_WAIT, (performance.now() - began) * 4),
+    );
   }
 
   #isStale(model) {

@@ -41,14 +41,16 @@ export function short(number) {
 export function money(usd) {
   if (usd === null || usd === undefined) return "–";
   if (usd <= 0) return "$0.00";
-  if (usd >= 1) return `$${usd.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+  if (usd >= 1)
+    return `$${usd.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
   return usd >= 0.0001 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(6)}`;
 }
 
 export function size(bytes) {
   let value = bytes;
   for (const unit of ["B", "KB", "MB", "GB"]) {
-    if (value < 1000) return unit === "B" || value >= 100 ? `${value.toFixed(0)} ${unit}` : `${value.toFixed(1)} ${unit}`;
+    if (value < 1000)
+      return unit === "B" || value >= 100 ? `${value.toFixed(0)} ${unit}` : `${value.toFixed(1)} ${unit}`;
     value /= 1000;
   }
   return `${value.toFixed(1)} TB`;
@@ -56,7 +58,9 @@ export function size(bytes) {
 
 export function moment(wallNs) {
   const date = new Date(wallNs / 1e6);
-  return Number.isNaN(date.getTime()) ? "?" : date.toLocaleString("sv-SE", { hour12: false }) + `.${String(date.getMilliseconds()).padStart(3, "0")}`;
+  return Number.isNaN(date.getTime())
+    ? "?"
+    : date.toLocaleString("sv-SE", { hour12: false }) + `.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
 export function day(iso) {

@@ -17,7 +17,13 @@ function node(name, value, open) {
   const isList = Array.isArray(value);
   const entries = Object.entries(value);
   if (!entries.length) return h("div", { class: "json-leaf" }, key, key ? ": " : null, isList ? "[]" : "{}");
-  const summary = h("summary", {}, key, key ? ": " : null, h("span", { class: "json-count" }, preview(value, isList, entries)));
+  const summary = h(
+    "summary",
+    {},
+    key,
+    key ? ": " : null,
+    h("span", { class: "json-count" }, preview(value, isList, entries)),
+  );
   const branch = h("details", { class: "json-branch" }, summary);
   const grow = () => {
     if (branch.childElementCount > 1) return;
@@ -32,9 +38,19 @@ function node(name, value, open) {
 }
 
 function many(entries, isList, open) {
-  const shown = entries.slice(0, MANY).map(([name, value]) => node(isList ? String(name) : name, value, open));
+  const shown = entries
+    .slice(0, MANY)
+    .map(([name, value]) => node(isList ? String(name) : name, value, open));
   if (entries.length > MANY) {
-    const more = h("button", { type: "button", class: "link", onclick: () => more.replaceWith(...entries.slice(MANY).map(([name, value]) => node(name, value, 0))) }, `${entries.length - MANY} more`);
+    const more = h(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        onclick: () => more.replaceWith(...entries.slice(MANY).map(([name, value]) => node(name, value, 0))),
+      },
+      `${entries.length - MANY} more`,
+    );
     shown.push(more);
   }
   return shown;
@@ -42,7 +58,10 @@ function many(entries, isList, open) {
 
 function preview(value, isList, entries) {
   if (isList) return `[${entries.length}]`;
-  const names = entries.slice(0, 4).map(([name]) => name).join(", ");
+  const names = entries
+    .slice(0, 4)
+    .map(([name]) => name)
+    .join(", ");
   return `{${names}${entries.length > 4 ? ", …" : ""}}`;
 }
 
@@ -50,7 +69,19 @@ function leaf(value) {
   if (typeof value !== "string") return h("span", { class: "json-word" }, String(value));
   if (value.length <= LONG) return h("span", { class: "json-text" }, JSON.stringify(value));
   const text = h("span", { class: "json-text" }, `${JSON.stringify(value.slice(0, LONG)).slice(0, -1)}…`);
-  const more = h("button", { type: "button", class: "link", onclick: () => { text.replaceChildren(); text.append(h("span", {}, JSON.stringify(value))); more.remove(); } }, `${value.length - LONG} more`);
+  const more = h(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      onclick: () => {
+        text.replaceChildren();
+        text.append(h("span", {}, JSON.stringify(value)));
+        more.remove();
+      },
+    },
+    `${value.length - LONG} more`,
+  );
   return [text, " ", more];
 }
 

@@ -20,5 +20,7 @@ export function pack(model) {
     lane.rows[line].push(row);
     lane.ends[line] = model.end(row);
   }
-  return lanes.filter((lane) => lane.rows.length).map(({ name, rows }) => ({ name, rows: rows.map((one) => Int32Array.from(one)) }));
+  return lanes
+    .filter((lane) => lane.rows.length)
+    .map(({ name, rows }) => ({ name, rows: rows.map((one) => Int32Array.from(one)) }));
 }

@@ -69,7 +69,9 @@ export class VirtualList {
     this.space.append(fresh);
   }
 
-  get page() { return Math.max(1, Math.floor(this.node.clientHeight / this.rowHeight) - 1); }
+  get page() {
+    return Math.max(1, Math.floor(this.node.clientHeight / this.rowHeight) - 1);
+  }
 
   scrollTo(index, where = "near") {
     const top = index * this.rowHeight;
@@ -84,5 +86,7 @@ export class VirtualList {
     this.#render();
   }
 
-  end() { this.sizes.disconnect(); }
+  end() {
+    this.sizes.disconnect();
+  }
 }

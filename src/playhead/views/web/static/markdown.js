@@ -9,7 +9,8 @@ const DEEPEST = 6;
 export function markdown(text) {
   const lines = text.slice(0, MOST).replace(/\r\n?/g, "\n").split("\n");
   const node = h("div", { class: "prose" }, blocks(lines, 0));
-  if (text.length > MOST) node.append(h("p", { class: "quiet" }, `… ${text.length - MOST} more characters: see Raw.`));
+  if (text.length > MOST)
+    node.append(h("p", { class: "quiet" }, `… ${text.length - MOST} more characters: see Raw.`));
   return node;
 }
 
@@ -25,7 +26,10 @@ function blocks(lines, depth) {
   let at = 0;
   while (at < lines.length) {
     const line = lines[at];
-    const step = line.trim() === "" ? null : BLOCKS.map((read) => read(lines, at, depth)).find((found) => found !== null);
+    const step =
+      line.trim() === ""
+        ? null
+        : BLOCKS.map((read) => read(lines, at, depth)).find((found) => found !== null);
     if (line.trim() === "") {
       at += 1;
     } else {
@@ -47,7 +51,9 @@ function fence(lines, at) {
 
 function heading(lines, at) {
   const found = HEADING.exec(lines[at]);
-  return found ? { node: h(`h${Math.min(6, found[1].length + 2)}`, {}, inline(found[2])), next: at + 1 } : null;
+  return found
+    ? { node: h(`h${Math.min(6, found[1].length + 2)}`, {}, inline(found[2])), next: at + 1 }
+    : null;
 }
 
 function rule(lines, at) {
@@ -72,34 +78,64 @@ function list(lines, at, depth) {
   while (end < lines.length) {
     const found = BULLET.exec(lines[end]);
     if (found && found[1].length <= margin + 1 && /\d/.test(found[2]) === isOrdered) items.push([found[3]]);
-    else if (lines[end].trim() !== "" && /^\s+/.exec(lines[end])?.[0].length > margin) items.at(-1).push(lines[end].slice(margin + 2));
+    else if (lines[end].trim() !== "" && /^\s+/.exec(lines[end])?.[0].length > margin)
+      items.at(-1).push(lines[end].slice(margin + 2));
     else if (lines[end].trim() === "" && BULLET.test(lines[end + 1] ?? "")) items.at(-1).push("");
     else break;
     end += 1;
   }
-  const nodes = items.map(([head, ...rest]) => h("li", {}, inline(head), rest.length ? blocks(rest, depth + 1) : null));
-  return { node: h(isOrdered ? "ol" : "ul", { start: isOrdered ? Number.parseInt(first[2], 10) : null }, nodes), next: end };
+  const nodes = items.map(([head, ...rest]) =>
+    h("li", {}, inline(head), rest.length ? blocks(rest, depth + 1) : null),
+  );
+  return {
+    node: h(isOrdered ? "ol" : "ul", { start: isOrdered ? Number.parseInt(first[2], 10) : null }, nodes),
+    next: end,
+  };
 }
 
 function table(lines, at) {
   if (!ROW.test(lines[at]) || !DIVIDER.test(lines[at + 1] ?? "")) return null;
   let end = at + 2;
   while (end < lines.length && ROW.test(lines[end])) end += 1;
-  const cells = (line, tag) => h("tr", {}, line.trim().replace(/^\||\|$/g, "").split("|").map((one) => h(tag, {}, inline(one.trim()))));
+  const cells = (line, tag) =>
+    h(
+      "tr",
+      {},
+      line
+        .trim()
+        .replace(/^\||\|$/g, "")
+        .split("|")
+        .map((one) => h(tag, {}, inline(one.trim()))),
+    );
   const body = lines.slice(at + 2, end).map((line) => cells(line, "td"));
-  return { node: h("div", { class: "wide" }, h("table", {}, h("thead", {}, cells(lines[at], "th")), h("tbody", {}, body))), next: end };
+  return {
+    node: h(
+      "div",
+      { class: "wide" },
+      h("table", {}, h("thead", {}, cells(lines[at], "th")), h("tbody", {}, body)),
+    ),
+    next: end,
+  };
 }
 
 function paragraph(lines, at, depth) {
   let end = at + 1;
-  while (end < lines.length && lines[end].trim() !== "" && !BLOCKS.slice(0, -1).some((read) => read(lines, end, depth))) end += 1;
-  const words = lines.slice(at, end).flatMap((line, index) => (index ? [h("br"), ...inline(line)] : inline(line)));
+  while (
+    end < lines.length &&
+    lines[end].trim() !== "" &&
+    !BLOCKS.slice(0, -1).some((read) => read(lines, end, depth))
+  )
+    end += 1;
+  const words = lines
+    .slice(at, end)
+    .flatMap((line, index) => (index ? [h("br"), ...inline(line)] : inline(line)));
   return { node: h("p", {}, words), next: end };
 }
 
 const BLOCKS = [fence, heading, rule, quote, list, table, paragraph];
 
-const INLINE = /(`+)([^`]|[^`].*?[^`])\1(?!`)|\*\*(?=\S)([^*]+?)\*\*|__(?=\S)([^_]+?)__|(?<![\w*])\*(?=\S)([^*]+?)\*(?!\*)|(?<!\w)_(?=\S)([^_]+?)_(?!\w)|\[([^\]\n]+)\]\(([^)\s]+)\)|\b(https?:\/\/[^\s<>()"']+)/g;
+const INLINE =
+  /(`+)([^`]|[^`].*?[^`])\1(?!`)|\*\*(?=\S)([^*]+?)\*\*|__(?=\S)([^_]+?)__|(?<![\w*])\*(?=\S)([^*]+?)\*(?!\*)|(?<!\w)_(?=\S)([^_]+?)_(?!\w)|\[([^\]\n]+)\]\(([^)\s]+)\)|\b(https?:\/\/[^\s<>()"']+)/g;
 
 function inline(text) {
   const out = [];

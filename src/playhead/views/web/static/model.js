@@ -13,8 +13,17 @@ export const GROUPS = [
   ["note", "Events"],
 ];
 const GROUP_OF = {
-  llm: "llm", tool: "tool", mcp: "tool", http: "http", process: "process", state: "state",
-  clock: "state", entropy: "state", output: "output", hook: "hook", snapshot: "hook",
+  llm: "llm",
+  tool: "tool",
+  mcp: "tool",
+  http: "http",
+  process: "process",
+  state: "state",
+  clock: "state",
+  entropy: "state",
+  output: "output",
+  hook: "hook",
+  snapshot: "hook",
 };
 
 export class RunModel {
@@ -27,7 +36,23 @@ export class RunModel {
     this.lanes = outline.lanes;
     this.strings = outline.strings;
     this.count = outline.refs.length;
-    for (const name of ["kind", "depth", "above", "lane", "boundary", "name", "brief", "fail", "how", "place", "number", "came", "went", "because", "word"]) {
+    for (const name of [
+      "kind",
+      "depth",
+      "above",
+      "lane",
+      "boundary",
+      "name",
+      "brief",
+      "fail",
+      "how",
+      "place",
+      "number",
+      "came",
+      "went",
+      "because",
+      "word",
+    ]) {
       this[name] = Int32Array.from(c[name]);
     }
     for (const name of ["at", "took", "cost"]) this[name] = Float64Array.from(c[name]);
@@ -63,13 +88,27 @@ export class RunModel {
     return rows.sort((a, b) => this.at[a] - this.at[b] || this.place[a] - this.place[b] || a - b);
   }
 
-  kindOf(row) { return this.outline.kinds[this.kind[row]]; }
-  groupOf(row) { return this.groupNames[this.group[row]]; }
-  text(column, row) { return this.strings[this[column][row]]; }
-  end(row) { return this.took[row] === IN_FLIGHT ? this.total : this.at[row] + Math.max(0, this.took[row]); }
-  failed(row) { return this.fail[row] !== 0; }
-  inFlight(row) { return this.took[row] === IN_FLIGHT; }
-  hasBelow(row) { return row + 1 < this.count && this.depth[row + 1] > this.depth[row] && this.above[row + 1] === row; }
+  kindOf(row) {
+    return this.outline.kinds[this.kind[row]];
+  }
+  groupOf(row) {
+    return this.groupNames[this.group[row]];
+  }
+  text(column, row) {
+    return this.strings[this[column][row]];
+  }
+  end(row) {
+    return this.took[row] === IN_FLIGHT ? this.total : this.at[row] + Math.max(0, this.took[row]);
+  }
+  failed(row) {
+    return this.fail[row] !== 0;
+  }
+  inFlight(row) {
+    return this.took[row] === IN_FLIGHT;
+  }
+  hasBelow(row) {
+    return row + 1 < this.count && this.depth[row + 1] > this.depth[row] && this.above[row + 1] === row;
+  }
 
   row(ref) {
     this.byRef ??= new Map(this.refs.map((one, row) => [one, row]));
@@ -136,7 +175,8 @@ export class RunModel {
     const hit = this.lower.map((one) => one.includes(wanted));
     const found = [];
     for (let row = 0; row < this.count; row++) {
-      if (hit[this.name[row]] || hit[this.brief[row]] || hit[this.fail[row]] || hit[this.boundary[row]]) found.push(row);
+      if (hit[this.name[row]] || hit[this.brief[row]] || hit[this.fail[row]] || hit[this.boundary[row]])
+        found.push(row);
     }
     return Int32Array.from(found);
   }
@@ -152,7 +192,9 @@ export class RunModel {
       if (ends[middle] <= until) low = middle + 1;
       else high = middle;
     }
-    return low ? { calls: calls[low - 1], tokens: tokens[low - 1], cost: cost[low - 1] } : { calls: 0, tokens: 0, cost: 0 };
+    return low
+      ? { calls: calls[low - 1], tokens: tokens[low - 1], cost: cost[low - 1] }
+      : { calls: 0, tokens: 0, cost: 0 };
   }
 
   #sums() {

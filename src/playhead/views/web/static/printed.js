@@ -4,13 +4,26 @@ import { fill, h } from "./dom.js";
 
 export class Printed {
   constructor() {
-    this.node = h("pre", { class: "printed", tabindex: 0, role: "log", "aria-label": "What the program printed", "aria-live": "off", hidden: true });
+    this.node = h("pre", {
+      class: "printed",
+      tabindex: 0,
+      role: "log",
+      "aria-label": "What the program printed",
+      "aria-live": "off",
+      hidden: true,
+    });
     this.pieces = [];
   }
 
   show(pieces) {
-    this.pieces = pieces.map(([at, stream, text]) => ({ at, node: h("span", { class: stream === "stderr" ? "stderr" : null }, text) }));
-    fill(this.node, this.pieces.map((one) => one.node));
+    this.pieces = pieces.map(([at, stream, text]) => ({
+      at,
+      node: h("span", { class: stream === "stderr" ? "stderr" : null }, text),
+    }));
+    fill(
+      this.node,
+      this.pieces.map((one) => one.node),
+    );
   }
 
   setNow(now) {

@@ -25,60 +25,179 @@ export class ReportPage {
 
 export function reportView(told, isEmbedded) {
   const isSame = told.verdict === "identical";
-  const link = (id) => (isEmbedded ? h("code", {}, id) : h("a", { href: `/run/${encodeURIComponent(id)}` }, id));
+  const link = (id) =>
+    isEmbedded ? h("code", {}, id) : h("a", { href: `/run/${encodeURIComponent(id)}` }, id);
   const facts = [
-    ["recorded", link(told.run)], ["replayed", link(told.replay)],
+    ["recorded", link(told.run)],
+    ["replayed", link(told.replay)],
     ["exit code", `${told.exit_code.recorded ?? "–"} → ${told.exit_code.replayed ?? "–"}`],
     ["output", told.output_same === null ? "nothing printed" : told.output_same ? "the same" : "differs"],
-    ["state", told.state?.same === null || told.state === undefined ? "none watched" : told.state.same ? "the same" : "differs"],
+    [
+      "state",
+      told.state?.same === null || told.state === undefined
+        ? "none watched"
+        : told.state.same
+          ? "the same"
+          : "differs",
+    ],
     ["time", `${seconds(told.duration_s.recorded)} → ${seconds(told.duration_s.replayed)}`],
   ];
   return [
-    h("div", { class: "page-head" }, h("h1", { class: isSame ? "good" : "bad" }, isSame ? "✓ Identical" : "✗ Diverged"), h("p", { class: "quiet" }, told.command?.join(" ") ?? "")),
-    h("dl", { class: "facts" }, facts.map(([name, one]) => h("div", {}, h("dt", {}, name), h("dd", {}, one)))),
+    h(
+      "div",
+      { class: "page-head" },
+      h("h1", { class: isSame ? "good" : "bad" }, isSame ? "✓ Identical" : "✗ Diverged"),
+      h("p", { class: "quiet" }, told.command?.join(" ") ?? ""),
+    ),
+    h(
+      "dl",
+      { class: "facts" },
+      facts.map(([name, one]) => h("div", {}, h("dt", {}, name), h("dd", {}, one))),
+    ),
     coverage(told.coverage),
-    told.divergences.length ? [h("h2", {}, `Divergences (${told.divergences.length})`), told.divergences.slice(0, 200).map((one, at) => divergence(one, at === 0))] : null,
-    part("Served though not the same", told.inexact), part("Blocked", told.blocked), part("Allowed to run", told.allowed), part("Faults that fired", told.faults),
-    told.notes?.length ? [h("h2", {}, "Notes"), h("ul", {}, told.notes.map((one) => h("li", {}, one)))] : null,
+    told.divergences.length
+      ? [
+          h("h2", {}, `Divergences (${told.divergences.length})`),
+          told.divergences.slice(0, 200).map((one, at) => divergence(one, at === 0)),
+        ]
+      : null,
+    part("Served though not the same", told.inexact),
+    part("Blocked", told.blocked),
+    part("Allowed to run", told.allowed),
+    part("Faults that fired", told.faults),
+    told.notes?.length
+      ? [
+          h("h2", {}, "Notes"),
+          h(
+            "ul",
+            {},
+            told.notes.map((one) => h("li", {}, one)),
+          ),
+        ]
+      : null,
   ];
 }
 
-function seconds(s) { return s === null || s === undefined ? "–" : duration(s * 1e6); }
+function seconds(s) {
+  return s === null || s === undefined ? "–" : duration(s * 1e6);
+}
 
 function coverage(rows) {
   const used = RUNGS.filter((rung) => Object.values(rows).some((row) => row[rung]));
   if (!used.length) return h("p", { class: "quiet" }, "No calls were made.");
   const body = Object.entries(rows).map(([boundary, row]) => {
     const total = used.reduce((sum, rung) => sum + (row[rung] ?? 0), 0) || 1;
-    const bar = h("div", { class: "coverage-bar", "aria-hidden": "true" }, used.filter((rung) => row[rung]).map((rung) => {
-      const share = h("i", { class: `rung-${rung}`, title: `${rung}: ${row[rung]}` });
-      share.style.width = `${(row[rung] / total) * 100}%`;
-      return share;
-    }));
-    return h("tr", {}, h("th", { scope: "row" }, boundary), h("td", { class: "coverage-cell" }, bar), used.map((rung) => h("td", { class: "n" }, row[rung] ? count(row[rung]) : "")));
+    const bar = h(
+      "div",
+      { class: "coverage-bar", "aria-hidden": "true" },
+      used
+        .filter((rung) => row[rung])
+        .map((rung) => {
+          const share = h("i", { class: `rung-${rung}`, title: `${rung}: ${row[rung]}` });
+          share.style.width = `${(row[rung] / total) * 100}%`;
+          return share;
+        }),
+    );
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, boundary),
+      h("td", { class: "coverage-cell" }, bar),
+      used.map((rung) => h("td", { class: "n" }, row[rung] ? count(row[rung]) : "")),
+    );
   });
-  return [h("h2", {}, "Coverage"), h("div", { class: "wide" }, h("table", { class: "coverage" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "boundary"), h("td", {}), used.map((rung) => h("th", { scope: "col", class: "n" }, h("span", { class: `dot rung-${rung}` }), rung)))), h("tbody", {}, body)))];
+  return [
+    h("h2", {}, "Coverage"),
+    h(
+      "div",
+      { class: "wide" },
+      h(
+        "table",
+        { class: "coverage" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "boundary"),
+            h("td", {}),
+            used.map((rung) =>
+              h("th", { scope: "col", class: "n" }, h("span", { class: `dot rung-${rung}` }), rung),
+            ),
+          ),
+        ),
+        h("tbody", {}, body),
+      ),
+    ),
+  ];
 }
 
 function divergence(one, isOpen) {
   const title = [one.kind, one.boundary, one.name].filter(Boolean).join(" ");
-  return h("details", { class: "divergence", open: isOpen },
-    h("summary", {}, h("span", { class: "sign sign-changed" }, "≠"), h("strong", {}, title), one.step ? h("span", { class: "quiet" }, ` step ${one.step}`) : null, one.lane ? h("span", { class: "quiet" }, ` lane ${one.lane}`) : null, one.at ? h("span", { class: "quiet" }, ` ${one.at}`) : null),
+  return h(
+    "details",
+    { class: "divergence", open: isOpen },
+    h(
+      "summary",
+      {},
+      h("span", { class: "sign sign-changed" }, "≠"),
+      h("strong", {}, title),
+      one.step ? h("span", { class: "quiet" }, ` step ${one.step}`) : null,
+      one.lane ? h("span", { class: "quiet" }, ` lane ${one.lane}`) : null,
+      one.at ? h("span", { class: "quiet" }, ` ${one.at}`) : null,
+    ),
     one.detail ? h("p", {}, String(one.detail)) : null,
     one.nearest ? differences(one.nearest) : null,
-    one.request === null || one.request === undefined ? null : [h("h3", {}, one.kind === "unused" ? "Taped" : "Asked now"), value(one.request)],
-    one.advice ? h("p", { class: "lead" }, one.advice) : null);
+    one.request === null || one.request === undefined
+      ? null
+      : [h("h3", {}, one.kind === "unused" ? "Taped" : "Asked now"), value(one.request)],
+    one.advice ? h("p", { class: "lead" }, one.advice) : null,
+  );
 }
 
 // Field by field beside the taped call that is nearest: taped left, asked right.
 function differences(nearest) {
   const served = nearest.served ? ", served already" : "";
-  if (!nearest.differences?.length) return h("p", {}, `Nearest is taped call ${nearest.number}: the same request${served}.`);
-  const rows = nearest.differences.map((one) => h("tr", {}, h("th", { scope: "row" }, one.path), h("td", {}, h("del", {}, text(one.taped))), h("td", {}, h("ins", {}, text(one.asked)))));
-  const long = nearest.differences.filter((one) => typeof one.taped === "string" && typeof one.asked === "string" && (one.taped + one.asked).includes("\n"));
-  return [h("p", {}, `Nearest is taped call ${nearest.number}${served}:`),
-    h("div", { class: "wide" }, h("table", { class: "side-by-side" }, h("thead", {}, h("tr", {}, ["field", "on the tape", "asked now"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows))),
-    long.map((one) => [h("h3", {}, one.path), diffView(one.taped, one.asked)])];
+  if (!nearest.differences?.length)
+    return h("p", {}, `Nearest is taped call ${nearest.number}: the same request${served}.`);
+  const rows = nearest.differences.map((one) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, one.path),
+      h("td", {}, h("del", {}, text(one.taped))),
+      h("td", {}, h("ins", {}, text(one.asked))),
+    ),
+  );
+  const long = nearest.differences.filter(
+    (one) =>
+      typeof one.taped === "string" &&
+      typeof one.asked === "string" &&
+      (one.taped + one.asked).includes("\n"),
+  );
+  return [
+    h("p", {}, `Nearest is taped call ${nearest.number}${served}:`),
+    h(
+      "div",
+      { class: "wide" },
+      h(
+        "table",
+        { class: "side-by-side" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["field", "on the tape", "asked now"].map((name) => h("th", { scope: "col" }, name)),
+          ),
+        ),
+        h("tbody", {}, rows),
+      ),
+    ),
+    long.map((one) => [h("h3", {}, one.path), diffView(one.taped, one.asked)]),
+  ];
 }
 
 function text(one) {

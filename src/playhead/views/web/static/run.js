@@ -2,14 +2,16 @@
 // together; each of them knows its own.
 
 import { announce, button, fill, h, icon } from "./dom.js";
-import { count, money, position } from "./format.js";
+import { count } from "./format.js";
 import { Detail } from "./detail.js";
+import { divider } from "./divider.js";
 import { Follower } from "./following.js";
 import { GROUPS, RunModel } from "./model.js";
-import { Player, SPEEDS } from "./player.js";
+import { Player } from "./player.js";
 import { Printed } from "./printed.js";
 import { runHead } from "./runhead.js";
 import { Timeline } from "./timeline.js";
+import { Transport } from "./transport.js";
 import { Tree } from "./tree.js";
 
 export class RunPage {
@@ -21,9 +23,20 @@ export class RunPage {
     this.node = h("main", { class: "run", id: "main" });
     this.tree = new Tree({ chosen: (row) => this.choose(row) });
     this.printed = new Printed();
-    this.player = new Player({ moved: (now, playing) => this.#moved(now, playing), changed: () => this.#transport() });
-    this.timeline = new Timeline({ sought: (at) => this.#seek(at), chosen: (row) => this.choose(row, { scroll: "middle" }) });
-    this.detail = new Detail({ source, choose: (row) => this.choose(row, { scroll: "middle" }), linkTo: (at) => address.link(id, at) });
+    this.player = new Player({
+      moved: (now, playing) => this.#moved(now, playing),
+      changed: () => this.#transport(),
+    });
+    this.transport = new Transport(this.player);
+    this.timeline = new Timeline({
+      sought: (at) => this.#seek(at),
+      chosen: (row) => this.choose(row, { scroll: "middle" }),
+    });
+    this.detail = new Detail({
+      source,
+      choose: (row) => this.choose(row, { scroll: "middle" }),
+      linkTo: (at) => address.link(id, at),
+    });
     this.detail.node.addEventListener("leave", () => this.node.classList.remove("has-choice"));
   }
 
@@ -53,24 +66,48 @@ export class RunPage {
   #begin() {
     if (window.innerWidth <= 760 || this.model.run.status === "running") return;
     const turn = this.model.outline.failed_turn;
-    const failed = this.model.run.status === "ok" ? -1 : turn ? this.model.row(turn) : this.model.firstFailure();
-    const row = failed >= 0 ? failed : this.model.order.find((one) => this.model.groupOf(one) === "llm") ?? this.model.order.find((one) => this.tree.isShown(one)) ?? -1;
+    const failed =
+      this.model.run.status === "ok" ? -1 : turn ? this.model.row(turn) : this.model.firstFailure();
+    const row =
+      failed >= 0
+        ? failed
+        : (this.model.order.find((one) => this.model.groupOf(one) === "llm") ??
+          this.model.order.find((one) => this.tree.isShown(one)) ??
+          -1);
     this.choose(row, { scroll: "middle", address: false });
   }
 
   #frame() {
     this.head = h("header", { class: "run-head" });
-    this.bar = h("div", { class: "transport", role: "toolbar", "aria-label": "Player" });
-    this.search = h("input", { type: "search", placeholder: "Search in this run", "aria-label": "Search in this run", oninput: () => this.#search(false), onkeydown: (event) => this.#searchKey(event) });
+    this.search = h("input", {
+      type: "search",
+      placeholder: "Search in this run",
+      "aria-label": "Search in this run",
+      oninput: () => this.#search(false),
+      onkeydown: (event) => this.#searchKey(event),
+    });
     this.hits = h("span", { class: "hits quiet", role: "status" });
     this.chips = h("div", { class: "filters", role: "group", "aria-label": "What is shown" });
-    const left = h("section", { class: "steps", "aria-label": "Steps" },
-      h("div", { class: "steps-bar" }, h("label", { class: "search" }, icon("search"), this.search), this.hits, this.chips),
-      this.tree.node, this.printed.node);
-    const divider = h("div", { class: "divider", role: "separator", "aria-orientation": "vertical", "aria-label": "Width of the steps", tabindex: 0 });
-    drag(divider, this.node);
-    fill(this.node, this.head, this.timeline.node, this.bar, h("div", { class: "panes" }, left, divider, this.detail.node));
-    this.#bar();
+    const left = h(
+      "section",
+      { class: "steps", "aria-label": "Steps" },
+      h(
+        "div",
+        { class: "steps-bar" },
+        h("label", { class: "search" }, icon("search"), this.search),
+        this.hits,
+        this.chips,
+      ),
+      this.tree.node,
+      this.printed.node,
+    );
+    fill(
+      this.node,
+      this.head,
+      this.timeline.node,
+      this.transport.node,
+      h("div", { class: "panes" }, left, divider(this.node), this.detail.node),
+    );
   }
 
   #load() {
@@ -83,49 +120,29 @@ export class RunPage {
   }
 
   #header() {
-    fill(this.head, runHead(this.model, this.source, { choose: (row) => this.choose(row, { scroll: "middle" }), failure: () => this.#failure() }));
-  }
-
-  #bar() {
-    const { player } = this;
-    this.playButton = button("Play (space)", { class: "round", onclick: () => player.toggle() });
-    this.scrubber = h("input", { type: "range", min: 0, max: 10000, step: 1, class: "scrubber", "aria-label": "Moment of the run", oninput: () => this.#seek((this.scrubber.value / 10000) * this.model.total) });
-    this.clock = h("span", { class: "clock" });
-    this.soFar = h("span", { class: "so-far" });
-    this.speed = h("select", { class: "speed", "aria-label": "Speed", onchange: () => player.setSpeed(Number(this.speed.value)) }, SPEEDS.map((one) => h("option", { value: one }, `${one}×`)));
-    const skip = h("input", { type: "checkbox", checked: true, onchange: () => { player.skips = skip.checked; } });
-    fill(this.bar,
-      button("To the beginning", { class: "ghost", onclick: () => this.#seek(0) }, icon("first")),
-      this.playButton,
-      button("To the end", { class: "ghost", onclick: () => this.#seek(this.model.total) }, icon("last")),
-      this.clock, this.scrubber, this.soFar, this.speed, h("label", { class: "skip", title: "Do not wait where nothing happens" }, skip, "skip idle"));
+    fill(
+      this.head,
+      runHead(this.model, this.source, {
+        choose: (row) => this.choose(row, { scroll: "middle" }),
+        failure: () => this.#failure(),
+      }),
+    );
   }
 
   #transport() {
-    const { player } = this;
-    fill(this.playButton, icon(player.playing ? "pause" : "play"));
-    this.playButton.setAttribute("aria-label", player.playing ? "Pause (space)" : "Play (space)");
-    this.playButton.title = this.playButton.getAttribute("aria-label");
-    this.speed.value = String(player.speed);
-    this.node.classList.toggle("is-playing", player.playing);
-    this.#now(player.now);
-  }
-
-  #now(now, until = now) {
-    const upTo = this.model.tally(until);
-    this.scrubber.value = String((now / this.model.total) * 10000);
-    this.scrubber.setAttribute("aria-valuetext", position(now));
-    const { total } = this.model;
-    fill(this.clock, h("strong", {}, position(now, total)), ` / ${position(total, total)}`);
-    fill(this.soFar, `${count(upTo.tokens)} tokens · ${money(upTo.cost)}`);
+    this.node.classList.toggle("is-playing", this.player.playing);
+    this.transport.changed(this.model);
   }
 
   #moved(now, byPlaying) {
     this.timeline.set({ now, until: now });
     this.tree.setNow(now);
     this.printed.setNow(now);
-    this.#now(now);
-    const current = this.model.current(now, (row) => this.tree.isShown(row) && this.model.groupOf(row) !== "seam");
+    this.transport.moved(this.model, now);
+    const current = this.model.current(
+      now,
+      (row) => this.tree.isShown(row) && this.model.groupOf(row) !== "seam",
+    );
     if (current >= 0 && current !== this.tree.selected) {
       this.tree.select(current);
       this.timeline.set({ selected: this.model.main(current) });
@@ -152,13 +169,17 @@ export class RunPage {
     this.tree.select(row, { scroll });
     this.timeline.set({ selected: this.model.main(row), now: this.model.at[row], until: Infinity });
     this.player.now = this.model.at[row];
-    this.#now(this.player.now, this.model.end(row));
+    this.transport.moved(this.model, this.player.now, this.model.end(row));
     this.#detail(row);
     if (address) this.address.replace(this.id, this.model.refs[row]);
   }
 
   #failure() {
-    const next = this.model.firstFailure(this.tree.selected >= 0 && this.model.failed(this.tree.selected) ? this.model.at[this.tree.selected] : -1);
+    const next = this.model.firstFailure(
+      this.tree.selected >= 0 && this.model.failed(this.tree.selected)
+        ? this.model.at[this.tree.selected]
+        : -1,
+    );
     const row = next < 0 ? this.model.firstFailure() : next;
     if (row < 0) announce("Nothing failed in this run.");
     else this.choose(row, { scroll: "middle" });
@@ -166,10 +187,29 @@ export class RunPage {
 
   #filters() {
     const there = new Set(Array.from(this.model.group, (one) => this.model.groupNames[one]));
-    fill(this.chips, GROUPS.filter(([name]) => there.has(name)).map(([name, label]) => {
-      const isShown = !this.tree.hidden.has(name);
-      return h("button", { type: "button", class: isShown ? "chip on" : "chip", "aria-pressed": String(isShown), onclick: () => this.#toggleGroup(name) }, h("span", { class: `mark mark-${name}` }), label);
-    }), button("Fold or unfold all", { class: "chip", onclick: () => this.#foldAll() }, this.isFolded ? "Unfold" : "Fold"), this.#printedChip());
+    fill(
+      this.chips,
+      GROUPS.filter(([name]) => there.has(name)).map(([name, label]) => {
+        const isShown = !this.tree.hidden.has(name);
+        return h(
+          "button",
+          {
+            type: "button",
+            class: isShown ? "chip on" : "chip",
+            "aria-pressed": String(isShown),
+            onclick: () => this.#toggleGroup(name),
+          },
+          h("span", { class: `mark mark-${name}` }),
+          label,
+        );
+      }),
+      button(
+        "Fold or unfold all",
+        { class: "chip", onclick: () => this.#foldAll() },
+        this.isFolded ? "Unfold" : "Fold",
+      ),
+      this.#printedChip(),
+    );
   }
 
   #foldAll() {
@@ -186,7 +226,11 @@ export class RunPage {
       this.tree.node.hidden = !isOpen;
       this.#filters();
     };
-    return h("button", { type: "button", class: isOpen ? "chip on" : "chip", "aria-pressed": String(isOpen), onclick: toggle }, "Terminal");
+    return h(
+      "button",
+      { type: "button", class: isOpen ? "chip on" : "chip", "aria-pressed": String(isOpen), onclick: toggle },
+      "Terminal",
+    );
   }
 
   #toggleGroup(name) {
@@ -268,7 +312,10 @@ export class RunPage {
     this.timeline.show(this.model);
     this.#filters();
     if (atEnd && !this.player.playing) this.player.now = this.model.total;
-    this.timeline.set({ now: this.player.now, selected: this.tree.selected < 0 ? -1 : this.model.main(this.tree.selected) });
+    this.timeline.set({
+      now: this.player.now,
+      selected: this.tree.selected < 0 ? -1 : this.model.main(this.tree.selected),
+    });
     this.#transport();
     if (this.follows) this.#newest();
     else if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
@@ -306,11 +353,13 @@ export class RunPage {
 
   // The address names another step of the same run.
   goto(ref) {
-    const row = ref ? this.model?.row(ref) ?? -1 : -1;
+    const row = ref ? (this.model?.row(ref) ?? -1) : -1;
     if (row >= 0 && row !== this.tree.selected) this.choose(row, { scroll: "middle", address: false });
   }
 
-  recolour() { this.timeline.recolour(); }
+  recolour() {
+    this.timeline.recolour();
+  }
 
   end() {
     this.player.pause();
@@ -318,26 +367,4 @@ export class RunPage {
     this.tree.end();
     this.timeline.end();
   }
-}
-
-function drag(divider, node) {
-  const set = (share) => node.style.setProperty("--steps", `${Math.min(75, Math.max(20, share))}%`);
-  divider.addEventListener("pointerdown", (event) => {
-    divider.setPointerCapture(event.pointerId);
-    divider.classList.add("dragging");
-  });
-  divider.addEventListener("pointermove", (event) => {
-    if (!divider.classList.contains("dragging")) return;
-    const box = divider.parentElement.getBoundingClientRect();
-    set(((event.clientX - box.left) / box.width) * 100);
-  });
-  divider.addEventListener("pointerup", () => divider.classList.remove("dragging"));
-  divider.addEventListener("keydown", (event) => {
-    const by = { ArrowLeft: -3, ArrowRight: 3 }[event.key];
-    if (!by) return;
-    const box = divider.parentElement.getBoundingClientRect();
-    set(((divider.getBoundingClientRect().left - box.left) / box.width) * 100 + by);
-    event.preventDefault();
-    event.stopPropagation();
-  });
 }

@@ -17,26 +17,67 @@ export function runHead(model, source, { choose, failure }) {
     ["failures", count(totals.failures)],
   ];
   return [
-    h("div", { class: "run-title" }, h("span", { class: `status status-${STATUSES.has(run.status) ? run.status : "failed"}` }, run.status),
-      h("h1", {}, run.name || run.id), run.name ? h("span", { class: "quiet run-id" }, run.id) : null,
-      run.started_at ? h("span", { class: "quiet run-when", title: run.started_at }, `${day(run.started_at)} · ${age(run.started_at, Date.now())}`) : null,
-      run.replay_of ? replayOf(run, source) : null),
-    h("dl", { class: "figures-bar" }, facts.map(([name, told]) => h("div", { class: name === "failures" && totals.failures ? "warn" : "" }, h("dt", {}, name), h("dd", {}, told)))),
-    h("div", { class: "run-command quiet" }, h("code", {}, run.command.join(" ")), run.git_commit ? ` · ${run.git_commit.slice(0, 10)}` : "",
-      Object.entries(run.tags).map(([name, value]) => h("span", { class: "tag" }, `${name}=${value}`))),
+    h(
+      "div",
+      { class: "run-title" },
+      h("span", { class: `status status-${STATUSES.has(run.status) ? run.status : "failed"}` }, run.status),
+      h("h1", {}, run.name || run.id),
+      run.name ? h("span", { class: "quiet run-id" }, run.id) : null,
+      run.started_at
+        ? h(
+            "span",
+            { class: "quiet run-when", title: run.started_at },
+            `${day(run.started_at)} · ${age(run.started_at, Date.now())}`,
+          )
+        : null,
+      run.replay_of ? replayOf(run, source) : null,
+    ),
+    h(
+      "dl",
+      { class: "figures-bar" },
+      facts.map(([name, told]) =>
+        h(
+          "div",
+          { class: name === "failures" && totals.failures ? "warn" : "" },
+          h("dt", {}, name),
+          h("dd", {}, told),
+        ),
+      ),
+    ),
+    h(
+      "div",
+      { class: "run-command quiet" },
+      h("code", {}, run.command.join(" ")),
+      run.git_commit ? ` · ${run.git_commit.slice(0, 10)}` : "",
+      Object.entries(run.tags).map(([name, value]) => h("span", { class: "tag" }, `${name}=${value}`)),
+    ),
     trouble(model, choose, failure),
   ];
 }
 
 function replayOf(run, source) {
   const label = `replay of ${run.replay_of}`;
-  if (!source.embedded) return [h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label), h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report")];
-  return [h("span", { class: "chip" }, label), source.start.report ? h("button", { type: "button", class: "chip", onclick: () => openReport(source) }, "report") : null];
+  if (!source.embedded)
+    return [
+      h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label),
+      h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report"),
+    ];
+  return [
+    h("span", { class: "chip" }, label),
+    source.start.report
+      ? h("button", { type: "button", class: "chip", onclick: () => openReport(source) }, "report")
+      : null,
+  ];
 }
 
 async function openReport(source) {
   const told = await source.report();
-  const dialog = h("dialog", { class: "help large", "aria-label": "Replay report", onclose: () => dialog.remove() }, reportView(told, true), h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")));
+  const dialog = h(
+    "dialog",
+    { class: "help large", "aria-label": "Replay report", onclose: () => dialog.remove() },
+    reportView(told, true),
+    h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
+  );
   document.body.append(dialog);
   dialog.showModal();
 }
@@ -46,17 +87,83 @@ function trouble(model, choose, failure) {
   const { outline, run } = model;
   const goto = (ref) => {
     const row = model.row(ref);
-    return h("button", { type: "button", class: "link", onclick: () => choose(row) }, row < 0 ? ref : model.text("name", row));
+    return h(
+      "button",
+      { type: "button", class: "link", onclick: () => choose(row) },
+      row < 0 ? ref : model.text("name", row),
+    );
   };
   const parts = [];
-  if (outline.failure) parts.push(h("p", { class: "trouble-what" }, h("strong", {}, outline.failure.type), outline.failure.message ? `: ${outline.failure.message}` : ""));
-  else if (run.status === "interrupted") parts.push(h("p", { class: "trouble-what" }, h("strong", {}, "Interrupted"), ": the tape ends without a last word; the process was killed or the machine stopped."));
-  if (outline.last_seam) parts.push(h("p", {}, "Last completed seam ", h("strong", {}, outline.last_seam), outline.failed_turn ? [" in turn ", goto(outline.failed_turn)] : null, "."));
-  if (outline.in_flight.length && run.status !== "running") parts.push(h("p", {}, "In flight when it ended: ", outline.in_flight.slice(0, 4).map((ref, at) => [at ? ", " : "", goto(ref)]), outline.in_flight.length > 4 ? ` and ${outline.in_flight.length - 4} more` : "", "."));
-  if (outline.damage.length) parts.push(h("p", { class: "odd" }, `The tape is damaged in ${plural(outline.damage.length, "place")}: ${outline.damage[0]}`));
-  const jump = model.firstFailure() < 0 ? null : button("Go to the first failure (f)", { class: "primary", onclick: failure }, icon("flag"), "First failure");
+  if (outline.failure)
+    parts.push(
+      h(
+        "p",
+        { class: "trouble-what" },
+        h("strong", {}, outline.failure.type),
+        outline.failure.message ? `: ${outline.failure.message}` : "",
+      ),
+    );
+  else if (run.status === "interrupted")
+    parts.push(
+      h(
+        "p",
+        { class: "trouble-what" },
+        h("strong", {}, "Interrupted"),
+        ": the tape ends without a last word; the process was killed or the machine stopped.",
+      ),
+    );
+  if (outline.last_seam)
+    parts.push(
+      h(
+        "p",
+        {},
+        "Last completed seam ",
+        h("strong", {}, outline.last_seam),
+        outline.failed_turn ? [" in turn ", goto(outline.failed_turn)] : null,
+        ".",
+      ),
+    );
+  if (outline.in_flight.length && run.status !== "running")
+    parts.push(
+      h(
+        "p",
+        {},
+        "In flight when it ended: ",
+        outline.in_flight.slice(0, 4).map((ref, at) => [at ? ", " : "", goto(ref)]),
+        outline.in_flight.length > 4 ? ` and ${outline.in_flight.length - 4} more` : "",
+        ".",
+      ),
+    );
+  if (outline.damage.length)
+    parts.push(
+      h(
+        "p",
+        { class: "odd" },
+        `The tape is damaged in ${plural(outline.damage.length, "place")}: ${outline.damage[0]}`,
+      ),
+    );
+  const jump =
+    model.firstFailure() < 0
+      ? null
+      : button(
+          "Go to the first failure (f)",
+          { class: "primary", onclick: failure },
+          icon("flag"),
+          "First failure",
+        );
   if (!parts.length && jump === null) return null;
   const isBad = run.status === "failed" || run.status === "interrupted";
   const came = run.status === "running" ? "so far" : "on the way; the run came through";
-  return h("div", { class: isBad ? "trouble" : "trouble mild" }, h("div", {}, parts.length ? parts : h("p", { class: "quiet" }, `${plural(model.totals.failures, "call")} failed ${came}.`)), jump);
+  return h(
+    "div",
+    { class: isBad ? "trouble" : "trouble mild" },
+    h(
+      "div",
+      {},
+      parts.length
+        ? parts
+        : h("p", { class: "quiet" }, `${plural(model.totals.failures, "call")} failed ${came}.`),
+    ),
+    jump,
+  );
 }

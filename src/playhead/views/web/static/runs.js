@@ -6,8 +6,21 @@ import { sparkline } from "./sparkline.js";
 
 const PAGE = 50;
 const STATUSES = ["", "ok", "failed", "interrupted", "running"];
-const SORTS = [["-started", "newest"], ["started", "oldest"], ["-cost", "dearest"], ["-duration", "longest"], ["-tokens", "most tokens"], ["name", "name"]];
-const SINCE = [["", "any time"], ["1h", "last hour"], ["1d", "last day"], ["7d", "last week"], ["30d", "last month"]];
+const SORTS = [
+  ["-started", "newest"],
+  ["started", "oldest"],
+  ["-cost", "dearest"],
+  ["-duration", "longest"],
+  ["-tokens", "most tokens"],
+  ["name", "name"],
+];
+const SINCE = [
+  ["", "any time"],
+  ["1h", "last hour"],
+  ["1d", "last day"],
+  ["7d", "last week"],
+  ["30d", "last month"],
+];
 const SECONDS = { "1h": 3600, "1d": 86400, "7d": 604800, "30d": 2592000 };
 
 export class RunsPage {
@@ -22,23 +35,95 @@ export class RunsPage {
   async open() {
     document.title = "Runs · Playhead";
     const asked = new URLSearchParams(location.search);
-    const field = (name, label, props = {}) => h("input", { type: "search", name, placeholder: label, "aria-label": label, value: asked.get(name) ?? "", ...props });
-    const choice = (name, label, options) => h("select", { name, "aria-label": label }, options.map(([value, text]) => h("option", { value, selected: (asked.get(name) ?? "") === value }, text)));
-    this.form = h("form", { class: "run-filters", role: "search", onsubmit: (event) => event.preventDefault(), oninput: () => this.#later() },
-      h("label", { class: "search wide" }, icon("search"), field("q", "Search prompts, answers, tools, errors")),
-      choice("in", "Search in", [["", "everywhere"], ["prompt", "prompts"], ["response", "responses"], ["tool", "tools"], ["error", "errors"]]),
-      choice("status", "Status", STATUSES.map((one) => [one, one || "any status"])),
-      choice("since", "Since", SINCE), field("model", "model"), field("tool", "tool"), field("tag", "tag=value"), field("min_cost", "cost from $", { inputmode: "decimal" }),
-      choice("sort", "Order", SORTS));
+    const field = (name, label, props = {}) =>
+      h("input", {
+        type: "search",
+        name,
+        placeholder: label,
+        "aria-label": label,
+        value: asked.get(name) ?? "",
+        ...props,
+      });
+    const choice = (name, label, options) =>
+      h(
+        "select",
+        { name, "aria-label": label },
+        options.map(([value, text]) =>
+          h("option", { value, selected: (asked.get(name) ?? "") === value }, text),
+        ),
+      );
+    this.form = h(
+      "form",
+      {
+        class: "run-filters",
+        role: "search",
+        onsubmit: (event) => event.preventDefault(),
+        oninput: () => this.#later(),
+      },
+      h(
+        "label",
+        { class: "search wide" },
+        icon("search"),
+        field("q", "Search prompts, answers, tools, errors"),
+      ),
+      choice("in", "Search in", [
+        ["", "everywhere"],
+        ["prompt", "prompts"],
+        ["response", "responses"],
+        ["tool", "tools"],
+        ["error", "errors"],
+      ]),
+      choice(
+        "status",
+        "Status",
+        STATUSES.map((one) => [one, one || "any status"]),
+      ),
+      choice("since", "Since", SINCE),
+      field("model", "model"),
+      field("tool", "tool"),
+      field("tag", "tag=value"),
+      field("min_cost", "cost from $", { inputmode: "decimal" }),
+      choice("sort", "Order", SORTS),
+    );
     this.sparks = h("div", { class: "sparks" });
     this.total = h("p", { class: "quiet total", role: "status" });
     this.compare = h("div", { class: "compare-bar", hidden: true });
     this.body = h("tbody", {});
     const names = ["", "run", "status", "models", "started", "took", "LLM", "tools", "tokens", "cost"];
     const numbers = new Set(["took", "LLM", "tools", "tokens", "cost"]);
-    this.table = h("table", { class: "run-table", "aria-label": "Runs" }, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col", class: numbers.has(name) ? "n" : "" }, name || h("span", { class: "offscreen" }, "compare"))))), this.body);
-    this.more = button("More", { class: "primary more", hidden: true, onclick: () => this.#load(true) }, "More runs");
-    fill(this.node, h("div", { class: "page-head" }, h("h1", {}, "Runs"), this.total, this.sparks), this.form, this.compare, h("div", { class: "wide" }, this.table), this.more);
+    this.table = h(
+      "table",
+      { class: "run-table", "aria-label": "Runs" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          names.map((name) =>
+            h(
+              "th",
+              { scope: "col", class: numbers.has(name) ? "n" : "" },
+              name || h("span", { class: "offscreen" }, "compare"),
+            ),
+          ),
+        ),
+      ),
+      this.body,
+    );
+    this.more = button(
+      "More",
+      { class: "primary more", hidden: true, onclick: () => this.#load(true) },
+      "More runs",
+    );
+    fill(
+      this.node,
+      h("div", { class: "page-head" }, h("h1", {}, "Runs"), this.total, this.sparks),
+      this.form,
+      this.compare,
+      h("div", { class: "wide" }, this.table),
+      this.more,
+    );
     await this.#load(false);
     this.#figures();
     this.stop = this.source.followRuns(() => this.#later(true));
@@ -50,7 +135,8 @@ export class RunsPage {
     const address = new URLSearchParams(given);
     history.replaceState(null, "", address.size ? `?${address}` : location.pathname);
     // Part of a name is enough; who knows wildcards may write them.
-    for (const name of ["model", "tool"]) if (given[name] && !/[*?]/.test(given[name])) given[name] = `*${given[name]}*`;
+    for (const name of ["model", "tool"])
+      if (given[name] && !/[*?]/.test(given[name])) given[name] = `*${given[name]}*`;
     if (given.since) given.since = new Date(Date.now() - SECONDS[given.since] * 1000).toISOString();
     return { ...given, limit: PAGE };
   }
@@ -84,23 +170,77 @@ export class RunsPage {
 
   #rows() {
     const now = Date.now();
-    fill(this.body, this.runs.map((one, at) => this.#row(one, at, now)));
-    if (!this.runs.length) fill(this.body, h("tr", {}, h("td", { colspan: 10, class: "nothing" }, "No run fits. Record one: ", h("code", {}, "playhead record -- python my_agent.py"))));
+    fill(
+      this.body,
+      this.runs.map((one, at) => this.#row(one, at, now)),
+    );
+    if (!this.runs.length)
+      fill(
+        this.body,
+        h(
+          "tr",
+          {},
+          h(
+            "td",
+            { colspan: 10, class: "nothing" },
+            "No run fits. Record one: ",
+            h("code", {}, "playhead record -- python my_agent.py"),
+          ),
+        ),
+      );
   }
 
   #row(one, at, now) {
     const href = this.#href(one.id);
-    const box = h("input", { type: "checkbox", "aria-label": `Compare ${one.name || one.id}`, checked: this.chosen.has(one.id), onchange: () => this.#mark(one.id, box.checked) });
-    const failure = one.failure ? (typeof one.failure === "string" ? one.failure : `${one.failure.type}${one.failure.message ? `: ${one.failure.message}` : ""}`) : "";
-    const tags = Object.entries(one.tags ?? {}).map(([name, value]) => h("span", { class: "tag" }, value === "" || value === "true" ? name : `${name}=${value}`));
+    const box = h("input", {
+      type: "checkbox",
+      "aria-label": `Compare ${one.name || one.id}`,
+      checked: this.chosen.has(one.id),
+      onchange: () => this.#mark(one.id, box.checked),
+    });
+    const failure = one.failure
+      ? typeof one.failure === "string"
+        ? one.failure
+        : `${one.failure.type}${one.failure.message ? `: ${one.failure.message}` : ""}`
+      : "";
+    const tags = Object.entries(one.tags ?? {}).map(([name, value]) =>
+      h("span", { class: "tag" }, value === "" || value === "true" ? name : `${name}=${value}`),
+    );
     const number = (text) => h("td", { class: "n" }, text);
-    return h("tr", { class: at === this.at ? "selected" : "", "aria-selected": String(at === this.at), "data-id": one.id, onclick: (event) => this.#click(event, href) },
+    return h(
+      "tr",
+      {
+        class: at === this.at ? "selected" : "",
+        "aria-selected": String(at === this.at),
+        "data-id": one.id,
+        onclick: (event) => this.#click(event, href),
+      },
       h("td", {}, box),
-      h("td", { class: "run-cell" }, h("a", { href }, one.name || one.id), tags, one.golden ? h("span", { class: "tag gold" }, "golden") : null, one.replay_of ? h("span", { class: "tag" }, "replay") : null, h("div", { class: "quiet small" }, one.id, failure ? h("span", { class: "bad" }, ` · ${failure.slice(0, 120)}`) : null, one.note ? ` · ${one.note}` : ""), snippets(one.snippets)),
+      h(
+        "td",
+        { class: "run-cell" },
+        h("a", { href }, one.name || one.id),
+        tags,
+        one.golden ? h("span", { class: "tag gold" }, "golden") : null,
+        one.replay_of ? h("span", { class: "tag" }, "replay") : null,
+        h(
+          "div",
+          { class: "quiet small" },
+          one.id,
+          failure ? h("span", { class: "bad" }, ` · ${failure.slice(0, 120)}`) : null,
+          one.note ? ` · ${one.note}` : "",
+        ),
+        snippets(one.snippets),
+      ),
       h("td", {}, h("span", { class: `status status-${one.status}` }, one.status)),
       h("td", { class: "quiet models" }, (one.models ?? []).slice(0, 2).join(", ")),
       h("td", { class: "quiet", title: day(one.started_at) }, age(one.started_at, now)),
-      number(one.duration_s === null || one.duration_s === undefined ? "–" : duration(one.duration_s * 1e6)), number(count(one.llm_calls)), number(count(one.tool_calls)), number(short(one.tokens)), number(money(one.cost_usd)));
+      number(one.duration_s === null || one.duration_s === undefined ? "–" : duration(one.duration_s * 1e6)),
+      number(count(one.llm_calls)),
+      number(count(one.tool_calls)),
+      number(short(one.tokens)),
+      number(money(one.cost_usd)),
+    );
   }
 
   // What was searched for here is searched for there.
@@ -124,22 +264,61 @@ export class RunsPage {
     else this.chosen.delete(id);
     const [a, b] = [...this.chosen].slice(-2);
     this.compare.hidden = this.chosen.size === 0;
-    fill(this.compare, this.chosen.size < 2 ? "Mark a second run to compare the two." : h("a", { class: "primary", href: `/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}` }, "Compare the two marked runs"));
+    fill(
+      this.compare,
+      this.chosen.size < 2
+        ? "Mark a second run to compare the two."
+        : h(
+            "a",
+            { class: "primary", href: `/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}` },
+            "Compare the two marked runs",
+          ),
+    );
   }
 
   // Cost and failures by day, from the server's own sums; without them, from the runs on the page.
   async #figures() {
     let rows;
     try {
-      rows = (await this.source.stats("day")).rows.map((row) => ({ ...row, key: String(row.key), failures: row.failed_runs }));
+      rows = (await this.source.stats("day")).rows.map((row) => ({
+        ...row,
+        key: String(row.key),
+        failures: row.failed_runs,
+      }));
     } catch {
       rows = this.#sums();
     }
     rows = rows.sort((a, b) => (a.key < b.key ? -1 : 1)).slice(-30);
     if (rows.length < 2) rows = this.#latest();
-    const spark = (label, values, shown, look) => h("figure", { class: "spark" }, h("figcaption", {}, h("span", { class: "quiet" }, label), h("strong", {}, shown)), sparkline(values, look, `${label}: ${values.length} values`));
+    const spark = (label, values, shown, look) =>
+      h(
+        "figure",
+        { class: "spark" },
+        h("figcaption", {}, h("span", { class: "quiet" }, label), h("strong", {}, shown)),
+        sparkline(values, look, `${label}: ${values.length} values`),
+      );
     const sum = (name) => rows.reduce((all, row) => all + (row[name] ?? 0), 0);
-    fill(this.sparks, spark("runs", rows.map((row) => row.runs ?? 0), count(sum("runs")), "plain"), spark("failures", rows.map((row) => row.failures ?? 0), count(rows.reduce((all, row) => all + (row.failures ?? 0), 0)), "bad"), spark("cost", rows.map((row) => row.cost_usd ?? 0), money(sum("cost_usd")), "accent"));
+    fill(
+      this.sparks,
+      spark(
+        "runs",
+        rows.map((row) => row.runs ?? 0),
+        count(sum("runs")),
+        "plain",
+      ),
+      spark(
+        "failures",
+        rows.map((row) => row.failures ?? 0),
+        count(rows.reduce((all, row) => all + (row.failures ?? 0), 0)),
+        "bad",
+      ),
+      spark(
+        "cost",
+        rows.map((row) => row.cost_usd ?? 0),
+        money(sum("cost_usd")),
+        "accent",
+      ),
+    );
   }
 
   #sums() {
@@ -157,7 +336,15 @@ export class RunsPage {
 
   // All on one day: then one mark a run says more.
   #latest() {
-    return [...this.runs].slice(0, 40).reverse().map((one, at) => ({ key: String(at), runs: 1, failures: one.status === "failed" ? 1 : 0, cost_usd: one.cost_usd ?? 0 }));
+    return [...this.runs]
+      .slice(0, 40)
+      .reverse()
+      .map((one, at) => ({
+        key: String(at),
+        runs: 1,
+        failures: one.status === "failed" ? 1 : 0,
+        cost_usd: one.cost_usd ?? 0,
+      }));
   }
 
   key(event) {

@@ -14,12 +14,24 @@ export class ServerSource {
     return response.json();
   }
 
-  runs(query) { return this.#get(`/api/recordings?${new URLSearchParams(query)}`); }
-  stats(by) { return this.#get(`/api/stats?by=${encodeURIComponent(by)}`); }
-  run(id) { return this.#get(run(id)); }
-  report(id) { return this.#get(`${run(id)}/report`); }
-  compare(a, b) { return this.#get(`/api/diff?${new URLSearchParams({ a, b })}`); }
-  async find(id, text) { return (await this.#get(`${run(id)}/find?${new URLSearchParams({ q: text })}`)).refs; }
+  runs(query) {
+    return this.#get(`/api/recordings?${new URLSearchParams(query)}`);
+  }
+  stats(by) {
+    return this.#get(`/api/stats?by=${encodeURIComponent(by)}`);
+  }
+  run(id) {
+    return this.#get(run(id));
+  }
+  report(id) {
+    return this.#get(`${run(id)}/report`);
+  }
+  compare(a, b) {
+    return this.#get(`/api/diff?${new URLSearchParams({ a, b })}`);
+  }
+  async find(id, text) {
+    return (await this.#get(`${run(id)}/find?${new URLSearchParams({ q: text })}`)).refs;
+  }
 
   detail(id, ref, row, stamp = "") {
     const path = `${run(id)}/items/${encodeURIComponent(ref)}`;
@@ -39,15 +51,22 @@ export class ServerSource {
     return listen(`${run(id)}/events?after=${known}`, heard, ended);
   }
 
-  followRuns(heard) { return listen("/api/live", heard, () => {}); }
+  followRuns(heard) {
+    return listen("/api/live", heard, () => {});
+  }
 }
 
-function run(id) { return `/api/recordings/${encodeURIComponent(id)}`; }
+function run(id) {
+  return `/api/recordings/${encodeURIComponent(id)}`;
+}
 
 function listen(path, heard, ended) {
   const stream = new EventSource(path);
   stream.onmessage = heard;
-  stream.addEventListener("end", () => { stream.close(); ended(); });
+  stream.addEventListener("end", () => {
+    stream.close();
+    ended();
+  });
   return () => stream.close();
 }
 
@@ -68,8 +87,12 @@ export class EmbeddedSource {
     this.groups = new Map();
   }
 
-  async run() { return { summary: null, model: await block("outline") }; }
-  report() { return block("report"); }
+  async run() {
+    return { summary: null, model: await block("outline") };
+  }
+  report() {
+    return block("report");
+  }
 
   async detail(id, ref, row) {
     let number = this.start.groups.length - 1;
@@ -81,7 +104,10 @@ export class EmbeddedSource {
   #group(number) {
     if (!this.groups.has(number)) {
       if (this.groups.size > 3) this.groups.delete(this.groups.keys().next().value);
-      this.groups.set(number, block(`detail-${number}`).then((raw) => ({ ...raw, texts: unpack.texts(raw.texts) })));
+      this.groups.set(
+        number,
+        block(`detail-${number}`).then((raw) => ({ ...raw, texts: unpack.texts(raw.texts) })),
+      );
     }
     return this.groups.get(number);
   }
@@ -92,7 +118,8 @@ export class EmbeddedSource {
     for (let number = 0; number < this.start.groups.length; number++) {
       const group = await this.#group(number);
       const hit = group.texts.map((one) => one.toLowerCase().includes(wanted));
-      for (const [ref, item] of Object.entries(group.items)) if (holds(searched(item), wanted, hit)) refs.push(ref);
+      for (const [ref, item] of Object.entries(group.items))
+        if (holds(searched(item), wanted, hit)) refs.push(ref);
     }
     return refs;
   }
@@ -101,10 +128,14 @@ export class EmbeddedSource {
 // As `finding.py` has it: of an exchange with a model only what was said there for the first time.
 function searched(item) {
   if (!item.llm?.length) return item;
-  return [item.name, item.failure, item.llm.map(({ request, response }) => {
-    const last = request.messages.findLastIndex((one) => one.role === "assistant");
-    return [request.system, request.messages.slice(last + 1), response?.parts];
-  })];
+  return [
+    item.name,
+    item.failure,
+    item.llm.map(({ request, response }) => {
+      const last = request.messages.findLastIndex((one) => one.role === "assistant");
+      return [request.system, request.messages.slice(last + 1), response?.parts];
+    }),
+  ];
 }
 
 function holds(value, wanted, hit) {
@@ -114,7 +145,9 @@ function holds(value, wanted, hit) {
   return Object.values(value).some((member) => holds(member, wanted, hit));
 }
 
-export function hasBlocks() { return document.querySelector("script[data-block=start]") !== null; }
+export function hasBlocks() {
+  return document.querySelector("script[data-block=start]") !== null;
+}
 
 export async function block(name) {
   const node = document.querySelector(`script[data-block="${CSS.escape(name)}"]`);

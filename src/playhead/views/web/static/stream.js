@@ -15,7 +15,13 @@ export function streamView(item) {
   for (const [stream, atNs, length] of item.pieces) {
     const raw = bytes[stream].subarray(offsets[stream], offsets[stream] + length);
     offsets[stream] += length;
-    rows.push({ stream: names[stream], at: atNs / 1000, pause: Math.max(0, atNs / 1000 - before), length, text: () => reader.decode(raw) });
+    rows.push({
+      stream: names[stream],
+      at: atNs / 1000,
+      pause: Math.max(0, atNs / 1000 - before),
+      length,
+      text: () => reader.decode(raw),
+    });
     before = atNs / 1000;
   }
   return [summary(item, rows), strip(item, rows), table(rows)];
@@ -38,7 +44,11 @@ function summary(item, rows) {
   const out = item.usage?.[0]?.output_tokens;
   const took = came.length > 1 ? came.at(-1).at - came[0].at : 0;
   if (out && took > 0) facts.push(["tokens a second", (out / (took / 1e6)).toFixed(0)]);
-  return h("dl", { class: "facts" }, facts.map(([name, told]) => h("div", {}, h("dt", {}, name), h("dd", {}, told))));
+  return h(
+    "dl",
+    { class: "facts" },
+    facts.map(([name, told]) => h("div", {}, h("dt", {}, name), h("dd", {}, told))),
+  );
 }
 
 // One line for the time of the call, a mark for each piece: bursts and pauses at a glance.
@@ -54,14 +64,49 @@ function strip(item, rows) {
 
 function table(rows) {
   const body = h("tbody", {}, rows.slice(0, MANY).map(line));
-  const view = h("div", { class: "wide" }, h("table", { class: "pieces" },
-    h("thead", {}, h("tr", {}, ["at", "pause", "bytes", "stream", "piece"].map((name) => h("th", { scope: "col" }, name)))), body));
+  const view = h(
+    "div",
+    { class: "wide" },
+    h(
+      "table",
+      { class: "pieces" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ["at", "pause", "bytes", "stream", "piece"].map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      body,
+    ),
+  );
   if (rows.length <= MANY) return view;
-  const more = h("button", { type: "button", class: "link", onclick: () => { body.append(...rows.slice(MANY).map(line)); more.remove(); } }, `${count(rows.length - MANY)} more pieces`);
+  const more = h(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      onclick: () => {
+        body.append(...rows.slice(MANY).map(line));
+        more.remove();
+      },
+    },
+    `${count(rows.length - MANY)} more pieces`,
+  );
   return [view, more];
 }
 
 function line(row) {
   const told = row.text();
-  return h("tr", {}, h("td", { class: "n" }, duration(row.at)), h("td", { class: "n" }, `+${duration(row.pause)}`), h("td", { class: "n" }, count(row.length)), h("td", {}, row.stream), h("td", { class: "piece" }, told.length > 1200 ? `${told.slice(0, 1200)}…` : told));
+  return h(
+    "tr",
+    {},
+    h("td", { class: "n" }, duration(row.at)),
+    h("td", { class: "n" }, `+${duration(row.pause)}`),
+    h("td", { class: "n" }, count(row.length)),
+    h("td", {}, row.stream),
+    h("td", { class: "piece" }, told.length > 1200 ? `${told.slice(0, 1200)}…` : told),
+  );
 }

@@ -4,6 +4,7 @@ import { button, fill, h, icon } from "./dom.js";
 import { duration, position } from "./format.js";
 import { MOMENT } from "./model.js";
 import { pack } from "./lanes.js";
+import { fitted, hatch, nice, read, tick } from "./pen.js";
 
 const BAR = 13;
 const PITCH = 15;
@@ -18,7 +19,13 @@ export class Timeline {
     this.canvas = h("canvas", { class: "timeline-canvas", role: "img" });
     this.tip = h("div", { class: "tip", hidden: true });
     this.scroll = h("div", { class: "timeline-scroll" }, this.canvas);
-    this.node = h("div", { class: "timeline", role: "group", "aria-label": "Timeline" }, this.scroll, this.tip, this.#tools());
+    this.node = h(
+      "div",
+      { class: "timeline", role: "group", "aria-label": "Timeline" },
+      this.scroll,
+      this.tip,
+      this.#tools(),
+    );
     this.paint = { now: 0, until: Infinity, selected: -1, hover: -1 };
     this.sizes = new ResizeObserver(() => this.#resize());
     this.sizes.observe(this.scroll);
@@ -26,17 +33,23 @@ export class Timeline {
   }
 
   #tools() {
-    return h("div", { class: "timeline-tools" },
+    return h(
+      "div",
+      { class: "timeline-tools" },
       button("Zoom in (+)", { class: "ghost", onclick: () => this.zoom(0.5) }, icon("plus")),
       button("Zoom out (−)", { class: "ghost", onclick: () => this.zoom(2) }, icon("minus")),
-      button("Whole run (0)", { class: "ghost", onclick: () => this.fit() }, icon("fit")));
+      button("Whole run (0)", { class: "ghost", onclick: () => this.fit() }, icon("fit")),
+    );
   }
 
   show(model) {
     const wasWhole = !this.model || (this.from === 0 && this.to >= this.model.total);
     this.model = model;
     this.lanes = pack(model);
-    this.canvas.setAttribute("aria-label", `${this.lanes.length} lanes over ${duration(model.total)}; the steps below hold the same`);
+    this.canvas.setAttribute(
+      "aria-label",
+      `${this.lanes.length} lanes over ${duration(model.total)}; the steps below hold the same`,
+    );
     if (wasWhole) [this.from, this.to] = [0, model.total];
     this.#resize();
   }
@@ -46,7 +59,12 @@ export class Timeline {
     this.draw();
   }
 
-  zoom(factor, around = this.paint.now >= this.from && this.paint.now <= this.to ? this.paint.now : (this.from + this.to) / 2) {
+  zoom(
+    factor,
+    around = this.paint.now >= this.from && this.paint.now <= this.to
+      ? this.paint.now
+      : (this.from + this.to) / 2,
+  ) {
     const span = Math.min(this.model.total, Math.max(200, (this.to - this.from) * factor));
     const share = (around - this.from) / (this.to - this.from);
     this.#view(around - span * share, span);
@@ -63,7 +81,8 @@ export class Timeline {
     this.paint.until = until;
     if (now !== undefined) this.paint.now = now;
     if (selected !== undefined) this.paint.selected = selected;
-    if (now !== undefined && (now < this.from || now > this.to)) this.#view(now - (this.to - this.from) * 0.1, this.to - this.from);
+    if (now !== undefined && (now < this.from || now > this.to))
+      this.#view(now - (this.to - this.from) * 0.1, this.to - this.from);
     this.draw();
   }
 
@@ -100,8 +119,12 @@ export class Timeline {
     });
   }
 
-  x(at) { return this.gutter + ((at - this.from) / (this.to - this.from)) * (this.width - this.gutter - 8); }
-  time(x) { return this.from + ((x - this.gutter) / (this.width - this.gutter - 8)) * (this.to - this.from); }
+  x(at) {
+    return this.gutter + ((at - this.from) / (this.to - this.from)) * (this.width - this.gutter - 8);
+  }
+  time(x) {
+    return this.from + ((x - this.gutter) / (this.width - this.gutter - 8)) * (this.to - this.from);
+  }
 
   #draw() {
     const pen = this.canvas.getContext("2d");
@@ -177,7 +200,7 @@ export class Timeline {
       pen.fillStyle = colours.failed;
       pen.fillRect(x, y + BAR - 3, wide, 3);
     }
-    if (this.model.inFlight(row)) hatch(pen, colours.back, x, y, wide);
+    if (this.model.inFlight(row)) hatch(pen, colours.back, x, y, wide, BAR);
     if (wide > 44) {
       pen.fillStyle = isTurn ? colours.text : colours.ink;
       pen.font = "10px ui-sans-serif, system-ui, sans-serif";
@@ -212,7 +235,8 @@ export class Timeline {
     let top = AXIS;
     for (const lane of this.lanes) {
       for (let index = 0; index < lane.rows.length; index++) {
-        if (y >= top + index * PITCH && y < top + (index + 1) * PITCH) return { x, y, row: this.#hit(lane.rows[index], x) };
+        if (y >= top + index * PITCH && y < top + (index + 1) * PITCH)
+          return { x, y, row: this.#hit(lane.rows[index], x) };
       }
       top += lane.rows.length * PITCH + PAD;
     }
@@ -249,7 +273,9 @@ export class Timeline {
       }
       this.#hover(row, event);
     });
-    canvas.addEventListener("pointerup", () => { this.drag = undefined; });
+    canvas.addEventListener("pointerup", () => {
+      this.drag = undefined;
+    });
     canvas.addEventListener("pointerleave", (event) => this.#hover(-1, event));
     canvas.addEventListener("dblclick", () => this.fit());
   }
@@ -275,36 +301,24 @@ export class Timeline {
     this.tip.hidden = row < 0;
     if (row < 0) return;
     const { model } = this;
-    const took = model.took[row] === MOMENT ? "" : model.inFlight(row) ? "never ended" : duration(model.took[row]);
-    fill(this.tip,
-      h("strong", {}, model.text("name", row)), " ",
+    const took =
+      model.took[row] === MOMENT ? "" : model.inFlight(row) ? "never ended" : duration(model.took[row]);
+    fill(
+      this.tip,
+      h("strong", {}, model.text("name", row)),
+      " ",
       h("span", { class: "quiet" }, `at ${position(model.at[row], model.total)}${took ? ` · ${took}` : ""}`),
       model.text("brief", row) ? h("div", { class: "tip-brief" }, model.text("brief", row)) : null,
-      model.failed(row) ? h("div", { class: "bad" }, model.text("fail", row)) : null);
+      model.failed(row) ? h("div", { class: "bad" }, model.text("fail", row)) : null,
+    );
     const box = this.node.getBoundingClientRect();
     const x = Math.min(event.clientX - box.left + 12, box.width - this.tip.offsetWidth - 8);
     this.tip.style.transform = `translate(${Math.max(4, x)}px, ${event.clientY - box.top + 16}px)`;
   }
 
-  end() { this.sizes.disconnect(); }
-}
-
-function read(node) {
-  const style = getComputedStyle(node);
-  const names = ["text", "quiet", "line", "back", "accent", "failed", "llm", "tool", "http", "process", "state", "note", "seam", "output", "ink"];
-  const colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-  return { ...colours, turnBack: style.getPropertyValue("--turn").trim(), person: colours.quiet, hook: colours.note };
-}
-
-function tick(at, step) {
-  if (step >= 1e5) return position(at);
-  return step >= 1000 ? `${Math.round(at / 1000)} ms` : `${Math.round(at)} µs`;
-}
-
-function nice(step) {
-  const power = 10 ** Math.floor(Math.log10(step));
-  for (const factor of [1, 2, 5, 10]) if (factor * power >= step) return factor * power;
-  return step;
+  end() {
+    this.sizes.disconnect();
+  }
 }
 
 // Rows of one line never overlap, so their ends are in order, too.
@@ -317,35 +331,4 @@ function firstEnding(model, rows, from) {
     else high = middle;
   }
   return low;
-}
-
-function hatch(pen, colour, x, y, wide) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(x, y, wide, BAR);
-  pen.clip();
-  pen.strokeStyle = colour;
-  pen.globalAlpha *= 0.5;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  for (let at = x - BAR; at < x + Math.min(wide, 4000); at += 7) {
-    pen.moveTo(at, y + BAR);
-    pen.lineTo(at + BAR, y);
-  }
-  pen.stroke();
-  pen.restore();
-}
-
-function fitted(pen, text, room) {
-  if (room < 14) return "";
-  let shown = text.slice(0, 80);
-  if (pen.measureText(shown).width <= room) return shown;
-  let low = 0;
-  let high = shown.length;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (pen.measureText(`${shown.slice(0, middle)}…`).width <= room) low = middle;
-    else high = middle - 1;
-  }
-  return low > 1 ? `${shown.slice(0, low)}…` : "";
 }

@@ -19,7 +19,12 @@ export class Tree {
     this.wanted = "";
     this.selected = -1;
     this.now = Infinity;
-    this.list = new VirtualList({ height: ROW, draw: (at) => this.#row(at), role: "tree", label: "Conversation" });
+    this.list = new VirtualList({
+      height: ROW,
+      draw: (at) => this.#row(at),
+      role: "tree",
+      label: "Conversation",
+    });
     this.node = this.list.node;
     this.node.classList.add("tree");
     this.node.addEventListener("keydown", (event) => this.#key(event));
@@ -63,7 +68,9 @@ export class Tree {
     this.#arrange();
   }
 
-  isShown(row) { return this.places.has(row); }
+  isShown(row) {
+    return this.places.has(row);
+  }
 
   select(row, { scroll = "near" } = {}) {
     const before = this.selected;
@@ -81,7 +88,8 @@ export class Tree {
 
   #unfold(row) {
     let changed = false;
-    for (let at = this.model.above[row]; at >= 0; at = this.model.above[at]) changed = this.folded.delete(at) || changed;
+    for (let at = this.model.above[row]; at >= 0; at = this.model.above[at])
+      changed = this.folded.delete(at) || changed;
     const group = this.model.groupOf(row);
     changed = this.hidden.delete(group) || changed;
     if (changed) this.#arrange();
@@ -119,7 +127,11 @@ export class Tree {
     if (model.failed(row)) node.classList.add("failed");
     if (model.at[row] > this.now) node.classList.add("later");
     node.append(
-      h("span", { class: below ? (isFolded ? "twist folded" : "twist") : "twist none" }, below ? icon("down") : null),
+      h(
+        "span",
+        { class: below ? (isFolded ? "twist folded" : "twist") : "twist none" },
+        below ? icon("down") : null,
+      ),
       h("span", { class: `mark mark-${group}`, title: model.text("boundary", row) || kind }),
       ...this.#words(row, kind),
       h("span", { class: "figures" }, ...this.#figures(row)),
@@ -133,20 +145,40 @@ export class Tree {
     const brief = model.text("brief", row);
     const failure = model.text("fail", row);
     if (kind === "person") return [h("span", { class: "brief said" }, marked(brief, this.wanted))];
-    const lane = model.above[row] >= 0 && model.lane[model.above[row]] !== model.lane[row]
-      ? h("span", { class: "lane-tag" }, model.lanes[model.lane[row]]) : null;
-    const words = [lane, h("span", { class: "name" }, marked(name || kind, this.wanted)), h("span", { class: "brief" }, marked(brief, this.wanted))];
+    const lane =
+      model.above[row] >= 0 && model.lane[model.above[row]] !== model.lane[row]
+        ? h("span", { class: "lane-tag" }, model.lanes[model.lane[row]])
+        : null;
+    const words = [
+      lane,
+      h("span", { class: "name" }, marked(name || kind, this.wanted)),
+      h("span", { class: "brief" }, marked(brief, this.wanted)),
+    ];
     if (failure) words.push(h("span", { class: "failure" }, marked(failure, this.wanted)));
-    if (model.inFlight(row)) words.push(h("span", { class: "flight" }, model.run.status === "running" ? "running" : kind === "turn" ? "never ended" : "never answered"));
+    if (model.inFlight(row))
+      words.push(
+        h(
+          "span",
+          { class: "flight" },
+          model.run.status === "running" ? "running" : kind === "turn" ? "never ended" : "never answered",
+        ),
+      );
     return words.filter((one) => one !== null);
   }
 
   #figures(row) {
     const { model } = this;
     const out = [];
-    if (model.came[row] || model.went[row]) out.push(h("span", { class: "tokens" }, `${short(model.came[row])}→${short(model.went[row])}`));
+    if (model.came[row] || model.went[row])
+      out.push(h("span", { class: "tokens" }, `${short(model.came[row])}→${short(model.went[row])}`));
     if (model.cost[row]) out.push(h("span", { class: "cost" }, money(model.cost[row])));
-    out.push(h("span", { class: "took" }, model.took[row] === MOMENT ? "" : model.inFlight(row) ? "…" : duration(model.took[row])));
+    out.push(
+      h(
+        "span",
+        { class: "took" },
+        model.took[row] === MOMENT ? "" : model.inFlight(row) ? "…" : duration(model.took[row]),
+      ),
+    );
     return out;
   }
 
@@ -166,20 +198,35 @@ export class Tree {
 
   foldAll(fold) {
     this.folded = new Set();
-    if (fold) for (let row = 0; row < this.model.count; row++) if (this.model.hasBelow(row)) this.folded.add(row);
+    if (fold)
+      for (let row = 0; row < this.model.count; row++) if (this.model.hasBelow(row)) this.folded.add(row);
     this.#arrange();
   }
 
   move(by) {
     const at = this.places.get(this.selected);
-    const next = at === undefined ? (by > 0 ? 0 : this.rows.length - 1) : Math.min(this.rows.length - 1, Math.max(0, at + by));
+    const next =
+      at === undefined
+        ? by > 0
+          ? 0
+          : this.rows.length - 1
+        : Math.min(this.rows.length - 1, Math.max(0, at + by));
     if (this.rows.length) this.chosen(this.rows[next]);
   }
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const row = this.selected;
-    const moves = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: this.list.page, PageUp: -this.list.page, Home: -Infinity, End: Infinity };
+    const moves = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      j: 1,
+      k: -1,
+      PageDown: this.list.page,
+      PageUp: -this.list.page,
+      Home: -Infinity,
+      End: Infinity,
+    };
     if (event.key in moves) this.move(moves[event.key]);
     else if (event.key === "ArrowLeft" && row >= 0) {
       if (this.model.hasBelow(row) && !this.folded.has(row)) this.toggle(row, true);
@@ -192,5 +239,7 @@ export class Tree {
     event.stopPropagation();
   }
 
-  end() { this.list.end(); }
+  end() {
+    this.list.end();
+  }
 }
