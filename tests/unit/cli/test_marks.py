@@ -37,6 +37,7 @@ def test_a_note_is_written_shown_and_taken_away(run, store, playhead, monkeypatc
     playhead("note", "run", "Refunds", "twice.", "--store", store)
     assert playhead("note", "run", "--store", store).out == "Refunds twice.\n"
     assert listed(playhead, store)["note"] == "Refunds twice."
+    assert "  note: Refunds twice.\n" in playhead("show", "run", "--store", store).out
     monkeypatch.setattr("sys.stdin", io.StringIO("from a\npipe\n"))
     playhead("note", "run", "-", "--store", store)
     told = json.loads(playhead("note", "run", "--json", "--store", store).out)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from playhead import clock
 from playhead.model import CallItem, Failure, Story, TurnItem
+from playhead.tape.manifest import NOTE
 from playhead.views.text import words
 from playhead.views.text.console import GLYPHS, console, print_line, width_of
 from playhead.views.text.labels import heading, reason
@@ -157,6 +158,9 @@ def _origin(story: Story, room: int) -> Iterator[str]:
     facts += [f"{key}={value}" for key, value in manifest.tags.items()]
     if facts:
         yield one_line(" · ".join(facts), room)
+    note = manifest.extra.get(NOTE)
+    if isinstance(note, str) and note:
+        yield one_line(f"note: {note}", room)
 
 
 def foot_of(story: Story, width: int) -> Iterator[Text]:
