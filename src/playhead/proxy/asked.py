@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from playhead.boundaries.http1 import NotHttp
+from playhead.wire.encoding import undo
 
 Pair = tuple[str, str]
 
@@ -37,6 +38,19 @@ class Asked:
         """All values of a header, joined; None where there is none."""
         values = [value for key, value in self.headers if key.lower() == name]
         return ", ".join(values) if values else None
+
+    def plain(self) -> Asked:
+        """With its body as it was before it was compressed, where that can be undone: two that say the
+        same are not compressed to the same bytes.
+        """
+        encoding = self.value("content-encoding")
+        if encoding is None:
+            return self
+        undone = undo(encoding, self.body)
+        if undone.reason is not None:
+            return self
+        headers = tuple(pair for pair in self.headers if pair[0].lower() != "content-encoding")
+        return replace(self, headers=headers, body=undone.body)
 
     @property
     def is_upgrade(self) -> bool:

@@ -21,6 +21,7 @@ from playhead.proxy import switches
 from playhead.proxy.listening import listen
 from playhead.proxy.routes import Detour, Origin, addresses, detours, origins, through
 from playhead.recorder import Recorder
+from playhead.shims.telling import Telling
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
@@ -60,14 +61,16 @@ class Waiting:
     def _turn(self, url: str) -> str:
         return through(url, self._ports) or url
 
-    def post(self, recorder: Recorder) -> Beside:
-        """Fork the proxy. Signals are blocked already, and stay so in it."""
+    def post(self, recorder: Recorder, tell: Telling | None = None) -> Beside:
+        """Fork the proxy. Signals are blocked already, and stay so in it. `tell`: who else hears what
+        the models answer.
+        """
         ours, its = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
                 os.close(its)
-                _Serving(recorder, self._listeners, self._env, ours).serve()
+                _Serving(recorder, self._listeners, self._env, ours, tell).serve()
             finally:
                 os._exit(0)
         os.close(ours)
@@ -109,8 +112,10 @@ class _Serving:
         listeners: dict[Origin, socket.socket],
         env: Mapping[str, str],
         control: int,
+        tell: Telling | None,
     ) -> None:
         self._recorder = recorder
+        self._tell = tell
         self._listeners = listeners
         self._env = env
         self._control = control
@@ -144,13 +149,17 @@ class _Serving:
         """The deck of this process; whether answers keep their time."""
         run = self._recorder.run
         if not (run / PLAN).exists():
-            deck.activate(deck.Deck(self._recorder))
+            self._open(deck.Deck(self._recorder))
             return False
         mode, _ = replay.begin_replay(run, self._recorder)
         mode.mortal = self._pid
-        deck.activate(deck.Deck(self._recorder, mode))
+        self._open(deck.Deck(self._recorder, mode))
         plan = plans.read_plan(run)
         return plan is not None and plan.pace
+
+    def _open(self, made: deck.Deck) -> None:
+        made.heard_too = self._tell
+        deck.activate(made)
 
     async def _run(self, *, paced: bool) -> None:
         over = asyncio.Event()

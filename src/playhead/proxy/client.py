@@ -95,13 +95,15 @@ class Client:
         lanes.enclosing.set(parent)
         # Which connection a client takes is a race: conversations are told apart by what is said.
         lanes.current.set(lanes.MAIN)
+        plain = asked.plain()
         try:
-            crossing = _announced(asked, url)
+            crossing = _announced(plain, url)
         except Divergence as error:
             self.writer.write(refusal.diverged(url, str(error)))
             await self.writer.drain()
             return False
-        asked = dataclasses.replace(asked, target=target)
+        # What the agent made goes on as it is; what is sent instead is not compressed.
+        asked = dataclasses.replace(asked if crossing.instead is None else plain, target=target)
         if crossing.taped is None:
             if not asked.is_upgrade:
                 return await self.server.answer(crossing, asked, origin)

@@ -100,6 +100,27 @@ def test_a_run_moved_to_another_folder_still_matches(playhead, tmp_path):
     assert playhead("replay", run, cwd=second).returncode == 0
 
 
+def test_whatever_becomes_of_the_launcher_the_command_keeps_its_models(tmp_path):
+    answers = tmp_path / "answers"
+    program = [sys.executable, "-S", str(HERE / "patient.py"), str(answers)]
+    with ScriptedLLM(["One.", "Two."]) as llm:
+        launcher = subprocess.Popen(
+            [sys.executable, "-m", "playhead", "record", "--quiet", "--no-shims", "--", *program],
+            env={**os.environ, "PLAYHEAD_HOME": str(tmp_path / "store"), **llm.environ()},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        llm.wait_for_requests(1)
+        launcher.kill()
+        launcher.wait()
+        launcher.stdin.write(b"go on\n\n")
+        launcher.stdin.close()
+        llm.wait_for_requests(2)
+        launcher.stdout.read()  # ends when the command has left its output
+        launcher.stdout.close()
+    assert answers.read_text() == "One.\nTwo.\n"
+
+
 def test_the_proxy_alone_records_and_replays_what_others_start(playhead, tmp_path):
     env = {**os.environ, "PLAYHEAD_HOME": str(tmp_path / "store")}
 

@@ -1,5 +1,6 @@
 """What comes through the proxy: to the client, onto the tape, and from the tape again."""
 
+import gzip
 import json
 
 import pytest
@@ -93,6 +94,21 @@ def test_a_body_in_chunks_is_sent_on_whole(room, wire, site):
         client.socket.sendall(b"3\r\none\r\n4;x=y\r\n two\r\n0\r\nTrailer: t\r\n\r\n")
         assert b'"body":"one two"' in client.until(b"}")
     assert then.loaded.calls[0].request["body"] == {"text": "one two"}
+
+
+def test_a_compressed_request_counts_by_what_it_says(room, wire, site):
+    def ask(client, level: int) -> None:
+        body = gzip.compress(b"naive words, naive words", level, mtime=level)
+        client.ask("/upload", "POST", body, content_encoding="gzip")
+
+    with room.recording(site.url) as then, wire(then.port) as client:
+        ask(client, 1)
+        client.until(b"}")
+    assert site.requests[0].body[:2] == b"\x1f\x8b"
+    assert then.loaded.calls[0].request["body"] == {"text": "naive words, naive words"}
+    with room.replaying(then) as now, wire(now.port) as client:
+        ask(client, 9)
+        assert client.until(b"}").startswith(b"HTTP/1.1 200 ")
 
 
 def test_the_nth_of_identical_requests_gets_the_nth_answer(room, wire):
