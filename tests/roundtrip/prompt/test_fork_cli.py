@@ -98,3 +98,13 @@ def test_an_edit_after_the_fork_is_refused_with_the_step_to_fork_at(talk):
     done = talk.play("fork", "--at", "2", "--edit", "llm:3.response.text=x")
     assert done.returncode == 2
     assert f"--at {third + 1}" in done.stderr
+
+
+def test_a_dry_run_of_a_fork_says_from_where_on_it_would_be_live_and_runs_nothing(talk):
+    before = talk.runs
+    at = str(steps(talk, "llm")[2])
+    done = talk.play("fork", "--at", at, "--dry-run", replies=[Reply(text="never")])
+    assert done.returncode == 0, done.stderr
+    assert "nothing was run" in done.stdout
+    assert talk.requests == []
+    assert talk.runs == before

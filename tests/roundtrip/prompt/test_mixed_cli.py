@@ -177,3 +177,12 @@ def test_odd_timestamps_on_a_tape_do_not_matter(recorded, look):
     path.write_text(json.dumps(manifest))
     done = recorded.play("replay", "--live", "llm", replies=[look(), Reply(text="Late.")])
     assert done.returncode == 0, done.stderr
+
+
+def test_the_model_sees_no_more_than_the_last_messages(studio):
+    studio.env["REMEMBER"] = "yes"
+    studio.record("openai_chat", [Reply(text="Hello!"), Reply(text="Bye!")])
+    words = ("--live", "llm", "--max-context-messages", "1")
+    done = studio.play("replay", *words, replies=[Reply(text="Hi."), Reply(text="Ciao.")])
+    assert done.returncode == 0, done.stderr
+    assert [one.text for one in studio.requests[1].messages] == ["Say goodbye."]

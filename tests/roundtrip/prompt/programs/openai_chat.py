@@ -17,8 +17,15 @@ if os.environ.get("STREAM"):
     print("".join(chunk.choices[0].delta.content or "" for chunk in answer if chunk.choices))
 else:
     print(answer.choices[0].message.content)
+earlier = [
+    {"role": "user", "content": "Say hello."},
+    {"role": "assistant", "content": "Hello!"},
+]
 second = client.chat.completions.create(
     model="gpt-5",
-    messages=[{"role": "user", "content": "Say goodbye."}],
+    messages=[
+        *(earlier if os.environ.get("REMEMBER") else []),
+        {"role": "user", "content": "Say goodbye."},
+    ],
 )
 print(second.choices[0].message.content)
