@@ -9,6 +9,9 @@ export function divider(node) {
     role: "separator",
     "aria-orientation": "vertical",
     "aria-label": "Width of the steps",
+    "aria-valuemin": 20,
+    "aria-valuemax": 75,
+    "aria-valuenow": 54,
     tabindex: 0,
   });
   drag(line, node);
@@ -16,7 +19,11 @@ export function divider(node) {
 }
 
 function drag(line, node) {
-  const set = (share) => node.style.setProperty("--steps", `${Math.min(75, Math.max(20, share))}%`);
+  const set = (share) => {
+    const kept = Math.round(Math.min(75, Math.max(20, share)));
+    node.style.setProperty("--steps", `${kept}%`);
+    line.setAttribute("aria-valuenow", String(kept));
+  };
   line.addEventListener("pointerdown", (event) => {
     line.setPointerCapture(event.pointerId);
     line.classList.add("dragging");

@@ -22,5 +22,6 @@ export function pack(model) {
   }
   return lanes
     .filter((lane) => lane.rows.length)
+    .sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }))
     .map(({ name, rows }) => ({ name, rows: rows.map((one) => Int32Array.from(one)) }));
 }

@@ -52,7 +52,7 @@ function fence(lines, at) {
 function heading(lines, at) {
   const found = HEADING.exec(lines[at]);
   return found
-    ? { node: h(`h${Math.min(6, found[1].length + 2)}`, {}, inline(found[2])), next: at + 1 }
+    ? { node: h(`h${Math.min(6, Math.max(3, found[1].length + 1))}`, {}, inline(found[2])), next: at + 1 }
     : null;
 }
 
