@@ -5,10 +5,22 @@ where rows and digests come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import (
+    Connection,
+    Dialect,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from playhead.library.digest import Digest
 from playhead.library.engine import Database
@@ -80,10 +92,10 @@ def put_rows(connection: Connection, rows: Sequence[Row], gone: Sequence[str] = 
     kept = [at for at, _ in placed if at in there]
     _drop(connection, runs, runs.c.number, kept)
     _drop(connection, tags, tags.c.run, kept)
-    _many(connection, insert(runs), [_values(at, row) for at, row in placed])
-    _many(connection, insert(tags), _tags(placed))
+    _insert(connection, runs, [_values(at, row) for at, row in placed])
+    _insert(connection, tags, _tags(placed))
     fresh = [{"run": at, "manifest": row.manifest} for at, row in placed if at not in there]
-    _many(connection, insert(documents), fresh)
+    _insert(connection, documents, fresh)
     old = [{"at": at, "raw": row.manifest} for at, row in placed if at in there]
     _many(connection, _NEW_MANIFEST, old)
 
@@ -97,13 +109,13 @@ def put_whole(connection: Connection, read: Sequence[tuple[Row, str, Digest]]) -
         {**_values(at, row), **_columns(state, digest.summary, row.duration_s)}
         for (at, row), (_, state, digest) in zip(placed, made, strict=True)
     ]
-    _many(connection, insert(runs), rows)
-    _many(connection, insert(tags), _tags(placed))
+    _insert(connection, runs, rows)
+    _insert(connection, tags, _tags(placed))
     shown = [
         {"run": at, "manifest": row.manifest, "summary": encode_summary(state, digest.summary)}
         for (at, row), (_, state, digest) in zip(placed, made, strict=True)
     ]
-    _many(connection, insert(documents), shown)
+    _insert(connection, documents, shown)
     _put_contents(connection, made)
 
 
@@ -142,7 +154,7 @@ _NEW_COLUMNS = (
 
 
 def _put_contents(connection: Connection, made: Sequence[tuple[int, str, Digest]]) -> None:
-    _many(connection, insert(calls), list(_sums(made)))
+    _insert(connection, calls, list(_sums(made)))
     blank: dict[str, Any] = dict.fromkeys(SCOPES, "")
     _many(connection, _PUT_TEXTS, [{"run": at, **blank, **one.texts} for at, _, one in made])
 
@@ -178,6 +190,26 @@ def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
 def _many(connection: Connection, statement: Any, values: list[dict[str, Any]]) -> None:
     if values:
         connection.execute(statement, values)
+
+
+def _insert(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:
+    """Spelled once by SQLAlchemy and then given to the driver: for many rows that is twice as quick as
+    having every value looked at, and ours need no conversion.
+    """
+    if not values:
+        return
+    statement, order = _spelled(table, connection.dialect)
+    rows: list[Any] = values
+    if order is not None:
+        rows = [tuple(one.get(name) for name in order) for one in values]
+    connection.exec_driver_sql(statement, rows)
+
+
+@lru_cache(maxsize=32)
+def _spelled(table: Table, dialect: Dialect) -> tuple[str, list[str] | None]:
+    """The statement, and the order of its values where the driver knows no names."""
+    compiled = insert(table).compile(dialect=dialect)
+    return str(compiled), compiled.positiontup
 
 
 def _drop(connection: Connection, table: Table, column: Any, numbers: Sequence[int]) -> None:
