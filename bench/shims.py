@@ -20,6 +20,7 @@ from pathlib import Path
 from playhead import clock
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
+from playhead.shims.folders import DOOR
 from playhead.shims.names import Wanted
 from playhead.shims.post import Posted, post
 
@@ -91,7 +92,7 @@ def main(rounds: int) -> int:
                 ways[name] = (desk.folder / "bin" / real.name, desk.env)
         gone = desks["nobody listens"].folder
         if gone is not None:
-            (gone / "clerk").unlink()
+            (gone / DOOR).unlink()
         ways |= {name: (path, os.environ) for name, path in scripts(folder, real).items()}
 
         def measure() -> Figures:

@@ -7,7 +7,7 @@ Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -207,6 +207,8 @@ class Deck:
         # What happens for real in the middle of a replay.
         self.live: set[Crossing] = set()
         self._asked = Asked()
+        # Another process that performs what models ask for in this one: is told what they answer.
+        self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
 
     def open(self, call: Call, sending: Sending | None = None) -> Crossing:
         """Announce a call. The caller serves `crossing.taped`, or performs the call and reports.
@@ -302,7 +304,16 @@ class Deck:
         # By the name that still holds in a child that is forked later.
         name = seq if isinstance(seq, str) else f"{self.recorder.segment}:{seq}"
         api = str(call.facts.get("api", ""))
-        self._asked.hear(name, api, status if isinstance(status, int) else 200, headers, body)
+        status = status if isinstance(status, int) else 200
+        self.learn(name, api, status, headers, body)
+        if self.heard_too is not None:
+            self.heard_too(name, api, status, headers, body)
+
+    def learn(
+        self, name: str, api: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """An LLM has answered, here or in another process of the run, where its call has that name."""
+        self._asked.hear(name, api, status, headers, body)
 
 
 def inside() -> tuple[Call, ...]:

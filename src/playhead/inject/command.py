@@ -131,7 +131,7 @@ def run_command(
     argv, env = equip(command if waiting is None else waiting.command, env, ticket)
     mask = launch.block_signals()
     posted = post.post(run.recorder, shims, env)
-    between = None if waiting is None else waiting.post(run.recorder)
+    between = None if waiting is None else waiting.post(run.recorder, posted.tell)
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
     started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask)
     # From here on nothing is raised: the command has been run, and must not be run again.

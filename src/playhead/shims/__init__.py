@@ -9,6 +9,7 @@ the programs that are to be taped. Knows executables and one socket; not the pro
     frames      what a shim and the clerk say to each other
     asked       what a shim was asked, as a call
     caller      one shim, from its call to its end
+    telling     how the clerk learns what models have asked for
     clerk       the process that takes the calls: onto the tape, or from it
     post        the launcher's side: folder, environment, clerk
     covering    which real paths can be covered, too

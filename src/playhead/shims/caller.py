@@ -32,6 +32,7 @@ from playhead.shims.frames import (
     run_frame,
     take_frames,
 )
+from playhead.shims.telling import heard
 
 _AT_ONCE = 1 << 18
 _PIECE = 1 << 16
@@ -74,6 +75,8 @@ class Caller:
         crossing = self._crossing
         if what == b"C":
             self._call(read_call(payload))
+        elif what == b"H":
+            self._deck.learn(*heard(payload))
         elif crossing is None:
             return
         elif (stream := STREAMS.get(what)) is not None:
@@ -149,7 +152,10 @@ class Caller:
             self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
             return
         script = script_of(taped, sent=sent)
-        if script.cut:
+        mode = self._deck.mode
+        # As the run ended then, the command ends now.
+        dies = isinstance(mode, ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
+        if script.cut and not dies:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
             script = replace(script, ending=f"exit {REFUSED}")
         flight = _Heard(crossing, self, sent=sent)
@@ -167,6 +173,8 @@ class Caller:
         with suppress(OSError):
             socket.send_fds(self.line, [frame(b"P")], [control])
         player.go()
+        if script.cut and dies:
+            crossing.cut()
 
     def _part(self, detail: str) -> None:
         mode, crossing = self._deck.mode, self._crossing

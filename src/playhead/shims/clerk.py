@@ -35,14 +35,14 @@ class Launcher:
     def __init__(self, *, asked: int, answer: int) -> None:
         self.fd = asked
         self._answer = answer
-        self._command = 0
+        self.command = 0
 
     def hear(self) -> bytes:
         """What it says; nothing: it has gone."""
         try:
             said = os.read(self.fd, 1)
             if said == WATCH:
-                self._command = int.from_bytes(os.read(self.fd, 4), "big")
+                self.command = int.from_bytes(os.read(self.fd, 4), "big")
         except OSError:
             return b""
         return said
@@ -50,7 +50,7 @@ class Launcher:
     def heir(self) -> int | None:
         """Readable once the command has ended; None: there is none, or no way to tell."""
         try:
-            return os.pidfd_open(self._command) if self._command else None
+            return os.pidfd_open(self.command) if self.command else None
         except OSError:
             return None
 
@@ -76,6 +76,7 @@ class Clerk:
         self._launcher = launcher
         self._folder = folder
         self._heir: int | None = None
+        self._mode: ReplayMode | None = None
         self._lanes = ChildLanes()
         self._callers: dict[int, Caller] = {}
         self._is_replay = (recorder.run / PLAN).exists()
@@ -83,7 +84,8 @@ class Clerk:
 
     def attend(self) -> None:
         """Returns when the launcher has dismissed us, or has gone and nobody is left."""
-        made = Deck(self._recorder, _mode(self._recorder.run, self._recorder))
+        self._mode = _mode(self._recorder.run, self._recorder)
+        made = Deck(self._recorder, self._mode)
         deck.activate(made)
         self._selector.register(self._door, selectors.EVENT_READ)
         self._selector.register(self._launcher.fd, selectors.EVENT_READ)
@@ -124,7 +126,10 @@ class Clerk:
         self._callers.pop(fd).leave()
 
     def _told(self, said: bytes) -> None:
-        if said == DRAIN:
+        if said == WATCH:
+            if self._mode is not None:
+                self._mode.mortal = self._launcher.command
+        elif said == DRAIN:
             self._end(self._launcher.fd)
             self._recorder.close()
             self._launcher.answer()

@@ -6,6 +6,7 @@ the socket.
     M  a mark: `closed stdin`   F  not run: an exit code, and why
     S  a signal from the caller D  that signal is not on the tape: die of it
     X  the exit                 Q  the run has ended
+    H  not of a shim: a model has answered
 """
 
 from __future__ import annotations

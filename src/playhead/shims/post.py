@@ -25,6 +25,7 @@ from playhead.shims.cover import Cover
 from playhead.shims.frames import DRAIN, WATCH
 from playhead.shims.names import Wanted
 from playhead.shims.programs import Stand, native_program, write_shims
+from playhead.shims.telling import Telling
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
 
@@ -49,6 +50,8 @@ class Posted:
     hear: int = -1
     # What goes before the command's words.
     prefix: tuple[str, ...] = ()
+    # For those who hear what models ask for.
+    tell: Telling | None = None
     segments: frozenset[str] = field(default_factory=frozenset)
 
     def watch(self, pid: int) -> None:
@@ -108,7 +111,7 @@ def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher
             mode="replay" if (recorder.run / PLAN).exists() else "record",
             name=name,
             folder=str(shims),
-            socket=str(folder / "clerk"),
+            socket=str(folder / folders.DOOR),
             path=env.get("PATH", os.defpath),
             real=cover.moved.get(name, ""),
             launcher=str(launcher),
@@ -117,7 +120,7 @@ def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher
     ]
     write_shims(shims, stands, program)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    door.bind(str(folder / "clerk"))
+    door.bind(str(folder / folders.DOOR))
     door.listen(_BACKLOG)
     then = Surroundings(folder=str(shims), cwd=os.getcwd(), env=dict(env))
     ask, hear = os.pipe(), os.pipe()
@@ -141,6 +144,7 @@ def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher
         ask=ask[1],
         hear=hear[0],
         prefix=cover.prefix,
+        tell=Telling(str(folder / folders.DOOR)),
         segments=segments,
     )
 

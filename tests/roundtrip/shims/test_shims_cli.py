@@ -11,6 +11,7 @@ import pytest
 
 from playhead.replay.taped import TapedCall, load
 from playhead.tape.reader import Tape
+from playhead.testing import ScriptedLLM
 
 PLAYHEAD = (sys.executable, "-m", "playhead")
 
@@ -176,6 +177,44 @@ def test_shims_go_on_and_are_cleared_away_when_the_launcher_is_killed(playhead, 
     while folder.exists():
         os.sched_yield()
     assert [call.name for call in playhead.calls()] == ["git version"]
+
+
+ASKING = """#!/bin/sh
+# -S: a program that cannot be hooked.
+PYTHON -S -c '
+import json, os, urllib.request
+body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "?"}]}
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+headers = {"content-type": "application/json"}
+urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)).read()
+'
+git version
+"""
+
+
+def test_a_command_has_the_answer_as_its_cause_in_which_a_model_asked_for_it(playhead):
+    asks = {"name": "Bash", "arguments": {"command": "git version --build-options; git version"}}
+    script = playhead.file("agent.sh", ASKING.replace("PYTHON", sys.executable))
+    with ScriptedLLM([{"text": "Let me see.", "tool_calls": [asks]}]) as llm:
+        done = playhead("record", "--", script, **llm.environ())
+    assert done.returncode == 0, done.stderr
+    asked, git = playhead.calls()
+    assert (asked.boundary, git.name) == ("llm", "git version")
+    assert git.event.absolute(git.event.cause) == asked.ref
+
+
+def test_a_run_that_was_killed_with_all_its_processes_is_killed_there_again(playhead):
+    tapes = f"{playhead.store}/runs/*/tape-*.jsonl"
+    waits = f"""until grep -qs '"stream":"stdout","text":"in' {tapes}; do :; done"""
+    inner = playhead.file("inner.sh", f"echo in; {waits}; kill -9 0")
+    script = playhead.file("agent.sh", f"#!/bin/sh\necho on; sh {inner}\necho never\n")
+    argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--", script]
+    then = subprocess.run(
+        argv, cwd=playhead.work, env=playhead.env, start_new_session=True, check=False
+    )
+    assert then.returncode == -9
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, "on\nin\n"), now.stderr
 
 
 MOUNTED = """#!/usr/bin/env python3

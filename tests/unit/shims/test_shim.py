@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.replay.taped import TapedCall
+from playhead.shims import folders
 
 PIPE = subprocess.PIPE
 
@@ -198,3 +199,14 @@ def test_the_folder_is_for_its_user_alone_and_gone_in_the_end(desk):
     assert is_native == (desk.make == "native")
     desk.end()
     assert not Path(folder).exists()
+
+
+def test_a_folder_that_a_killed_run_has_left_is_cleared_away_some_day(desk):
+    left = desk.posted.folder.parent / "playhead-shims-test-left-behind"
+    (left / "bin").mkdir(parents=True)
+    os.utime(left, (0, 0))
+    os.utime(desk.posted.folder, (0, 0))  # old as well, but somebody is there
+    folders.remove(folders.make(os.environ))
+    assert not left.exists()
+    assert desk.posted.folder.exists()
+    desk.end()
