@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from playhead.loop.beginning import open_session
     from playhead.loop.iteration import Iteration
     from playhead.loop.plan import Plan
+    from playhead.loop.progress import Progress
     from playhead.loop.running import Result, run
     from playhead.loop.session import Session
     from playhead.loop.stages import Decision, Stage
@@ -30,6 +31,7 @@ _HOMES = {
     "Decision": "playhead.loop.stages",
     "Iteration": "playhead.loop.iteration",
     "Plan": "playhead.loop.plan",
+    "Progress": "playhead.loop.progress",
     "Result": "playhead.loop.running",
     "Session": "playhead.loop.session",
     "Stage": "playhead.loop.stages",
@@ -37,7 +39,17 @@ _HOMES = {
     "run": "playhead.loop.running",
 }
 
-__all__ = ["Decision", "Iteration", "Plan", "Result", "Session", "Stage", "open_session", "run"]
+__all__ = [
+    "Decision",
+    "Iteration",
+    "Plan",
+    "Progress",
+    "Result",
+    "Session",
+    "Stage",
+    "open_session",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

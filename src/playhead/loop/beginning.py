@@ -17,7 +17,7 @@ from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Recorded
 from playhead.loop.session import Session
-from playhead.loop.stages import Stage, parse_stages
+from playhead.loop.stages import IterationFailed, Stage, parse_stages
 from playhead.loop.state import State
 from playhead.opening import Wish
 from playhead.recorder import Recorder
@@ -80,7 +80,8 @@ def _made(
     around = runs.current()
     recorded = None
     if run is not None:
-        recorded = _joined(run.recorder)._replace(calls=True)
+        # At `full` everything is hooked, as in a recorded program: calls are seen when they are made.
+        recorded = _joined(run.recorder)._replace(calls=run.manifest.level != "full")
     elif isinstance(around, Run):
         recorded = _joined(around.recorder)
     if recorded is not None:
@@ -197,7 +198,9 @@ def _opened(
     resume: bool, force: bool,
 ) -> Run | None:  # fmt: skip
     wish = wish_for(session, home, level, resume=resume, force=force)
-    if command is not None:
+    if wish.level == "full":
+        wish = replace(wish, intercept=True)
+    elif command is not None:
         wish = replace(wish, command=tuple(command))
     try:
         run = recording.open_run(wish, config.load(), '""')
@@ -211,9 +214,9 @@ def _opened(
 
 def _end(run: Run, session: Session) -> None:
     """The run ends as its session does."""
-    code = {"done": 0, "error": 1, "interrupted": 130}.get(session.status)
-    status = {"done": "ok", "error": "failed"}.get(session.status, "interrupted")
-    for known in ("ok", "failed", "interrupted"):
-        if status == known:
-            run.end(status=known, exit_code=code)
-    recording.finish(run, None)
+    error: BaseException | None = None
+    if session.status == "error":
+        error = IterationFailed(session.state.reason or "error")
+    elif session.status != "done":
+        error = KeyboardInterrupt()
+    recording.finish(run, error)

@@ -49,6 +49,7 @@ class Iteration:
         self.outline: Outline | None = None
         self.took_ns = 0
         self._decided: str | None = None
+        self._is_whole = False
         self._stream: AgentStream | None = None
         self._token: Any = None
         recorded = session.recorded
@@ -137,7 +138,8 @@ class Iteration:
         return self._stream.feed(raw)
 
     def response(self, text: str | bytes) -> None:
-        """The whole response at once."""
+        """The whole response at once. Nothing else may have heard it, so it is told with the turn."""
+        self._is_whole = True
         self.piece(text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
 
     def decide(self, word: str, reason: str | None = None) -> None:
@@ -212,6 +214,8 @@ class Iteration:
             value["reason"] = decision.reason
         if recorded.level == "full" and text:
             value["text"] = text
+        elif recorded.level == "full" and self._is_whole and not recorded.calls:
+            value["text"] = self._files.response.raw.decode("utf-8", "replace")
         trace.end(
             recorded.tell,
             self.opened.turn,

@@ -151,10 +151,18 @@ def _run(
             one.join(_PATIENCE_S)
     except BaseException:
         _stop(process)
+        # What it had said by then counts: a replay, which nobody interrupts, hears it too.
+        _beside(lambda: _hear_out(output, hear)).join(_PATIENCE_S)
         raise
     finally:
         output.close()
     return code
+
+
+def _hear_out(output: Any, hear: Callable[[bytes], None]) -> None:
+    with suppress(ValueError):  # closed: somebody else holds it open, and we have waited enough
+        while piece := output.read1(_PIECE):
+            hear(piece)
 
 
 def _passing_on(stderr: Any, shown: Progress) -> Callable[[], None]:

@@ -46,6 +46,10 @@ class Decision(NamedTuple):
     said: Mapping[str, Any] = MappingProxyType({})
 
 
+class IterationFailed(Exception):
+    """What a run failed of whose iteration did; never raised at anybody."""
+
+
 def parse_stage(text: str) -> Stage:
     """`work:5` is a stage of at most five iterations, `plan` of one, `work:*` of any number."""
     hit = _STAGE.fullmatch(text.strip())

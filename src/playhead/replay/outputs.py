@@ -24,6 +24,8 @@ _DURATIONS = ("_ms", "_ns", "Ms", "_seconds")
 
 def difference(then: Recording, now: Recording) -> str | None:
     """The first line that the program printed differently."""
+    if not _was_heard(then):
+        return None
     if by_proxy(then):
         return _difference(then, now, ("stdout",), _alike)
     return _difference(then, now, ("stdout", "stderr"), _same)
@@ -46,6 +48,13 @@ def remarks(then: Recording, now: Recording) -> list[str]:
 def by_proxy(recording: Recording) -> bool:
     """Whether something in this run talked through the proxy."""
     return any(call.event.data.get("library") == "proxy" for call in recording.calls)
+
+
+def _was_heard(recording: Recording) -> bool:
+    """Whether anybody kept what was printed: a program that records itself prints past its tape."""
+    begun = recording.run_start
+    told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
+    return bool(recording.outputs) or "output" in told
 
 
 def printed(outputs: list[Event], stream: str) -> bytes:

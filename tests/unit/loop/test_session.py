@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -153,3 +155,38 @@ def test_a_scratch_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch, ca
         made(session, 9)
     assert list(elsewhere.iterdir()) == []
     assert "belongs to somebody else" in capsys.readouterr().err
+
+
+PROGRAM = """
+import sys
+from playhead import loop
+from playhead.loop.stages import parse_stages
+
+plan = loop.Plan(
+    session="s", stages=parse_stages(["work:3"]), record=True, level="full",
+    command=("sh", "-c", "echo $$ $PLAYHEAD_ITERATION; [ $PLAYHEAD_ITERATION != 2 ] || echo stop > $PLAYHEAD_STATUS"),
+)
+print(loop.run(plan, loop.Progress()).status)
+"""
+
+
+def test_a_loop_in_a_program_is_replayed_with_the_program(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    env = {**os.environ, "PLAYHEAD_HOME": str(tmp_path / "store")}
+
+    def ran(*words):
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    first = ran("program.py")
+    again = ran("-m", "playhead", "replay", "s")
+    assert first.stdout.endswith("done\n")
+    assert again.stdout == first.stdout
