@@ -18,6 +18,7 @@ from playhead.library.schema import STATEMENTS, VERSION
 
 FILE = "library.db"
 PATIENCE_S = 3.0
+_DAMAGE = ("malformed", "not a database", "no such table", "no such column")
 
 
 def open_database(home: Path, *, patience_s: float | None = None) -> sqlite3.Connection:
@@ -33,9 +34,7 @@ def open_database(home: Path, *, patience_s: float | None = None) -> sqlite3.Con
 def is_damage(error: BaseException) -> bool:
     """The file is not what SQLite wrote; not: locked, full, read-only."""
     said = str(error)
-    return isinstance(error, sqlite3.DatabaseError) and (
-        "malformed" in said or "not a database" in said or "no such table" in said
-    )
+    return isinstance(error, sqlite3.DatabaseError) and any(one in said for one in _DAMAGE)
 
 
 def discard(home: Path) -> None:

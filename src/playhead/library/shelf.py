@@ -18,8 +18,10 @@ from playhead.tape import marks, store
 from playhead.tape.manifest import Manifest, read_manifest
 from playhead.tape.reader import Tape
 
-# A folder's time of change is as coarse as the kernel's tick: two changes within one look like one.
+# A folder's time of change is as coarse as the kernel's tick, on some file systems two seconds: two
+# changes within one look like one.
 _SETTLED_NS = 100_000_000
+_COARSELY_SETTLED_NS = 2_500_000_000
 
 
 class Shelf(Protocol):
@@ -70,7 +72,9 @@ class FolderShelf:
             state = self._runs.stat()
         except OSError:
             return None
-        if clock.wall_ns() - state.st_mtime_ns < _SETTLED_NS:
+        is_coarse = state.st_mtime_ns % 1_000_000_000 == 0
+        settled = _COARSELY_SETTLED_NS if is_coarse else _SETTLED_NS
+        if clock.wall_ns() - state.st_mtime_ns < settled:
             return None
         return f"{state.st_mtime_ns} {state.st_ino}"
 

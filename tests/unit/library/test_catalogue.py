@@ -87,8 +87,11 @@ def test_a_library_that_is_locked_does_not_keep_anybody_from_listing(forge, stor
 
 def test_the_library_is_for_its_owner_alone(forge, store):
     forge().end()
-    ids(store)
-    assert (store / FILE).stat().st_mode & 0o777 == 0o600
+    library = Library(store)
+    list(library.entries(Filter()))
+    files = sorted(store.glob(f"{FILE}*"))
+    assert len(files) == 3
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
 @pytest.fixture
