@@ -40,8 +40,10 @@ _KINDS = (
     r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
     r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
 )
+# What stands for any of them.
+TIME = "‹time›"
 # Ids first: a time within one of them is a part of it.
-_VOLATILE = re.compile("|".join([*_KINDS[:2], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[2:]]))
+VOLATILE = re.compile("|".join([*_KINDS[:2], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[2:]]))
 
 
 def plain_key(request: Any) -> Hashable:
@@ -101,7 +103,7 @@ def rename(text: str) -> str:
 
     def named(hit: re.Match[str]) -> str:
         if hit.lastgroup == "time":
-            return "‹time›"
+            return TIME
         return names.setdefault(hit.group(), f"‹V{len(names)}›")
 
-    return _VOLATILE.sub(named, text)
+    return VOLATILE.sub(named, text)

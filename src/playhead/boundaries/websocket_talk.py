@@ -72,7 +72,7 @@ class Talk:
                 f"The agent sends one message more over {self.exchange.name} than its tape has: "
                 f"{_short(raw)}. Record the run anew, or let this socket go live."
             )
-        if expected.stream != stream or not _alike(expected.data, raw):
+        if expected.stream != stream or not alike(expected.data, raw):
             raise Divergence(
                 f"A message over {self.exchange.name} differs from its tape.\n"
                 f"Taped: {_short(expected.data)}\nNow:   {_short(raw)}\n"
@@ -136,7 +136,7 @@ def _piece(direction: str, message: Message) -> tuple[str, bytes]:
     return f"{direction}.bytes", bytes(message)
 
 
-def _alike(taped: bytes, now: bytes) -> bool:
+def alike(taped: bytes, now: bytes) -> bool:
     """Equal, or equal JSON but for the event's id, which clients of the Realtime API mint, and for what
     else changes from run to run.
     """

@@ -16,6 +16,7 @@ from playhead.boundaries.http1 import AnswerReader, NotHttp
 from playhead.boundaries.websocket_talk import Talk, TapedPeer
 from playhead.deck import Taped
 from playhead.errors import Divergence
+from playhead.proxy import talks
 from playhead.proxy.asked import Asked
 from playhead.proxy.routes import Origin
 from playhead.replay.divergence import Parting
@@ -162,6 +163,8 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
     client.writer.write(_handshake(answer, asked.value("sec-websocket-key") or ""))
     headers = [(str(name), str(value)) for name, value in answer.head.get("headers") or ()]
     exchange.head(101, str(answer.head.get("reason") or ""), "HTTP/1.1", headers)
+    early = await _first_words(client, answer)
+    answer = exchange.taped = _meant(answer, early)
     talk, peer = Talk(exchange), TapedPeer(answer)
     closes: list[Close] = []
     agent, said = _Heard(talk, "agent", closes), _Heard(talk, "peer", closes)
@@ -169,7 +172,10 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
     while True:
         said.read(out)
         client.writer.write(out)
-        if peer.over or not (data := await client.reader.read(_PIECE)):
+        if peer.over:
+            break
+        data, early = early or await client.reader.read(_PIECE), b""
+        if not data:
             break
         try:
             agent.read(data)
@@ -183,6 +189,26 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
         talk.closed(*closes[0])
     else:
         _silent(exchange, talk, cut=answer.how == "cut")
+
+
+async def _first_words(client: Client, answer: Taped) -> bytes:
+    """What the client says up to its first message, where it is the client who speaks first."""
+    if not talks.begins_with_the_agent(answer):
+        return b""
+    early, reader = b"", frames.FrameReader()
+    while data := await client.reader.read(_PIECE):
+        early += data
+        if any(frame.opcode in {frames.TEXT, frames.BINARY} for frame in reader.read(data)):
+            break
+    return early
+
+
+def _meant(answer: Taped, early: bytes) -> Taped:
+    spoken = [one for one in frames.FrameReader().read(early) if one.opcode != frames.PING]
+    open_deck = deck.active()
+    if not spoken or open_deck is None or not isinstance(open_deck.mode, ReplayMode):
+        return answer
+    return talks.meant(open_deck.mode, answer, spoken[0].payload)
 
 
 def _handshake(answer: Taped, key: str) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead.fingerprint import canonical_text, plain_key
-from playhead.replay.settled import Places, settled_text
+from playhead.replay.settled import Places, Settler
 from playhead.replay.taped import TapedCall
 
 Rung = str  # exact, normalised; other modes add theirs
@@ -78,8 +78,9 @@ class Matcher:
         now: Places = (),
     ) -> None:
         self.calls = list(calls)
-        # The folders that requests speak of, as they were called then and are now.
-        self.then, self.now = then, now
+        # One for both, where the folders are those of then: what was said is then known already.
+        self._then = Settler(then)
+        self._now = self._then if list(then) == list(now) else Settler(now)
         self._below = below
         self._trim = trim
         self._lock = threading.Lock()
@@ -128,7 +129,7 @@ class Matcher:
         if (shelf := self._canonical.get((call.boundary, call.name))) is not None:
             shelf.put_back(canonical_text(request), call)
         if (shelf := self._normalised.get(call.boundary)) is not None:
-            shelf.put_back(settled_text([call.name, request], self.then), call)
+            shelf.put_back(self._then.text([call.name, request]), call)
         for inner in self._below.get(call.ref, ()):
             self._unmark(inner)
 
@@ -142,7 +143,7 @@ class Matcher:
         return (
             self._exact(self._plain, (boundary, name, plain_key(request)), lane)
             or self._exact(self._by_canonical(boundary, name), canonical_text(request), lane)
-            or self._by_rename(boundary, settled_text([name, request], self.now), lane)
+            or self._by_rename(boundary, self._now.text([name, request]), lane)
         )
 
     def _exact(self, shelf: _Shelf, key: Hashable, lane: str) -> Match | None:
@@ -179,7 +180,7 @@ class Matcher:
             shelf = self._normalised[boundary] = _Shelf()
             for call in self.calls:
                 if call.boundary == boundary and not call.served:
-                    shelf.put(settled_text([call.name, self._trimmed(call)], self.then), call)
+                    shelf.put(self._then.text([call.name, self._trimmed(call)]), call)
         return shelf
 
     def _trimmed(self, call: TapedCall) -> Any:

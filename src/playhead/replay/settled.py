@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from playhead.fingerprint import canonical_form, normalised_text
+from playhead.fingerprint import TIME, VOLATILE, canonical_form
 
 # (what stands in a request, what it is called): the folders of then, or those of now.
 Places = Sequence[tuple[re.Pattern[str], str]]
@@ -18,6 +18,11 @@ Places = Sequence[tuple[re.Pattern[str], str]]
 # Where a prompt may be cut for caching follows the last message, and changes no answer.
 _PASSING = frozenset({"cache_control"})
 _DEEPEST = 60
+_MOST_KNOWN = 50_000
+# Numbers from here on may be moments.
+_FIRST_MOMENT = 1_500_000_000
+# Ends a text: nothing that is said has it.
+_END = "\0"
 
 
 def places_of(cwd: str | None, home: str | None) -> Places:
@@ -37,12 +42,76 @@ def places_of(cwd: str | None, home: str | None) -> Places:
     ]
 
 
+class Settler:
+    """Makes the texts by which requests are compared, for the folders of one run.
+
+    The texts within a request are looked through once, whatever request they come back in: a
+    conversation repeats all that was said in it with every turn.
+    """
+
+    def __init__(self, places: Places = ()) -> None:
+        self.places = places
+        # A text → itself, or its parts: what stays, what is renamed, what stays…
+        self._known: dict[str, str | list[str]] = {}
+
+    def text(self, request: Any) -> str:
+        """Equal for two requests that differ only in what no program can keep the same."""
+        out: list[str] = []
+        self._write(settled(request), "", out, {})
+        return "".join(out)
+
+    def _write(self, value: Any, name: str, out: list[str], names: dict[str, str]) -> None:
+        kind = type(value)
+        if kind is str:
+            self._say(value, out, names)
+        elif kind is dict:
+            out.append("{")
+            for key in sorted(value):
+                self._say(key, out, names)
+                self._write(value[key], key, out, names)
+            out.append("}")
+        elif kind is list:
+            out.append("[")
+            for item in value:
+                self._write(item, name, out, names)
+            out.append("]")
+        elif kind in (int, float) and name.endswith("_ms"):
+            out.append(TIME)
+        elif kind in (int, float) and value >= _FIRST_MOMENT:
+            self._say(repr(value), out, names)
+        else:
+            out.append(f"{value!r},")
+
+    def _say(self, text: str, out: list[str], names: dict[str, str]) -> None:
+        parts = self._known.get(text)
+        if parts is None:
+            parts = self._parts(text)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[text] = parts
+        if type(parts) is str:
+            out.append(parts)
+        else:
+            for at, part in enumerate(parts):
+                renamed = at % 2 and part != TIME
+                out.append(names.setdefault(part, f"‹V{len(names)}›") if renamed else part)
+        out.append(_END)
+
+    def _parts(self, text: str) -> str | list[str]:
+        for path, name in self.places:
+            text = path.sub(name, text)
+        parts: list[str] = []
+        at = 0
+        for hit in VOLATILE.finditer(text):
+            renamed = TIME if hit.lastgroup == "time" else hit.group()
+            parts += (text[at : hit.start()], renamed)
+            at = hit.end()
+        return [*parts, text[at:]] if parts else text
+
+
 def settled_text(request: Any, places: Places = ()) -> str:
-    """Equal for two requests that differ only in what no program can keep the same."""
-    form = settled(request)
-    for path, name in places:
-        form = _placed(form, path, name)
-    return normalised_text(form)
+    """See `Settler.text`."""
+    return (Settler(places) if places else _usual).text(request)
 
 
 def settled(request: Any) -> Any:
@@ -127,11 +196,4 @@ def _ordered(value: Any, asked: dict[str, int]) -> Any:
     return items
 
 
-def _placed(value: Any, path: re.Pattern[str], name: str) -> Any:
-    if isinstance(value, str):
-        return path.sub(name, value)
-    if isinstance(value, dict):
-        return {path.sub(name, key): _placed(item, path, name) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_placed(item, path, name) for item in value]
-    return value
+_usual = Settler()

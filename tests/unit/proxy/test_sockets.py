@@ -34,6 +34,20 @@ def test_messages_go_both_ways_and_come_from_the_tape_again(room):
     assert now.mode.partings == []
 
 
+def test_conversations_side_by_side_are_told_apart_by_what_is_said_first(room):
+    with HttpSite() as site, room.recording(site.url) as then:
+        for words in (["north", "cold"], ["south", "warm"]):
+            assert talk(then, *words) == words
+    with room.replaying(then) as now:
+        place = address(now, "/ws")
+        with connect(place, proxy=None) as first, connect(place, proxy=None) as second:
+            for socket, words in ((first, ["south", "warm"]), (second, ["north", "cold"])):
+                for word in words:
+                    socket.send(word)
+                    assert socket.recv() == word
+    assert now.mode.partings == []
+
+
 def test_a_message_that_differs_parts_the_replay(room):
     with HttpSite() as site, room.recording(site.url) as then:
         talk(then, "Paris")

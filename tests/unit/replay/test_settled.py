@@ -66,6 +66,8 @@ def test_ids_in_json_within_json_count_by_where_they_stand():
         ("Today is Sunday, November 15, 2026.", "Today is Monday, December 7, 2026."),
         ('{"duration_ms": 1200}', '{"duration_ms": 7}'),
         ("Process Group PGID: 14335", "Process Group PGID: 99"),
+        (1794754483.6517882, 1794754527.0164158),
+        (1794754483651, 1794754527016),
     ],
 )
 def test_what_changes_from_run_to_run_is_put_to_rest(then, now):
@@ -76,6 +78,13 @@ def test_times_that_happen_to_be_equal_are_no_bond():
     assert settled_text("1794752050629 1794752050629") == settled_text(
         "1794752050629 1794752050630"
     )
+
+
+def test_a_number_is_no_text_and_no_other_number():
+    assert settled_text({"n": 1}) != settled_text({"n": "1"})
+    assert settled_text({"n": 1}) != settled_text({"n": 1.0})
+    assert settled_text({"n": [1, 23]}) != settled_text({"n": [12, 3]})
+    assert settled_text(["a", "b"]) != settled_text(["ab", ""])
 
 
 def test_where_a_prompt_is_cached_does_not_count():
