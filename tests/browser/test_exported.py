@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
+from playhead.views.web.embed import Packer
+
 pytestmark = pytest.mark.browser
 
 
@@ -26,6 +28,26 @@ def test_a_prompt_of_an_exported_run_is_whole_again(tab, exported):
     page.get_by_role("tab", name="Raw").click()
     expect(page.locator(".raw")).to_contain_text("You find out why a service became slow.")
     expect(page.locator(".raw")).to_contain_text("WARN retry 6/6")
+
+
+def test_the_page_unpacks_what_python_packed(tab, server):
+    packer = Packer()
+    values = [
+        {"$t": 3, "x": "é" * 500},
+        {"$q": [1, None, True]},
+        ["a" * 500 + "b", "a" * 500 + "c"],
+        "😀" * 450,
+        "😀" * 449 + "x" * 20,
+    ]
+    packed = [packer.pack(value) for value in values]
+    assert any(isinstance(one, list) for one in packer.texts)
+    page = tab(server.url).open("/batch")
+    script = """async ([kept, values]) => {
+      const { unpack } = await import("/static/packed.js");
+      const texts = unpack.texts(kept);
+      return values.map((one) => unpack(one, texts));
+    }"""
+    assert page.evaluate(script, [packer.texts, packed]) == values
 
 
 @pytest.mark.parametrize("place", ["server", "file"])

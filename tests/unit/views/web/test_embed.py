@@ -1,10 +1,6 @@
 import json
 import random
-import shutil
-import subprocess
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,29 +76,3 @@ def test_the_page_finds_each_item_in_the_group_that_its_row_says(forge, told, mo
         if "~" not in ref:
             number = max(at for at, begin in enumerate(begins) if begin <= row)
             assert ref in blocks[f"detail-{number}"]["items"]
-
-
-@pytest.mark.skipif(
-    shutil.which("node") is None, reason="packed.js itself is tested in the browser"
-)
-def test_the_script_unpacks_what_python_packed(tmp_path):
-    packer = Packer()
-    values = [
-        {"$t": 3, "x": "é" * 500},
-        ["a" * 500 + "b", "a" * 500 + "c"],
-        "😀" * 300,
-        "😀" * 299 + "x" * 200,
-    ]
-    packed = [packer.pack(value) for value in values]
-    source = Path(__file__).parents[4] / "src/playhead/views/web/static/packed.js"
-    (tmp_path / "packed.mjs").write_text(source.read_text())
-    program = f"""
-import {{ unpack }} from "./packed.mjs";
-const texts = unpack.texts({json.dumps(packer.texts)});
-console.log(JSON.stringify({json.dumps(packed)}.map((one) => unpack(one, texts))));
-"""
-    (tmp_path / "main.mjs").write_text(program)
-    done = subprocess.run(
-        ["node", "main.mjs"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout) == values
