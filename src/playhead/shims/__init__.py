@@ -11,6 +11,7 @@ the programs that are to be taped. Knows executables and one socket; not the pro
     caller      one shim, from its call to its end
     telling     how the clerk learns what models have asked for
     clerk       the process that takes the calls: onto the tape, or from it
+    launcher    the clerk's line to who started it
     post        the launcher's side: folder, environment, clerk
     covering    which real paths can be covered, too
     mounts      shims over them, in a namespace of the command's own

@@ -7,10 +7,8 @@ whatever becomes of it, shims go on without.
 
 from __future__ import annotations
 
-import os
 import selectors
 import socket
-from contextlib import suppress
 from pathlib import Path
 
 from playhead import clock, deck
@@ -22,41 +20,12 @@ from playhead.shims import folders
 from playhead.shims.asked import Surroundings
 from playhead.shims.caller import Caller, ChildLanes
 from playhead.shims.frames import DRAIN, WATCH, refusal
+from playhead.shims.launcher import Launcher
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
 
 # To those who never stop talking.
 _LONGEST_LISTENING_NS = 5_000_000_000
-
-
-class Launcher:
-    """The line to the launcher, and to the command should there be no launcher any more."""
-
-    def __init__(self, *, asked: int, answer: int) -> None:
-        self.fd = asked
-        self._answer = answer
-        self.command = 0
-
-    def hear(self) -> bytes:
-        """What it says; nothing: it has gone."""
-        try:
-            said = os.read(self.fd, 1)
-            if said == WATCH:
-                self.command = int.from_bytes(os.read(self.fd, 4), "big")
-        except OSError:
-            return b""
-        return said
-
-    def heir(self) -> int | None:
-        """Readable once the command has ended; None: there is none, or no way to tell."""
-        try:
-            return os.pidfd_open(self.command) if self.command else None
-        except OSError:
-            return None
-
-    def answer(self) -> None:
-        with suppress(OSError):
-            os.write(self._answer, DRAIN)
 
 
 class Clerk:
@@ -85,6 +54,7 @@ class Clerk:
     def attend(self) -> None:
         """Returns when the launcher has dismissed us, or has gone and nobody is left."""
         self._mode = _mode(self._recorder.run, self._recorder)
+        self._meet_command()
         made = Deck(self._recorder, self._mode)
         deck.activate(made)
         self._selector.register(self._door, selectors.EVENT_READ)
@@ -125,10 +95,14 @@ class Clerk:
         self._selector.unregister(fd)
         self._callers.pop(fd).leave()
 
+    def _meet_command(self) -> None:
+        """Who dies where the recorded run was killed."""
+        if self._mode is not None and self._launcher.command:
+            self._mode.mortal = self._launcher.command
+
     def _told(self, said: bytes) -> None:
         if said == WATCH:
-            if self._mode is not None:
-                self._mode.mortal = self._launcher.command
+            self._meet_command()
         elif said == DRAIN:
             self._end(self._launcher.fd)
             self._recorder.close()

@@ -23,6 +23,7 @@ from playhead.shims import folders, paths
 from playhead.shims.asked import Surroundings
 from playhead.shims.cover import Cover
 from playhead.shims.frames import DRAIN, WATCH
+from playhead.shims.launcher import Launcher
 from playhead.shims.names import Wanted
 from playhead.shims.programs import Stand, native_program, write_shims
 from playhead.shims.telling import Telling
@@ -128,8 +129,9 @@ def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher
     if pid == 0:
         try:
             _let_go_of_all_but(door.fileno(), ask[0], hear[1])
-            line = clerk.Launcher(asked=ask[0], answer=hear[1])
-            clerk.Clerk(recorder, door, then, line, folder).attend()
+            line = Launcher(asked=ask[0], answer=hear[1])
+            if line.wait(door.fileno()):
+                clerk.Clerk(recorder, door, then, line, folder).attend()
         finally:
             os._exit(0)
     door.close()

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -209,9 +210,9 @@ def test_a_run_that_was_killed_with_all_its_processes_is_killed_there_again(play
     inner = playhead.file("inner.sh", f"echo in; {waits}; kill -9 0")
     script = playhead.file("agent.sh", f"#!/bin/sh\necho on; sh {inner}\necho never\n")
     argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--", script]
-    then = subprocess.run(
-        argv, cwd=playhead.work, env=playhead.env, start_new_session=True, check=False
-    )
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # nobody is left to clear it
+        env = {**playhead.env, "TMPDIR": folder}
+        then = subprocess.run(argv, cwd=playhead.work, env=env, start_new_session=True, check=False)
     assert then.returncode == -9
     now = playhead("replay", "last")
     assert (now.returncode, now.stdout) == (0, "on\nin\n"), now.stderr
