@@ -31,6 +31,8 @@ class Database:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        # Held by the thread that brings the catalogue up to date; the others then find that done.
+        self.updating = threading.RLock()
         self._lock = threading.Lock()
         self._file = _identity(home)
         self._engine = _made(home)

@@ -67,7 +67,8 @@ def update(
             _read_missing(db, Reader(shelf, prices), progress)
 
     if (home / "runs").is_dir():
-        sound(db, work)
+        with db.updating:
+            sound(db, work)
 
 
 def try_update(home: Path, **how: Any) -> None:
@@ -79,15 +80,26 @@ def try_update(home: Path, **how: Any) -> None:
 def refresh(home: Path, run_ids: Sequence[str], reader: Reader) -> None:
     """Read these runs again: they go on, or have changed."""
     db = database_of(home)
-    rows = [_row(reader.shelf, run) for run in run_ids if _pace.is_due(home, run)]
-    made = []
-    for row in rows:
-        if row is not None:
-            with _pace.taken(home, row.id):
-                made.append((row, *reader.read(row.id, row.told)))
-    if made:
-        with suppress(Unwritable):
+    due = [run for run in run_ids if _pace.is_due(home, run)]
+    if not due:
+        return
+    with db.updating, suppress(Unwritable):
+        known = sound(db, lambda: _states(db, due))
+        made = []
+        for run in due:
+            row = _row(reader.shelf, run)
+            # Another thread may have read it while this one waited.
+            if row is not None and known.get(run) != reader.shelf.state(run, reader.stamp):
+                with _pace.taken(home, run):
+                    made.append((row, *reader.read(run, row.told)))
+        if made:
             sound(db, lambda: _put(db, made))
+
+
+def _states(db: Database, run_ids: Sequence[str]) -> dict[str, str | None]:
+    with db.reading() as connection:
+        ask = select(runs.c.id, runs.c.state).where(runs.c.id.in_(run_ids))
+        return dict(connection.execute(ask).all())
 
 
 class _Pace:
@@ -165,7 +177,7 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
         for number, run, state in open_ones
         if reader.shelf.state(run, reader.stamp) != state and _pace.is_due(db.home, run)
     ]
-    missing = sorted([*new, *grown])
+    missing = sorted({*((number, run) for number, run in new), *grown})
     done = 0
     for some in batches(missing, _AT_ONCE):
         made = []

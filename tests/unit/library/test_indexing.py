@@ -1,9 +1,11 @@
 import json
 import multiprocessing
 import sqlite3
+import threading
 
 import pytest
 
+from playhead import clock
 from playhead.library import database
 from playhead.library.catalogue import Filter, Library
 from playhead.library.indexing import reindex, update
@@ -192,3 +194,30 @@ def test_the_manifest_in_the_catalogue_is_the_one_in_the_folder(forge, store):
     db.close()
     assert json.loads(raw)["mood"] == "fine"
     assert one(store, "run").entry.manifest == read_manifest(path)
+
+
+def test_many_threads_that_look_at_a_growing_run_see_it_grow(forge, store):
+    some(forge, 2)
+    tape = forge("alive", pid=clock.pid())
+    begun, failed = threading.Barrier(5), []
+
+    def look():
+        begun.wait()
+        try:
+            for _ in range(4):
+                query(store, Search(text="parcel", sort="-cost"), prices={})
+                one(store, "alive", prices={})
+        except BaseException as error:  # noqa: BLE001  told by the test
+            failed.append(error)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    for number in range(20):
+        tape.tool("lookup", {"order": number}, value="parcel")
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert one(store, "alive").summary.calls == 20
+    assert ids(store, text="parcel") == ["alive", "run0", "run1"]
