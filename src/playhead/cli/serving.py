@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import signal
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread, Timer
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.request import Request, urlopen
 
 import click
 
@@ -94,6 +97,9 @@ def serve_until_stopped(
     # Stories are large, live long and have no circles: looking through them for some again and again
     # takes a quarter of the time that telling one takes.
     gc.set_threshold(100_000, 50, 1000)
+    # uvicorn ends on either signal, and hands it on when it has: to die of it would leave word of a
+    # server that is gone.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
         if path == "/":
@@ -102,12 +108,24 @@ def serve_until_stopped(
             reading = Timer(_FIRST_PAGE_S, update, args=[home], kwargs={"prices": prices})
             reading.daemon = True
             reading.start()
+        else:
+            # While the browser starts: a long run takes some seconds to be told.
+            Thread(target=_prefetch, args=[address, path], daemon=True).start()
         if browser:
             Thread(target=webbrowser.open, args=[address.at(path)], daemon=True).start()
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             return  # that is how a server is stopped
+
+
+def _prefetch(address: Address, path: str) -> None:
+    run = path.rpartition("/")[2]
+    asked = Request(f"{address.url}/api/recordings/{run}")  # noqa: S310  our own address
+    if address.token is not None:
+        asked.add_header("Authorization", f"Bearer {address.token}")
+    with suppress(OSError), urlopen(asked) as answer:  # noqa: S310  as above
+        answer.read()
 
 
 def _say(address: Address, path: str, home: Path, *, as_json: bool) -> None:

@@ -54,6 +54,18 @@ def test_a_server_says_where_it_is_is_found_and_leaves_nothing_behind(
     assert running(store) is None
 
 
+def test_open_starts_a_server_where_there_is_none(server, forge, store):
+    tape = forge()
+    tape.end()
+    process, said = server("open", tape.path.name, "--no-browser", "--port", "0")
+    assert said["url"] == running(store).at(f"/run/{tape.path.name}")
+    with urlopen(said["url"]) as answer:
+        assert answer.headers["Content-Type"].startswith("text/html")
+    process.send_signal(signal.SIGTERM)
+    process.wait(30)
+    assert not (store / FILE).exists()
+
+
 def test_another_address_is_refused_without_a_token(playhead, store):
     ended = playhead("serve", "--host", "0.0.0.0", "--port", "0", "--store", store)
     assert ended.code == 2
