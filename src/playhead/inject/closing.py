@@ -18,6 +18,7 @@ from playhead.events import Event, Status
 from playhead.inject import rules
 from playhead.inject.launch import Ended
 from playhead.inject.python_argv import is_closed, is_python
+from playhead.proxy.switches import why_silent
 from playhead.runs import Run
 from playhead.tape.manifest import SegmentSummary, write_manifest
 from playhead.tape.reader import Tape
@@ -48,6 +49,8 @@ class Survey:
     failed: set[str] = field(default_factory=set)
     # Segment → the exception that ended its process.
     errors: dict[str, Any] = field(default_factory=dict)
+    # Whether a model was asked at all.
+    asked: bool = False
     segments: list[SegmentSummary] = field(default_factory=list)
     events: int = 0
     lost: int = 0
@@ -61,6 +64,8 @@ class Survey:
         elif event.kind == events.SEGMENT_END:
             if data.get("error") is not None:
                 self.errors[event.segment] = data["error"]
+        elif event.kind == events.CALL and data.get("boundary") == "llm":
+            self.asked = True
         elif event.kind == events.CALL and data.get("boundary") == "process":
             argv = _argv(data.get("request"))
             if argv and is_python(argv[0]):
@@ -111,13 +116,15 @@ def status_of(ended: Ended) -> Status:
 def holes(
     seen: Survey, command: list[str], *, root: str, own: frozenset[str]
 ) -> Iterable[Mapping[str, Any]]:
-    """Pythons that were started and never said a word."""
+    """Pythons that were started and never said a word, and agents that seem to have asked no model."""
     reported = {parent for name, parent in seen.started_by.items() if name not in own}
     if command and is_python(command[0]) and root not in reported:
         yield {"boundary": "process", "what": _shown(command), "why": _why(command)}
     for call, argv in seen.pythons.items():
         if call not in reported and call not in seen.failed:
             yield {"boundary": "process", "what": _shown(argv), "why": _why(argv), "call": call}
+    if not seen.asked and (why := why_silent(command)) is not None:
+        yield {"boundary": "llm", "what": _shown(command), "why": why}
 
 
 def seal_if_worth(run: Run) -> str | None:

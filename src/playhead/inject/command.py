@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from playhead import clock, events
+from playhead import clock
 from playhead.config import Settings
 from playhead.errors import PlayheadError, UsageError
 from playhead.inject import attendant, launch, rules, streams
@@ -164,14 +164,10 @@ def run_command(
 def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | None:
     """The ports of the proxy; None where there are none to be had: the command goes on without."""
     try:
-        waiting = Waiting(command, env)
+        return Waiting(command, env)
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
         return None
-    if waiting.escapes is not None:
-        hole = {"boundary": "llm", "what": command[0], "why": waiting.escapes}
-        run.recorder.add(events.HOLE, hole, '""')
-    return waiting
 
 
 def _load(meanwhile: Callable[[], object] | None) -> None:

@@ -55,8 +55,6 @@ class Waiting:
         self.detours: dict[str, Detour] = detours(env, found, self._ports)
         # The command with the addresses in its own words turned to the proxy.
         self.command = switches.turned(command, env, self._turn)
-        # Why it would not come by here at all.
-        self.escapes = switches.escapes(command, env)
 
     def _turn(self, url: str) -> str:
         return through(url, self._ports) or url

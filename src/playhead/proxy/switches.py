@@ -15,9 +15,13 @@ _SETS_A_URL = re.compile(r"\s*(?:openai_base_url|model_providers\b[^=]*)\s*=")
 _SETS_A_PROVIDER = re.compile(r"\s*(?:openai_base_url|model_provider|profile|oss_provider)\s*=")
 # Words after which Codex may be asked to use something else than its usual server.
 _OTHERWISE = frozenset({"--oss", "--local-provider", "-p", "--profile", "--remote"})
-# Commands of Codex that talk to no model.
+# Agents that look at the variables; and words by which they are asked for something else than work.
+_AGENTS = frozenset({"claude", "gemini", "opencode", "crush", "goose", "qwen"})
 _IDLE = frozenset(
-    {*("login", "logout", "mcp", "completion", "features", "help", "plugin", "update", "apply")}
+    {
+        *("login", "logout", "mcp", "completion", "features", "help", "plugin", "update", "apply"),
+        *("-h", "--help", "-v", "-V", "--version", "doctor", "install", "auth", "setup-token"),
+    }
 )
 
 Turn = Callable[[str], str]
@@ -45,14 +49,19 @@ def turned(command: Sequence[str], env: Mapping[str, str], turn: Turn) -> list[s
     return words
 
 
-def escapes(command: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Why this command's calls would not come by the proxy; None: they do, or it is not known."""
-    if not is_codex(command) or _IDLE & set(command) or addresses_in(command, env):
+def why_silent(command: Sequence[str]) -> str | None:
+    """Of an agent that asked no model as far as anybody saw: what may be the reason. None: it is no
+    agent that we know, or it was not asked to work.
+    """
+    name = next((word.rpartition("/")[2] for word in command[:1]), "")
+    if _IDLE & set(command) or not (name in _AGENTS or is_codex(command)):
         return None
-    return (
-        "Codex looks at no variable, and has a login or a configuration of its own. "
-        "Name its server: -c 'openai_base_url=\"https://chatgpt.com/backend-api/codex\"' for a ChatGPT login."
-    )
+    if is_codex(command):
+        return (
+            "no call of it came by the proxy: Codex has a login or a configuration of its own. Name its "
+            "server, for a ChatGPT login -c 'openai_base_url=\"https://chatgpt.com/backend-api/codex\"'"
+        )
+    return "no call of it came by the proxy: its own settings may name another server"
 
 
 def is_codex(command: Sequence[str]) -> bool:

@@ -62,4 +62,10 @@ def test_a_python_that_could_not_be_started_is_none():
 
 
 def test_a_command_that_is_no_python_is_none():
-    assert found(survey(), ["claude", "-p", "hi"]) == []
+    assert found(survey(), ["make", "-p", "hi"]) == []
+
+
+def test_an_agent_that_seems_to_have_asked_no_model_is_a_hole():
+    (hole,) = found(survey(), ["claude", "-p", "Hello"])
+    assert hole["boundary"] == "llm"
+    assert found(survey(asked=True), ["claude", "-p", "Hello"]) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.proxy.switches import addresses_in, escapes, turned
+from playhead.proxy.switches import addresses_in, turned, why_silent
 
 
 @pytest.fixture
@@ -34,20 +34,25 @@ def test_where_nothing_is_said_the_usual_server_is_meant(env):
     command = ["npx", "-y", "@openai/codex", "exec", "Hello"]
     switch = ["-c", 'openai_base_url="http://127.0.0.1:1/v1"']
     assert turned(command, env, turn) == [*command[:3], *switch, *command[3:]]
-    assert escapes(command, env) is None
 
 
-def test_a_login_or_a_configuration_of_its_own_is_left_alone_and_said(env, tmp_path):
+def test_a_login_or_a_configuration_of_its_own_is_left_alone(env, tmp_path):
     command = ["codex", "exec", "Hello"]
     assert turned(command, {"HOME": str(tmp_path)}, turn) == command
-    assert "openai_base_url" in escapes(command, {"HOME": str(tmp_path)})
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex" / "config.toml").write_text('model_provider = "mine"\n')
     assert turned(command, env, turn) == command
-    assert escapes(["codex", "login"], env) is None
 
 
 def test_other_programs_keep_their_words(env):
     command = ["git", "log", "codex", "-c", "openai_base_url=https://own"]
     assert turned(command, env, turn) == command
     assert addresses_in(command, env) == []
+
+
+def test_an_agent_that_asked_nobody_is_a_hole_unless_it_was_not_to_work():
+    assert "openai_base_url" in why_silent(["codex", "exec", "Hello"])
+    assert "settings" in why_silent(["/usr/bin/claude", "-p", "Hello"])
+    assert why_silent(["codex", "login"]) is None
+    assert why_silent(["claude", "--version"]) is None
+    assert why_silent(["ls", "-l"]) is None
