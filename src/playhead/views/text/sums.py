@@ -14,6 +14,7 @@ from playhead.views.text.safe import one_line
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _GAP = 2
 _WIDEST_KEY = 28
+_NARROWEST_KEY = 10
 _WIDEST_BAR = 24
 _ORDER = ("ok", "failed", "interrupted", "running")
 
@@ -78,8 +79,9 @@ def _table(by: str, groups: Sequence[Group], width: int) -> Iterator[Text]:
     rows = [_cells(group, is_calls=is_calls) for group in groups]
     keep = [at for at in range(len(headings)) if at < 3 or any(row[at] != "–" for row in rows)]
     widths = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in keep}
-    widths[0] = min(widths[0], _WIDEST_KEY)
-    room = min(_WIDEST_BAR, width - sum(widths.values()) - _GAP * len(keep))
+    figures = sum(widths.values()) - widths[0] + _GAP * (len(keep) - 1)
+    widths[0] = min(widths[0], _WIDEST_KEY, max(_NARROWEST_KEY, width - figures))
+    room = min(_WIDEST_BAR, width - figures - widths[0] - _GAP)
     yield _line(headings, widths, room, weighed.upper(), style="quiet")
     most = max((weigh(group) for group in groups), default=0.0)
     for group, row in zip(groups, rows, strict=True):
@@ -148,6 +150,8 @@ def _line(
     for at, wide in widths.items():
         look = "failed" if at == 2 and failed else "name" if at == 0 and not style else ""
         text = Text(cells[at], style=look)
+        if text.cell_len > wide:
+            text.truncate(wide, overflow="ellipsis")
         space = " " * max(0, wide - text.cell_len)
         if at:
             line.append(" " * _GAP).append(space).append_text(text)
