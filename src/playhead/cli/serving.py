@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
 import signal
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Timer
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.request import Request, urlopen
 
@@ -20,7 +22,9 @@ from playhead.errors import UsageError
 if TYPE_CHECKING:
     from playhead.serve.start import Address
 
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,}")
 _FIRST_PAGE_S = 5.0
+_MUCH_LATER_S = 20.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -75,13 +79,7 @@ def serve_until_stopped(
     except ImportError as error:
         raise needs_extra("serve") from error
     local = start.is_loopback(host)
-    if not local and token is None:
-        raise UsageError(
-            f"Everybody who reaches {host} could read every run. Say --token auto, or --token TOKEN."
-        )
-    if token is not None and not token.strip():
-        raise UsageError("The token is empty. Say --token auto to have one made.")
-    known = start.new_token() if token == "auto" else token  # noqa: S105  a word, no secret
+    known = start.new_token() if token == "auto" else _checked(token, host, local=local)  # noqa: S105  a word
     listener = start.listen(host, port)
     prices = overrides()
     address = start.Address(host=host, port=listener.getsockname()[1], token=known)
@@ -102,21 +100,38 @@ def serve_until_stopped(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
-        if path == "/":
-            # So that the first search need not wait for tapes to be read; but first of all comes the
-            # page that somebody is waiting for.
-            reading = Timer(_FIRST_PAGE_S, update, args=[home], kwargs={"prices": prices})
-            reading.daemon = True
-            reading.start()
-        else:
+        # So that the first search need not wait for tapes to be read; but first of all comes the page
+        # that somebody is waiting for.
+        reading = partial(update, home, prices=prices)
+        _beside(reading, after_s=_FIRST_PAGE_S if path == "/" else _MUCH_LATER_S)
+        if path != "/":
             # While the browser starts: a long run takes some seconds to be told.
-            Thread(target=_prefetch, args=[address, path], daemon=True).start()
+            _beside(partial(_prefetch, address, path))
         if browser:
-            Thread(target=webbrowser.open, args=[address.at(path)], daemon=True).start()
+            _beside(partial(webbrowser.open, address.at(path)))
         try:
             server.run(sockets=[listener])
         except KeyboardInterrupt:
             return  # that is how a server is stopped
+
+
+def _checked(token: str | None, host: str, *, local: bool) -> str | None:
+    if token is None and not local:
+        raise UsageError(
+            f"Everybody who reaches {host} could read every run. Say --token auto, or --token TOKEN."
+        )
+    if token is not None and not _TOKEN.fullmatch(token):
+        raise UsageError(
+            "A token has at least 8 letters, digits, '.', '_', '~' or '-'. `--token auto` makes one."
+        )
+    return token
+
+
+def _beside(work: Callable[[], object], after_s: float = 0.0) -> None:
+    """In a thread that nobody waits for."""
+    timer = Timer(after_s, work)
+    timer.daemon = True
+    timer.start()
 
 
 def _prefetch(address: Address, path: str) -> None:

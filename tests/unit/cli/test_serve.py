@@ -70,7 +70,13 @@ def test_another_address_is_refused_without_a_token(playhead, store):
     ended = playhead("serve", "--host", "0.0.0.0", "--port", "0", "--store", store)
     assert ended.code == 2
     assert "--token auto" in ended.err
-    assert playhead("serve", "--token", " ", "--store", store).code == 2
+
+
+@pytest.mark.parametrize("token", ["", "short", "with a blank", "über-geheim"])
+def test_a_token_that_cannot_be_sent_or_is_soon_guessed_is_refused(playhead, store, token):
+    ended = playhead("serve", "--token", token, "--store", store)
+    assert ended.code == 2
+    assert "at least 8" in ended.err
 
 
 def test_a_port_that_is_taken_is_said(playhead, store, server):
