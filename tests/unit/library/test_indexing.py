@@ -10,10 +10,8 @@ from playhead.library import database
 from playhead.library.catalogue import Filter, Library
 from playhead.library.indexing import reindex, update
 from playhead.library.marking import set_tags
-from playhead.library.schema import STATEMENTS
 from playhead.library.search import Search, one, query
 from playhead.library.stats import stats
-from playhead.library.tables import statements
 from playhead.tape.manifest import read_manifest
 from playhead.testing import Reply, Usage
 
@@ -27,10 +25,6 @@ def some(forge, count):
         tape = forge(f"run{number}")
         tape.tool("lookup", {"order": number}, value=f"parcel {number}")
         tape.end()
-
-
-def test_the_schema_is_what_the_tables_say():
-    assert list(STATEMENTS) == statements()
 
 
 def test_reindex_reads_every_run_and_tells_how_far_it_is(forge, store):
