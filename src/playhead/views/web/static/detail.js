@@ -228,10 +228,13 @@ export class Detail {
   }
 
   #whole(item) {
-    const shown = rendered(item);
-    return Array.isArray(shown) && !shown.some((one) => one !== null)
-      ? h("p", { class: "quiet" }, "Nothing was given and nothing came back.")
-      : shown;
+    const { level } = this.model.run;
+    const shown = [rendered(item)].flat().filter((one) => one !== null);
+    if (level !== "full")
+      shown.unshift(
+        h("p", { class: "odd" }, `Recorded at level ${level}: what was said is not on the tape.`),
+      );
+    return shown.length ? shown : h("p", { class: "quiet" }, "Nothing was given and nothing came back.");
   }
 
   async #diff(body, item, model, row) {

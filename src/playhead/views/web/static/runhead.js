@@ -30,6 +30,7 @@ export function runHead(model, source, { choose, failure }) {
             `${day(run.started_at)} · ${age(run.started_at, Date.now())}`,
           )
         : null,
+      run.level === "full" ? null : h("span", { class: "chip" }, `level ${run.level}`),
       run.replay_of ? replayOf(run, source) : null,
     ),
     h(
@@ -61,6 +62,11 @@ function replayOf(run, source) {
     return [
       h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label),
       h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report"),
+      h(
+        "a",
+        { class: "chip", href: `/compare/${encodeURIComponent(run.replay_of)}/${encodeURIComponent(run.id)}` },
+        "compare",
+      ),
     ];
   return [
     h("span", { class: "chip" }, label),
