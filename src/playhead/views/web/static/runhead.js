@@ -64,7 +64,10 @@ function replayOf(run, source) {
       h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report"),
       h(
         "a",
-        { class: "chip", href: `/compare/${encodeURIComponent(run.replay_of)}/${encodeURIComponent(run.id)}` },
+        {
+          class: "chip",
+          href: `/compare/${encodeURIComponent(run.replay_of)}/${encodeURIComponent(run.id)}`,
+        },
         "compare",
       ),
     ];
