@@ -44,8 +44,8 @@ def command(
     """Runs in which all these words were asked, answered, done or complained of, newest first.
 
     \b
-    playhead search rate limit
-    playhead search '"rate limit"' --in error      the words side by side
+    playhead search rate limit                     both, anywhere in the run
+    playhead search "rate limit" --in error        side by side
     playhead search 'refund*' --in prompt --status failed --since 7d
     playhead search timeout --model 'claude-*' --json | jq -r '.runs[].id'
 
@@ -59,7 +59,7 @@ def command(
     from playhead.views.text.hits import print_hits
 
     home, prices = home_of(store), overrides()
-    typed = " ".join(words)
+    typed = " ".join(_as_typed(one) for one in words)
     with bar("Reading new runs") as progress:
         update(home, prices=prices, progress=progress)
     asked = Search(text=typed, scope=scope, sort=sort, limit=limit, cursor=cursor, **wanted)
@@ -68,3 +68,8 @@ def command(
         print_json(page_json(page))
     else:
         print_hits(page, now_ns=clock.wall_ns(), everywhere=asked.project is None)
+
+
+def _as_typed(word: str) -> str:
+    """The shell has taken the quotes from a phrase; where there are others, they say what is meant."""
+    return f'"{word}"' if " " in word.strip() and '"' not in word else word

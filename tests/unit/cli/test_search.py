@@ -29,6 +29,10 @@ def test_a_hit_is_shown_with_its_run_and_the_words_around_it(runs, store, playhe
     [
         (["parcel", "--in", "prompt"], ["good"]),
         (["parcel", "--in", "response"], []),
+        (["rate limit"], ["bad"]),
+        (["limit rate"], []),
+        (["limit", "rate"], ["bad"]),
+        (['"rate limit" refund'], ["bad"]),
         (["refund", "--status", "failed"], ["bad"]),
         (["refund", "--tag", "env=ci"], ["good"]),
         (["refund", "--tool", "issue*"], ["bad"]),
