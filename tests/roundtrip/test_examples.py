@@ -3,10 +3,10 @@
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomllib
 
 from playhead.model import tell
 from playhead.tape.reader import Tape

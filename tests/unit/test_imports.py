@@ -10,7 +10,17 @@ SOURCE = Path(__file__).parents[2] / "src"
 LIBRARIES = {
     *("aiohttp", "anthropic", "anyio", "attr", "click", "genai_prices", "google", "httpcore"),
     *("httpcore2", "httpx", "httpx2", "mcp", "msgspec", "numpy", "openai", "pydantic", "pytest"),
-    *("requests", "rich", "sqlalchemy", "starlette", "textual", "trio", "urllib3", "uvicorn", "uvloop"),
+    *(
+        "requests",
+        "rich",
+        "sqlalchemy",
+        "starlette",
+        "textual",
+        "trio",
+        "urllib3",
+        "uvicorn",
+        "uvloop",
+    ),
     *("websockets", "wrapt", "yaml", "zstandard"),
 }
 HEAVY_STANDARD = {
