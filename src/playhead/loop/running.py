@@ -5,11 +5,10 @@ what is kept of it is the session's.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -21,14 +20,11 @@ from playhead.loop.iteration import Iteration
 from playhead.loop.plan import Plan
 from playhead.loop.progress import Progress
 from playhead.loop.session import Session
+from playhead.loop.stopping import PATIENCE_S, Stops, Terminated, code_of, end, stop_with
 
 # What a pipe takes before anybody reads: more than this is written beside, not before, the reading.
 _PIPE = 32 * 1024
 _PIECE = 64 * 1024
-# How long a command that was interrupted may take to end by itself.
-_PATIENCE_S = 10.0
-# As shells say it.
-_INTERRUPTED, _TERMINATED = 130, 143
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +69,11 @@ def _through(plan: Plan, session: Session, shown: Progress) -> Result:
     """Until the session is done, an iteration fails, or somebody interrupts."""
     left_by = 0
     try:
-        with session, _terminable():
+        with session, Stops() as stops:
             for iteration in session.iterations():
-                _make(plan, iteration, shown)
-    except (KeyboardInterrupt, _Terminated) as stopped:
-        left_by = _code_of(stopped)
+                _make(plan, iteration, shown, stops)
+    except (KeyboardInterrupt, Terminated) as stopped:
+        left_by = code_of(stopped)
     shown.finish(session)
     state = session.state
     return Result(
@@ -90,7 +86,7 @@ def _through(plan: Plan, session: Session, shown: Progress) -> Result:
     )
 
 
-def _make(plan: Plan, iteration: Iteration, shown: Progress) -> None:
+def _make(plan: Plan, iteration: Iteration, shown: Progress, stops: Stops) -> None:
     shown.begin(iteration)
     prompt = plans.read_prompt(plan, iteration.stage, iteration.number)
     iteration.prompt(prompt or "", command=plans.called(plan.command))
@@ -104,27 +100,24 @@ def _make(plan: Plan, iteration: Iteration, shown: Progress) -> None:
         glances = iteration.piece(raw)
         shown.heard(raw, glances, is_agent=iteration.is_agent)
 
+    def left_behind() -> dict[str, Any]:
+        return {"interrupted": stops.code} if stops.code else iteration.left()
+
     try:
-        code = _run(argv, told, sent, hear, shown)
-        left = _crossed(iteration, iteration.left)
-        _stop_as_then(left)
+        stops.check()
+        code = _run(argv, told, sent, hear, shown=shown, stops=stops)
+        left = _crossed(iteration, left_behind)
+        if "interrupted" in left:
+            stop_with(left["interrupted"])
         iteration.end(exit_code=code, left=left, complaint=shown.complaint)
-    except (KeyboardInterrupt, _Terminated) as stopped:
-        code = _code_of(stopped)
-        if not is_replaying():
-            _crossed(iteration, lambda: {"interrupted": code})
-        raise
     finally:
         shown.end(iteration)
 
 
 def _run(
-    argv: list[str],
-    told: Mapping[str, str],
-    sent: bytes | None,
-    hear: Callable[[bytes], None],
-    shown: Progress,
-) -> int:
+    argv: list[str], told: Mapping[str, str], sent: bytes | None, hear: Callable[[bytes], None],
+    *, shown: Progress, stops: Stops,
+) -> int:  # fmt: skip
     """The command from its start to its end; what it prints goes to `hear` as it comes."""
     try:
         process = subprocess.Popen(
@@ -138,6 +131,7 @@ def _run(
     except OSError as error:
         hear(f"cannot run {argv[0]}: {error.strerror}\n".encode())
         return 127 if isinstance(error, FileNotFoundError) else 126
+    stops.process = process
     output: Any = process.stdout
     beside = [] if process.stderr is None else [_beside(_passing_on(process.stderr, shown))]
     try:
@@ -148,21 +142,14 @@ def _run(
         code = process.wait()
         for one in beside:
             # Not for ever: what the command has left running may hold its stderr.
-            one.join(_PATIENCE_S)
+            one.join(PATIENCE_S)
     except BaseException:
-        _stop(process)
-        # What it had said by then counts: a replay, which nobody interrupts, hears it too.
-        _beside(lambda: _hear_out(output, hear)).join(_PATIENCE_S)
+        end(process)
         raise
     finally:
+        stops.process = None
         output.close()
     return code
-
-
-def _hear_out(output: Any, hear: Callable[[bytes], None]) -> None:
-    with suppress(ValueError):  # closed: somebody else holds it open, and we have waited enough
-        while piece := output.read1(_PIECE):
-            hear(piece)
 
 
 def _passing_on(stderr: Any, shown: Progress) -> Callable[[], None]:
@@ -201,18 +188,6 @@ def _close(stdin: IO[bytes]) -> None:
         stdin.close()
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ctrl-C reaches the command as well: it gets the time to end by itself, then it is told."""
-    for last_word in (None, process.terminate, process.kill):
-        if last_word is not None:
-            last_word()
-        try:
-            process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            continue
-        return
-
-
 def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What an iteration leaves is its command's doing. Where that is on a tape, this is as well: in a
     replay no command runs that could write a status file, and nobody presses Ctrl-C.
@@ -225,36 +200,6 @@ def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[s
     call = deck.Call(boundary="state", name="loop.status", request=asked, effect="read")
     found: Any = active.cross(call, live)
     return found if isinstance(found, dict) else {}  # a tape may hold anything
-
-
-def _stop_as_then(left: Mapping[str, Any]) -> None:
-    """In a replay: the iteration was interrupted here."""
-    if "interrupted" in left:
-        raise KeyboardInterrupt if left["interrupted"] == _INTERRUPTED else _Terminated
-
-
-def _code_of(stopped: BaseException) -> int:
-    return _INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else _TERMINATED
-
-
-class _Terminated(BaseException):
-    """SIGTERM: as Ctrl-C, by another hand."""
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def terminated(_number: int, _frame: object) -> None:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, terminated)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 __all__ = ["Result", "Session", "run"]

@@ -75,6 +75,20 @@ def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
         assert "identical" in project.playhead("replay", "fix").stderr
 
 
+def test_sigterm_to_the_loop_alone_ends_the_agent_too(project):
+    words = ["loop", "--session", "fix", *project.stages, *project.agent]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "playhead", *words],
+        cwd=project.folder, env=project.env(AGENT_WAITS_AT="plan1"), start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert running.stdout.readline().startswith("plan1:")
+    running.terminate()
+    running.communicate()  # until the agent, which has our pipe as well, is gone
+    assert running.returncode == 143
+    assert so_far(project)[0] == "interrupted"
+
+
 def test_a_session_that_exists_is_neither_appended_to_nor_replaced_by_chance(project):
     project.loop(*RECORD, "minimal")
     before = (project.run() / "manifest.json").read_bytes()
