@@ -204,6 +204,8 @@ class Deck:
     def __init__(self, recorder: Recorder, mode: Mode | None = None) -> None:
         self.recorder = recorder
         self.mode = mode
+        # Asked once: to look a protocol up in an object takes as long as to write an event.
+        self.rewriting = mode if mode is not None and isinstance(mode, Rewriting) else None
         # What happens for real in the middle of a replay.
         self.live: set[Crossing] = set()
         self._asked = Asked()
@@ -221,8 +223,8 @@ class Deck:
             return Crossing(self, call, None)
         taped = self.mode.answer(call, lanes.current.get().name)
         instead: bytes | None = None
-        if taped is None and sending is not None and isinstance(self.mode, Rewriting):
-            body = self.mode.rewrite(call, sending.body)
+        if taped is None and sending is not None and self.rewriting is not None:
+            body = self.rewriting.rewrite(call, sending.body)
             if body != sending.body:
                 # On the tape is what was really asked.
                 call, instead = sending.with_body(body), body

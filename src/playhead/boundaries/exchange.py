@@ -175,14 +175,14 @@ def begin(
         why = f"{type(error).__name__}: {safe_str(error)}"
         open_deck.recorder.warn(f"an HTTP request could not be recorded ({why}).")
         return None
-    mode: object = open_deck.mode
-    if call.boundary != "llm" or not isinstance(mode, deck.Rewriting):
+    rewriting = open_deck.rewriting
+    if call.boundary != "llm" or rewriting is None:
         return Exchange(open_deck, open_deck.open(call))
     if rewrites and isinstance(body, bytes):
         sending = Sending(body, request, open_deck.recorder.redactor)
         return Exchange(open_deck, open_deck.open(call, sending))
     exchange = Exchange(open_deck, open_deck.open(call))
-    if exchange.taped is None and mode.rewrites:
+    if exchange.taped is None and rewriting.rewrites:
         what = "a streamed body" if rewrites else f"a request of {library}"
         report(
             events.HOLE, {"boundary": "llm", "what": "rewrite", "why": f"{what} cannot be changed"}
