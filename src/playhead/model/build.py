@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from playhead import events
+from playhead import events, garbage
 from playhead.errors import TapeDamaged
 from playhead.event import brought_along
 from playhead.events import Event, Status
@@ -42,19 +42,20 @@ def tell(tape: Tape, *, prices: Prices | None = None, original: Tape | None = No
     that a replay was made from, where it does not lie beside it.
     """
     draft = _Draft()
-    for event, _, raw in tape.rows():
-        if _SPILLED not in raw:
-            draft.hear(event)
-            continue
-        try:
-            draft.hear(tape.whole(event))
-        except TapeDamaged as error:
-            # A payload is gone; what stands in the line itself is still worth telling.
-            draft.damage.append(f"{event.ref}: {error}")
-            draft.hear(event)
-    draft.borrow(tape, original)
-    draft.overhear()
-    return draft.story(tape, prices or Prices())
+    with garbage.left_alone():
+        for event, _, raw in tape.rows():
+            if _SPILLED not in raw:
+                draft.hear(event)
+                continue
+            try:
+                draft.hear(tape.whole(event))
+            except TapeDamaged as error:
+                # A payload is gone; what stands in the line itself is still worth telling.
+                draft.damage.append(f"{event.ref}: {error}")
+                draft.hear(event)
+        draft.borrow(tape, original)
+        draft.overhear()
+        return draft.story(tape, prices or Prices())
 
 
 class _Draft:

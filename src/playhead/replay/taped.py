@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from playhead import events
+from playhead import events, garbage
 from playhead.chunks import as_bytes
 from playhead.deck import Piece, Taped
 from playhead.events import Event
@@ -85,17 +84,10 @@ def load(tape: Tape) -> Recording:
         outputs=[],
     )
     by_ref: dict[tuple[str, int], TapedCall] = {}
-    # A large tape makes a million objects that all stay: looking for garbage among them, again and
-    # again, would double the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with garbage.left_alone():
         for event in tape.events():
             if event.ours:
                 _hear(recording, by_ref, event)
-    finally:
-        if collecting:
-            gc.enable()
     return recording
 
 
