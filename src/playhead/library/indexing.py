@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, select, text
+from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import update as sql_update
 
 from playhead import clock, config
 from playhead.library.digest import Digest, digest
@@ -26,6 +27,8 @@ from playhead.tape.manifest import Manifest
 
 # Runs in one transaction: others may write in between, and what is done stays done.
 _AT_ONCE = 250
+# The process that makes the catalogue anew, while it does.
+_REINDEXER = "reindexer"
 
 # Told how many are done, and how many there are.
 Progress = Callable[[int, int], None]
@@ -64,6 +67,7 @@ def update(
     def work() -> None:
         look(shelf, CoreLedger(db))
         if read:
+            _succeed(db)
             _read_missing(db, Reader(shelf, prices), progress)
 
     if (home / "runs").is_dir():
@@ -144,25 +148,64 @@ def reindex(
         ledger = CoreLedger(db)
         ledger.update((), ledger.stamps().keys() - set(ids), None)
         with db.writing() as connection:
-            connection.execute(text("DROP TABLE texts"))
-            connection.execute(text(TABLE))
-            connection.execute(delete(calls))
+            _clear(connection)
+        try:
+            _read_all(db, reader, sorted(ids), progress)
+        except BaseException:
+            with db.writing() as connection:
+                _give_up(connection)
+            raise
+        with db.writing() as connection:
             connection.execute(delete(facts))
-            for column in (documents.c.run, tags.c.run):
-                orphans = column.not_in(select(runs.c.number))
-                connection.execute(delete(column.table).where(orphans))
-        done = 0
-        # Oldest first: rows are then written where the last ones were.
-        for some in batches(sorted(ids), _AT_ONCE):
-            rows = [_row(shelf, run) for run in some]
-            _put(db, [(row, *reader.read(row.id, row.told)) for row in rows if row is not None])
-            done += len(some)
-            if progress is not None:
-                progress(done, len(ids))
         ledger.update((), (), version)
         return len(ids)
 
     return sound(db, work) if (home / "runs").is_dir() else 0
+
+
+def _clear(connection: Connection) -> None:
+    """Everything that came from tapes; rows stay until they are replaced. Who does this leaves his name:
+    should he die before he is done, others know.
+    """
+    connection.execute(text("DROP TABLE texts"))
+    connection.execute(text(TABLE))
+    connection.execute(delete(calls))
+    connection.execute(delete(facts))
+    for column in (documents.c.run, tags.c.run):
+        orphans = column.not_in(select(runs.c.number))
+        connection.execute(delete(column.table).where(orphans))
+    name = f"{clock.pid()} {clock.process_birth(clock.pid())}"
+    connection.execute(insert(facts), {"name": _REINDEXER, "value": name})
+
+
+def _read_all(db: Database, reader: Reader, ids: Sequence[str], progress: Progress | None) -> None:
+    """Oldest first: rows are then written where the last ones were."""
+    done = 0
+    for some in batches(ids, _AT_ONCE):
+        rows = [_row(reader.shelf, run) for run in some]
+        _put(db, [(row, *reader.read(row.id, row.told)) for row in rows if row is not None])
+        done += len(some)
+        if progress is not None:
+            progress(done, len(ids))
+
+
+def _give_up(connection: Connection) -> None:
+    """Whatever was not read again has to be: its words are gone."""
+    connection.execute(sql_update(runs).values(state=None))
+    connection.execute(delete(facts).where(facts.c.name == _REINDEXER))
+
+
+def _succeed(db: Database) -> None:
+    """Take the place of somebody who died while he made the catalogue anew."""
+    with db.reading() as connection:
+        ask = select(facts.c.value).where(facts.c.name == _REINDEXER)
+        name = connection.execute(ask).scalar_one_or_none()
+    if name is None:
+        return
+    pid, _, birth = name.partition(" ")
+    if clock.process_birth(int(pid)) != birth:
+        with db.writing() as connection:
+            _give_up(connection)
 
 
 def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> None:

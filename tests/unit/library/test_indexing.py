@@ -1,5 +1,6 @@
 import json
 import multiprocessing
+import os
 import sqlite3
 import threading
 
@@ -215,3 +216,32 @@ def test_many_threads_that_look_at_a_growing_run_see_it_grow(forge, store):
     assert failed == []
     assert one(store, "alive").summary.calls == 20
     assert ids(store, text="parcel") == ["alive", "run0", "run1"]
+
+
+def die_half_way(store):
+    reindex(store, progress=lambda done, _: os.kill(os.getpid(), 9) if done == 4 else None)
+
+
+def test_a_reindex_that_is_killed_half_way_is_finished_by_the_next_look(forge, store, monkeypatch):
+    monkeypatch.setattr("playhead.library.indexing._AT_ONCE", 2)
+    some(forge, 8)
+    child = multiprocessing.get_context("fork").Process(target=die_half_way, args=(store,))
+    child.start()
+    child.join()
+    assert child.exitcode == -9
+    assert len(list(Library(store).entries(Filter()))) == 8
+    assert len(ids(store, text="parcel")) == 8
+    assert stats(store, by="tool").groups[0].calls == 8
+
+
+def test_a_reindex_that_is_stopped_is_finished_by_the_next_look(forge, store, monkeypatch):
+    monkeypatch.setattr("playhead.library.indexing._AT_ONCE", 2)
+    some(forge, 6)
+    assert len(ids(store, text="parcel")) == 6
+
+    def stop(done, _):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reindex(store, progress=stop)
+    assert len(ids(store, text="parcel")) == 6
