@@ -9,6 +9,8 @@ import uuid
 
 url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
 session = str(uuid.uuid4())
+probe = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/api/hello", method="HEAD")
+urllib.request.urlopen(probe).close()
 for text in sys.argv[1:]:
     asked = {
         "model": "claude-opus-5-5",

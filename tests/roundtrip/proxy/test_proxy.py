@@ -50,11 +50,13 @@ def test_a_program_in_any_language_is_recorded_and_replayed_without_its_server(p
         place = f"127.0.0.1:{llm.port}"
         words = ["Hello?", "Overloaded?", "Again?"]
         then = playhead("record", "--", *NATIVE, *words, **llm.environ())
-        assert [one.headers["host"] for one in llm.requests] == [place] * 3
+        assert [one.headers["host"] for one in llm.requests] == [place] * 4
     assert then.stdout == "One.\n529\nThree.\n"
     assert "3 LLM" in then.stderr
-    asked = calls()
+    probe, *asked = calls()
+    assert probe.facts["side"] == "probe"
     assert [one.boundary for one in asked] == ["llm"] * 3
+    assert "(side: probe)" in playhead("show", "last").stdout
     assert asked[0].request["url"].startswith(f"http://{place}/")
     now = playhead("replay", "last", "--json")
     assert (now.returncode, now.stdout) == (0, then.stdout)
@@ -69,9 +71,9 @@ def test_a_hooked_python_is_taped_once_and_its_native_child_below_the_call(playh
     with ScriptedLLM(["To the parent.", "To the child."]) as llm:
         program = [sys.executable, str(HERE / "parent.py")]
         then = playhead("record", "--", *program, **llm.environ())
-        assert len(llm.requests) == 2
+        assert [one.method for one in llm.requests] == ["POST", "HEAD", "POST"]
         assert then.stdout == f"To the parent.\nTo the child.\n{llm.url}\n"
-    by_parent, process, by_child = calls()
+    by_parent, process, _, by_child = calls()
     assert [one.boundary for one in (by_parent, process, by_child)] == ["llm", "process", "llm"]
     assert by_parent.facts["library"] != "proxy"
     assert by_child.facts["library"] == "proxy"

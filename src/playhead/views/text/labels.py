@@ -126,7 +126,11 @@ def shared(first: str, second: str, room: int) -> tuple[str, str]:
 def unusual_end(call: CallItem) -> str:
     if call.how is None:
         return " … never answered"
-    return f" ({_ENDS[call.how]})" if call.how in _ENDS else ""
+    side = call.facts.get("side")
+    marks = [f"side: {one_line(str(side), 20)}"] if side else []
+    if call.how in _ENDS:
+        marks.append(_ENDS[call.how])
+    return f" ({', '.join(marks)})" if marks else ""
 
 
 def _given(call: CallItem) -> str:
