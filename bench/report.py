@@ -17,3 +17,16 @@ def put_table(name: str, table: str) -> None:
     said = f"{begin}\n2 cores, Linux, CPython {version}.\n\n{table}\n{end}"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     PAGE.write_text(pattern.sub(lambda _: said, text), encoding="utf-8")
+
+
+def put_printed(name: str, printed: str) -> None:
+    """What a bench printed, under its name in the last part of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    begin, end = f"<!-- printed by {name} -->", f"<!-- end of what {name} printed -->"
+    said = f"{begin}\n### {name}\n\n```text\n{printed.strip()}\n```\n{end}"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if pattern.search(text):
+        text = pattern.sub(lambda _: said, text)
+    else:
+        text = f"{text.rstrip()}\n\n{said}\n"
+    PAGE.write_text(text, encoding="utf-8")
