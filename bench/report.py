@@ -25,8 +25,7 @@ def put_printed(name: str, printed: str) -> None:
     begin, end = f"<!-- printed by {name} -->", f"<!-- end of what {name} printed -->"
     said = f"{begin}\n### {name}\n\n```text\n{printed.strip()}\n```\n{end}"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    if pattern.search(text):
-        text = pattern.sub(lambda _: said, text)
-    else:
-        text = f"{text.rstrip()}\n\n{said}\n"
+    if not pattern.search(text):
+        text = f"{text.rstrip()}\n\n{begin}{end}\n"
+    text = pattern.sub(lambda _: said, text)
     PAGE.write_text(text, encoding="utf-8")
