@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.request import Request, urlopen
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from playhead.serve.start import Address
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,}")
-_FIRST_PAGE_S = 5.0
-_MUCH_LATER_S = 20.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
@@ -73,7 +71,6 @@ def serve_until_stopped(
 ) -> None:
     """Says where, opens a browser if wanted, and serves until Ctrl-C."""
     try:
-        from playhead.library.indexing import update
         from playhead.serve import start
         from playhead.serve.app import app
     except ImportError as error:
@@ -81,7 +78,6 @@ def serve_until_stopped(
     local = start.is_loopback(host)
     known = start.new_token() if token == "auto" else _checked(token, host, local=local)  # noqa: S105  a word
     listener = start.listen(host, port)
-    prices = overrides()
     address = start.Address(host=host, port=listener.getsockname()[1], token=known)
     application = app(
         home,
@@ -89,7 +85,7 @@ def serve_until_stopped(
         allow_replay=allow_replay,
         hosts=(*hosts, *(() if local else (host,))),
         any_address=not local,
-        prices=prices,
+        prices=overrides(),
     )
     server = start.server_for(application)
     # Stories are large, live long and have no circles: looking through them for some again and again
@@ -100,10 +96,6 @@ def serve_until_stopped(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
-        # So that the first search need not wait for tapes to be read; but first of all comes the page
-        # that somebody is waiting for.
-        reading = partial(update, home, prices=prices)
-        _beside(reading, after_s=_FIRST_PAGE_S if path == "/" else _MUCH_LATER_S)
         if path != "/":
             # While the browser starts: a long run takes some seconds to be told.
             _beside(partial(_prefetch, address, path))
@@ -127,11 +119,9 @@ def _checked(token: str | None, host: str, *, local: bool) -> str | None:
     return token
 
 
-def _beside(work: Callable[[], object], after_s: float = 0.0) -> None:
+def _beside(work: Callable[[], object]) -> None:
     """In a thread that nobody waits for."""
-    timer = Timer(after_s, work)
-    timer.daemon = True
-    timer.start()
+    Thread(target=work, daemon=True).start()
 
 
 def _prefetch(address: Address, path: str) -> None:
