@@ -40,13 +40,13 @@ def bar(doing: str) -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    from playhead.views.text.console import console
 
     columns = (f"{doing} ", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     began = clock.mono_ns()
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+    # Rich's own console: the bar's colours are not among ours.
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(doing, total=None, visible=False)
 
         def tell(done: int, total: int) -> None:
