@@ -79,8 +79,10 @@ class Exchange:
 
     def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
         """The answer has begun."""
+        self.status = status
+        if self.taped is not None and self.taped.quiet:
+            return
         try:
-            self.status = status
             kept = cleaned(self._deck.recorder.redactor, headers)
             head = {"status": status, "reason": reason, "http_version": version, "headers": kept}
             self._crossing.head(head, clean=True, short=_is_short(kept))

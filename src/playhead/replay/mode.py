@@ -24,6 +24,8 @@ from playhead.replay.nearest import nearest
 from playhead.replay.settled import places_of
 from playhead.replay.taped import Recording, answer_of
 
+_MOST_NAMES = 2_000
+
 
 class ReplayMode:
     """The deck's mode for `playhead replay`."""
@@ -50,6 +52,7 @@ class ReplayMode:
         self.partings: list[Parting] = []
         self._recorder = recorder
         self._count = 0
+        self._names: dict[str, str] = {}
         self._printed: dict[str, Printed] = {}
         # Who dies where the run was killed; None: this process.
         self.mortal: int | None = None
@@ -58,7 +61,7 @@ class ReplayMode:
     def answer(self, call: Call, lane: str) -> Taped | None:
         step = self._step()
         request = self._recorder.frozen(call.request)
-        name = str(self._recorder.frozen(call.name))
+        name = self._name(call.name)
         match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
             if (aside := answer_aside(self.recording, call, name)) is not None:
@@ -92,7 +95,7 @@ class ReplayMode:
     def look(self, call: Call, lane: str) -> Taped | None:
         """The taped answer of this call, which stays on the tape."""
         request = self._recorder.frozen(call.request)
-        name = str(self._recorder.frozen(call.name))
+        name = self._name(call.name)
         match = self.matcher.look(call.boundary, name, request, lane)
         return None if match is None else answer_of(self.recording.tape, match.call, match={})
 
@@ -121,6 +124,15 @@ class ReplayMode:
             self.partings.append(parting)
         self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
         return Divergence(str(parting), parting)
+
+    def _name(self, name: str) -> str:
+        """As it stands on a tape. Remembered: a program asks for the same few things again and again."""
+        frozen = self._names.get(name)
+        if frozen is None:
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+            frozen = self._names[name] = str(self._recorder.frozen(name))
+        return frozen
 
     def _step(self) -> int:
         with self._lock:

@@ -15,6 +15,9 @@ from playhead.replay.raising import rebuild
 from playhead.tape.reader import Tape
 from playhead.values import thaw
 
+# Stands in each line that has a part of its data in a blob.
+_SPILLED = b'"$blob"'
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class TapedCall:
@@ -26,6 +29,8 @@ class TapedCall:
     outcome: Event | None = None
     chunks: list[Event] = field(default_factory=list)
     served: bool = False
+    # Whether a part of it lies in blobs: to look for that in every answer takes as long as to find it.
+    spilled: bool = False
 
     @property
     def ref(self) -> str:
@@ -63,8 +68,6 @@ class Recording:
     run_end: Event | None = None
     # Segments whose process said goodbye: the others were killed, or left without a word.
     closed: set[str] = field(default_factory=set)
-    # Whether anything may lie in blobs. Looking for that in every request takes a fifth of the time.
-    has_blobs: bool = True
 
     @property
     def was_killed(self) -> bool:
@@ -76,7 +79,6 @@ def load(tape: Tape) -> Recording:
     """Read the whole tape once. Blobs stay on disk until their call is served."""
     recording = Recording(
         tape=tape,
-        has_blobs=(tape.run / "blobs").is_dir(),
         calls=[],
         below={},
         segments={},
@@ -85,28 +87,33 @@ def load(tape: Tape) -> Recording:
     )
     by_ref: dict[tuple[str, int], TapedCall] = {}
     with garbage.left_alone():
-        for event in tape.events():
+        for event, _, raw in tape.rows():
             if event.ours:
-                _hear(recording, by_ref, event)
+                _hear(recording, by_ref, event, spilled=_SPILLED in raw)
     return recording
 
 
-def _hear(recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event) -> None:
+def _hear(
+    recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event, *, spilled: bool
+) -> None:
     kind = event.kind
     if kind == events.CALL:
-        _call(recording, by_ref, event)
+        _call(recording, by_ref, event, spilled=spilled)
     elif kind in (events.CHUNK, events.OUTCOME):
         owner = by_ref.get((event.segment, event.data.get("call")))
-        if owner is not None and kind == events.CHUNK:
+        if owner is None:
+            return
+        owner.spilled = owner.spilled or spilled
+        if kind == events.CHUNK:
             owner.chunks.append(event)
-        elif owner is not None:
+        else:
             owner.outcome = event
     elif kind == events.SEGMENT_START:
         recording.segments[event.segment] = event
     elif kind == events.SEGMENT_END:
         recording.closed.add(event.segment)
     elif kind == events.AMBIENT:
-        recording.ambient.append(recording.tape.whole(event) if _has_blob(event.data) else event)
+        recording.ambient.append(recording.tape.whole(event) if spilled else event)
     elif kind == events.OUTPUT:
         recording.outputs.append(event)
     elif kind == events.RUN_START and recording.run_start is None:
@@ -115,10 +122,12 @@ def _hear(recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event:
         recording.run_end = event
 
 
-def _call(recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event) -> None:
+def _call(
+    recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event, *, spilled: bool
+) -> None:
     if not isinstance(event.data, dict):
         return
-    if recording.has_blobs and _has_blob(event.data):
+    if spilled:
         event = recording.tape.whole(event)
     call = TapedCall(
         number=len(recording.calls) + 1, event=event, key=plain_key(event.data.get("request"))
@@ -148,11 +157,12 @@ def answer_of(
     """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
     the run died: it is served as far as it came, and then `dies` ends the process.
     """
-    ended = {} if call.outcome is None else _data_of(tape, call.outcome)
+    whole = tape.whole if call.spilled else _as_it_is
+    ended = {} if call.outcome is None else whole(call.outcome).data
     head: Any = None
     pieces: list[Piece] = []
     # The last of them may have waited for the outcome, and came onto the tape with it.
-    for data in [*(_data_of(tape, event) for event in call.chunks), *ended.get("streams", ())]:
+    for data in [*(whole(event).data for event in call.chunks), *ended.get("streams", ())]:
         stream = str(data.get("stream", ""))
         if stream == "head":
             head = data.get("value")
@@ -179,20 +189,8 @@ def answer_of(
     )
 
 
-def _data_of(tape: Tape, event: Event) -> dict[str, Any]:
-    """The data of an event, fetched from blobs only where some of it lies there."""
-    data: dict[str, Any] = event.data
-    return tape.whole(event).data if _has_blob(data) else data
-
-
-def _has_blob(value: Any) -> bool:
-    if type(value) is dict:
-        return "$blob" in value or any(
-            _has_blob(item) for item in value.values() if type(item) is dict or type(item) is list
-        )
-    if type(value) is list:
-        return any(_has_blob(item) for item in value if type(item) is dict or type(item) is list)
-    return False
+def _as_it_is(event: Event) -> Event:
+    return event
 
 
 def _pieces(stream: str, data: dict[str, Any]) -> list[Piece]:
