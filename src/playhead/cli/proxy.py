@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead import config
-from playhead.cli.common import store_option
+from playhead.cli.common import home_of, store_option
 from playhead.cli.record import tag_of
 from playhead.cli.wishing import mixed_options
 from playhead.errors import UsageError
@@ -20,7 +20,11 @@ from playhead.errors import UsageError
 if TYPE_CHECKING:
     import socket
 
+    from playhead.proxy.authority import Authority
     from playhead.runs import Run
+
+# What node, OpenSSL, requests and curl look at.
+_TRUSTING = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 @click.command()
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 @click.option("--replay", "run", metavar="RUN", help="Answer from the tape of RUN.")
 @click.option("--port", default=0, help="Port to listen on; any free one by default.")
 @click.option("--upstream", metavar="URL", help="Where everything goes. Default: by the API asked.")
+@click.option(
+    "--connect", is_flag=True, help="Be an HTTPS proxy, too, with a CA of this machine's own."
+)
 @click.option("--name", help="What to call the run. Default: proxy.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="A tag to find it by.")
 @click.option("--pace", is_flag=True, help="Keep the original timing.")
@@ -36,7 +43,8 @@ if TYPE_CHECKING:
 @store_option
 def command(
     records: bool, run: str | None, port: int, upstream: str | None, name: str | None,
-    tags: tuple[str, ...], pace: bool, as_json: bool, store: Path | None, **asked: Any,
+    connect: bool, tags: tuple[str, ...], pace: bool, as_json: bool, store: Path | None,
+    **asked: Any,
 ) -> None:  # fmt: skip
     """Stand between agents and their models until Ctrl-C, and record or replay what they say.
 
@@ -45,6 +53,9 @@ def command(
     playhead proxy --replay last --port 8300      the same answers again, offline
     playhead proxy --replay last --live llm       what the tape lacks is asked for real
 
+    --connect is for tools that have no base URL: they must honour HTTPS_PROXY, and trust the
+    certificate that is named. Its key stays in the store, readable by you alone.
+
     It prints the variables that lead agents to it. `playhead record -- CMD` needs none of this: it
     brings a proxy of its own. Exit code 3: something was asked that the tape has no answer for.
     """
@@ -52,18 +63,20 @@ def command(
         raise click.UsageError("Say what to do: --record, or --replay RUN.")
     env = {**os.environ, **dict.fromkeys(_variables(), upstream)} if upstream else dict(os.environ)
     listener = _listen(port)
+    authority = _authority(store) if connect else None
 
     def ready(opened: Run) -> None:
-        _tell(listener.getsockname()[1], opened, as_json=as_json)
+        _tell(listener.getsockname()[1], opened, authority, as_json=as_json)
 
+    common = {"env": env, "ready": ready, "authority": authority}
     if run is None:
-        _record(listener, env, ready, name=name, tags=tags, store=store, as_json=as_json)
+        _record(listener, common, name=name, tags=tags, store=store, as_json=as_json)
     else:
-        sys.exit(_replay(listener, env, ready, run, store, asked, pace=pace, as_json=as_json))
+        sys.exit(_replay(listener, common, run, store, asked, pace=pace, as_json=as_json))
 
 
 def _record(
-    listener: socket.socket, env: dict[str, str], ready: Any, *, name: str | None,
+    listener: socket.socket, common: dict[str, Any], *, name: str | None,
     tags: tuple[str, ...], store: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     from playhead.inject.environment import kept
@@ -72,9 +85,9 @@ def _record(
 
     wish = Wish(
         name=name or "proxy", tags=dict(tag_of(one) for one in tags), store=store, level="full",
-        command=(), facts={"by": "proxy", "env": kept(env)},
+        command=(), facts={"by": "proxy", "env": kept(common["env"])},
     )  # fmt: skip
-    done = alone.record(listener, wish=wish, settings=config.load(), env=env, ready=ready)
+    done = alone.record(listener, wish=wish, settings=config.load(), **common)
     told = (
         json.dumps({"run": done.id, "path": str(done.path)}) if as_json else f"● recorded {done.id}"
     )
@@ -82,7 +95,7 @@ def _record(
 
 
 def _replay(
-    listener: socket.socket, env: dict[str, str], ready: Any, run: str, store: Path | None,
+    listener: socket.socket, common: dict[str, Any], run: str, store: Path | None,
     asked: dict[str, Any], *, pace: bool, as_json: bool,
 ) -> int:  # fmt: skip
     from playhead.cli.tapes import find_tape, plain
@@ -100,9 +113,7 @@ def _replay(
         name=manifest.name, level="full", store=store, redact=manifest.redacted, command=(),
         facts={"by": "proxy"},
     )  # fmt: skip
-    _, report = alone.replay(
-        listener, tape, plan=plan, wish=wish, settings=settings, env=env, ready=ready
-    )
+    _, report = alone.replay(listener, tape, plan=plan, wish=wish, settings=settings, **common)
     if as_json:
         click.echo(json.dumps(report.as_json(), ensure_ascii=False, default=str), err=True)
     else:
@@ -128,10 +139,21 @@ def _variables() -> list[str]:
     return list(exports(0))
 
 
-def _tell(port: int, run: Run, *, as_json: bool) -> None:
+def _authority(store: Path | None) -> Authority:
+    from playhead.proxy.authority import Authority
+
+    return Authority(home_of(store) / "ca")
+
+
+def _tell(port: int, run: Run, authority: Authority | None, *, as_json: bool) -> None:
     from playhead.proxy.routes import exports
 
     variables = exports(port)
+    if authority is not None:
+        variables = {
+            "HTTPS_PROXY": f"http://127.0.0.1:{port}",
+            **dict.fromkeys(_TRUSTING, str(authority.certificate)),
+        }
     if as_json:
         told = {"run": run.id, "port": port, "pid": os.getpid(), "environ": variables}
         click.echo(json.dumps(told))

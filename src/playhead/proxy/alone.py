@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from playhead import config, deck, recording
 from playhead.inject.replaying import first_words
 from playhead.opening import Wish
+from playhead.proxy.authority import Authority
 from playhead.proxy.server import Proxy
 from playhead.replay.begin import mode_of
 from playhead.replay.plan import Plan, write_plan
@@ -28,11 +29,12 @@ def record(
     settings: config.Settings,
     env: Mapping[str, str],
     ready: Callable[[Run], object],
+    authority: Authority | None = None,
 ) -> Run:
     """Record all that comes by, until interrupted."""
     run = recording.open_run(wish, settings, '"playhead proxy"')
     ready(run)
-    asyncio.run(_serve(listener, env, paced=False))
+    asyncio.run(_serve(listener, env, authority, paced=False))
     recording.finish(run, None)
     return run
 
@@ -46,6 +48,7 @@ def replay(
     settings: config.Settings,
     env: Mapping[str, str],
     ready: Callable[[Run], object],
+    authority: Authority | None = None,
 ) -> tuple[Run, Report]:
     """Answer all that comes by from the tape, until interrupted; what was served, and what was not."""
     run = recording.open_run(wish, settings, '"playhead proxy"')
@@ -60,7 +63,7 @@ def replay(
     taped = first_words(tape).get("env") or {}
     where = {**env, **{name: str(value) for name, value in taped.items() if name.endswith(_URLS)}}
     ready(run)
-    asyncio.run(_serve(listener, where, paced=plan.pace))
+    asyncio.run(_serve(listener, where, authority, paced=plan.pace))
     deck.deactivate(made)
     recording.finish(run, None)
     report = judge(tape, Tape(run.path), wishes=wishes_of(plan.live, plan.options))
@@ -80,9 +83,12 @@ def _of_what_was_asked(report: Report) -> Report:
     return dataclasses.replace(report, verdict=verdict, divergences=kept, output_same=None)
 
 
-async def _serve(listener: socket.socket, env: Mapping[str, str], *, paced: bool) -> None:
+async def _serve(
+    listener: socket.socket, env: Mapping[str, str], authority: Authority | None, *, paced: bool
+) -> None:
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
-    await Proxy({None: listener}, env, paced=paced).serve_until(over)
+    proxy = Proxy({None: listener}, env, paced=paced, authority=authority)
+    await proxy.serve_until(over)

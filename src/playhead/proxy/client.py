@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import ssl
 from collections.abc import Callable, Mapping
 
 from playhead import deck, lanes, where
@@ -18,6 +19,7 @@ from playhead.errors import Divergence
 from playhead.proxy import asked as asking
 from playhead.proxy import live, refusal, side, sockets, taped
 from playhead.proxy.asked import Asked
+from playhead.proxy.authority import Authority
 from playhead.proxy.routes import Origin, addresses, arrived, guessed
 from playhead.proxy.unheard import Unheard
 
@@ -28,10 +30,16 @@ class Listening(asyncio.StreamReaderProtocol):
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__(reader)
         self.left: Callable[[], object] | None = None
+        self._whole = False
+
+    def over_tls(self) -> None:
+        """Such a connection cannot be closed by half."""
+        self._whole = True
 
     def eof_received(self) -> bool | None:
         self._say()
-        return super().eof_received()
+        stays = super().eof_received()
+        return False if self._whole else stays
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._say()
@@ -54,6 +62,7 @@ class Client:
         env: Mapping[str, str],
         *,
         paced: bool = False,
+        authority: Authority | None = None,
     ) -> None:
         self.reader = reader
         self.writer = writer
@@ -61,6 +70,9 @@ class Client:
         self.paced = paced
         self.server = live.Server(self)
         self._usual = usual
+        self._authority = authority
+        # Writers whose streams became others: the last reference would close the connection.
+        self._before: list[asyncio.StreamWriter] = []
         protocol = writer.transport.get_protocol()
         self._protocol = protocol if isinstance(protocol, Listening) else None
 
@@ -75,15 +87,40 @@ class Client:
     async def serve(self) -> None:
         try:
             while (asked := await asking.read(self.reader, self.writer)) is not None:
-                if not await self._answer(asked):
+                if asked.method == "CONNECT":
+                    goes_on = await self._become(asked)
+                else:
+                    goes_on = await self._answer(asked)
+                if not goes_on:
                     break
         except NotHttp as error:
             self.writer.write(refusal.bad_request(str(error)))
-        except ConnectionError:
-            return  # the client has left; what was on its way has been told
+        except (ConnectionError, ssl.SSLError):
+            return  # the client has left, or trusts us not; what was on its way has been told
         finally:
             self.server.close()
             self.writer.close()
+
+    async def _become(self, asked: Asked) -> bool:
+        """From here on we are the server that the client wants to reach behind TLS."""
+        host, _, port = asked.target.rpartition(":")
+        if self._authority is None or not port.isdigit():
+            self.writer.write(refusal.bad_request("this proxy makes no tunnels (see --connect)"))
+            return False
+        loop = asyncio.get_running_loop()
+        name = host.strip("[]").lower()
+        context = await loop.run_in_executor(None, self._authority.context_for, name)
+        self.writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await self.writer.drain()
+        protocol = self.writer.transport.get_protocol()
+        made = await loop.start_tls(self.writer.transport, protocol, context, server_side=True)
+        if made is None or self._protocol is None:
+            return False
+        self._protocol.over_tls()
+        self._before.append(self.writer)
+        self.writer = asyncio.StreamWriter(made, self._protocol, self.reader, loop)
+        self._usual = Origin("https", host.lower(), int(port))
+        return True
 
     async def _answer(self, asked: Asked) -> bool:
         """Answer one request; whether the connection goes on."""

@@ -52,11 +52,10 @@ class Server:
         body = asked.body if exchange.instead is None else exchange.instead
         try:
             reader, first = await self.ask(asked, origin, body)
+            return await self._relay(exchange, asked, reader, first)
         except (OSError, EOFError) as error:
             self._fail(exchange, error)
             return False
-        try:
-            return await self._relay(exchange, asked, reader, first)
         except asyncio.CancelledError:
             exchange.left()
             raise
@@ -111,9 +110,6 @@ class Server:
         except NotHttp as error:
             exchange.failed(error)
             return self._drop()
-        except OSError as error:
-            self._fail(exchange, error)
-            return False
         if not answer.done and not (answer.end() and not self._client.has_left):
             if not self._client.has_left:
                 await asyncio.sleep(LAST_BYTES_S)

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Mapping
 
 from playhead.proxy.asked import LONGEST_HEAD
+from playhead.proxy.authority import Authority
 from playhead.proxy.client import Client, Listening
 from playhead.proxy.routes import Origin
 
@@ -20,10 +21,12 @@ class Proxy:
         env: Mapping[str, str],
         *,
         paced: bool = False,
+        authority: Authority | None = None,
     ) -> None:
         self._listeners = listeners
         self._env = env
         self._paced = paced
+        self._authority = authority
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve_until(self, over: asyncio.Event) -> None:
@@ -58,4 +61,7 @@ class Proxy:
         protocol = Listening(reader)
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
-        await Client(reader, writer, origin, self._env, paced=self._paced).serve()
+        client = Client(
+            reader, writer, origin, self._env, paced=self._paced, authority=self._authority
+        )
+        await client.serve()

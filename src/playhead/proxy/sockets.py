@@ -67,6 +67,9 @@ async def live(client: Client, exchange: Exchange, asked: Asked, origin: Origin)
             if not data:
                 raise ConnectionResetError("the server closed the connection in its handshake")
             raw += data
+    except asyncio.CancelledError:
+        exchange.left()
+        raise
     except (OSError, EOFError, NotHttp) as error:
         exchange.failed(error)
         client.writer.transport.abort()

@@ -1,7 +1,9 @@
 """A proxy on a thread of its own, recording into a run or answering from one."""
 
 import asyncio
+import contextlib
 import socket
+import ssl
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from playhead import config, deck, recording
 from playhead.opening import Wish
+from playhead.proxy.authority import Authority
 from playhead.proxy.listening import listen
 from playhead.proxy.routes import origin_of
 from playhead.proxy.server import Proxy
@@ -23,7 +26,8 @@ from playhead.tape.reader import Tape
 class Between:
     """`with Between(site.url) as proxy:` stands for the site at `proxy.url`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, authority: Authority | None = None) -> None:
+        self._authority = authority
         self._listener = listen()
         self._origin = origin_of(url)
         self.port = self._listener.getsockname()[1]
@@ -34,7 +38,8 @@ class Between:
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         self._started.set()
-        await Proxy({self._origin: self._listener}, {}).serve_until(self._over)
+        proxy = Proxy({self._origin: self._listener}, {}, authority=self._authority)
+        await proxy.serve_until(self._over)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -52,19 +57,22 @@ class Room:
 
     folder: Path
 
-    def recording(self, url: str) -> "Recorded":
-        return Recorded(self.folder, url, None)
+    def recording(self, url: str, authority: Authority | None = None) -> "Recorded":
+        return Recorded(self.folder, url, None, authority)
 
-    def replaying(self, then: "Recorded", **plan) -> "Recorded":
-        return Recorded(self.folder, then.upstream, Plan(tape=str(then.tape.run), **plan))
+    def replaying(self, then: "Recorded", authority: Authority | None = None, **plan) -> "Recorded":
+        told = Plan(tape=str(then.tape.run), **plan)
+        return Recorded(self.folder, then.upstream, told, authority)
 
 
 class Recorded:
-    def __init__(self, folder: Path, url: str, plan: Plan | None) -> None:
+    def __init__(
+        self, folder: Path, url: str, plan: Plan | None, authority: Authority | None
+    ) -> None:
         wish = Wish(name="proxied", store=folder, level="full")
         self.run = recording.open_run(wish, config.load(), '"test"')
         self.upstream = url
-        self.between = Between(url)
+        self.between = Between(url, authority)
         self.mode = None
         if plan is not None:
             deck.deactivate(deck.active())
@@ -145,3 +153,45 @@ class Wire:
             if not piece:
                 return got
             got += piece
+
+
+class TlsServer:
+    """`with tls_server(handler) as port:`, on a thread of its own."""
+
+    def __init__(self, handler) -> None:
+        self._handler = handler
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    async def _serve(self) -> None:
+        here = Path(__file__).parent
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(here / "loopback.crt", here / "loopback.key")
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._met, "127.0.0.1", 0, ssl=context)
+        self.port = server.sockets[0].getsockname()[1]
+        self._started.set()
+        async with server:
+            await self._over.wait()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others, return_exceptions=True)
+
+    async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            await self._handler(reader, writer)
+        writer.close()
+        await writer.wait_closed()
+
+    def __enter__(self) -> int:
+        self._thread.start()
+        self._started.wait()
+        return self.port
+
+    def __exit__(self, *raised: object) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+
+@pytest.fixture
+def tls_server():
+    return TlsServer
