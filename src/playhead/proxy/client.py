@@ -112,11 +112,13 @@ class Client:
         context = await loop.run_in_executor(None, self._authority.context_for, name)
         self.writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         await self.writer.drain()
-        protocol = self.writer.transport.get_protocol()
-        made = await loop.start_tls(self.writer.transport, protocol, context, server_side=True)
-        if made is None or self._protocol is None:
+        if self._protocol is None:
             return False
         self._protocol.over_tls()
+        transport = self.writer.transport
+        made = await loop.start_tls(transport, self._protocol, context, server_side=True)
+        if made is None:
+            return False
         self._before.append(self.writer)
         self.writer = asyncio.StreamWriter(made, self._protocol, self.reader, loop)
         self._usual = Origin("https", host.lower(), int(port))
