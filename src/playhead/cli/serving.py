@@ -91,8 +91,7 @@ def serve_until_stopped(
     # Stories are large, live long and have no circles: looking through them for some again and again
     # takes a quarter of the time that telling one takes.
     gc.set_threshold(100_000, 50, 1000)
-    # uvicorn ends on either signal, and hands it on when it has: to die of it would leave word of a
-    # server that is gone.
+    # To die of it would leave word of a server that is gone.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
@@ -101,10 +100,7 @@ def serve_until_stopped(
             _beside(partial(_prefetch, address, path))
         if browser:
             _beside(partial(webbrowser.open, address.at(path)))
-        try:
-            server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            return  # that is how a server is stopped
+        start.run_until_interrupted(server, listener)
 
 
 def _checked(token: str | None, host: str, *, local: bool) -> str | None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -24,6 +25,7 @@ from playhead.tape.store import open_store
 FILE = "server.json"
 PORT = 7411
 _LONGEST_HEAD = 64 * 1024
+_GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,17 @@ def server_for(application: Starlette) -> uvicorn.Server:
             timeout_graceful_shutdown=1,
         )
     )
+
+
+def run_until_interrupted(server: uvicorn.Server, listener: socket.socket) -> None:
+    """In a thread whose end nobody has to wait for: one that reads a long tape cannot be interrupted."""
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:  # that is how a server is stopped
+        server.should_exit = True
+        thread.join(_GRACE_S)
 
 
 @contextmanager
