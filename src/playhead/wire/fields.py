@@ -59,6 +59,8 @@ def mended(text: str) -> str:
     JSON escapes carry each half alone: ``"\ud83d"`` + ``"\ude00"`` must become one
     character again. A first half at the very end is still waiting for its second.
     """
+    if text.isascii():  # CPython knows that without looking
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
