@@ -26,7 +26,7 @@ CHECKS = [
     negative_data_rejection,
 ]
 THOROUGHLY = settings(
-    max_examples=40,
+    max_examples=25,
     derandomize=True,
     deadline=None,
     database=None,
