@@ -21,11 +21,6 @@ def bad_request(why: str) -> bytes:
     return _answer("400 Bad Request", json.dumps({"error": {"message": f"playhead: {why}"}}))
 
 
-def unreachable(why: str) -> bytes:
-    """For a probe whose server is not there: an agent is not to stumble over side traffic."""
-    return _answer("503 Service Unavailable", json.dumps({"error": {"message": why}}))
-
-
 def nothing(method: str, *, is_llm: bool) -> bytes:
     """An empty answer, for side traffic that the tape does not know."""
     if is_llm:
