@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from playhead import clock
-from playhead.library import database
+from playhead.library import database, indexing
 from playhead.library.catalogue import Filter, Library
 from playhead.library.indexing import reindex, update
 from playhead.library.marking import set_tags
@@ -245,3 +245,15 @@ def test_a_reindex_that_is_stopped_is_finished_by_the_next_look(forge, store, mo
     with pytest.raises(KeyboardInterrupt):
         reindex(store, progress=stop)
     assert len(ids(store, text="parcel")) == 6
+
+
+def test_a_long_tape_that_grows_is_not_read_for_everybody_who_looks(forge, store, monkeypatch):
+    tape = forge("alive", pid=clock.pid())
+    tape.tool("lookup", {})
+    monkeypatch.setattr("playhead.library.indexing._Pace._LONG_NS", -1)
+    monkeypatch.setattr("playhead.library.indexing._Pace._REST", 10**9)
+    assert one(store, "alive").summary.calls == 1
+    tape.tool("lookup", {})
+    assert one(store, "alive").summary.calls == 1
+    monkeypatch.setattr("playhead.library.indexing._pace", type(indexing._pace)())
+    assert one(store, "alive").summary.calls == 2
