@@ -14,6 +14,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from playhead import chunks, clock, events
@@ -37,7 +38,20 @@ class OutputBuffer:
         self._last = 0
 
     def add(self, stream: str, piece: bytes) -> None:
+        self.announce(stream, piece)
+        self.tell()
+
+    def announce(self, stream: str, piece: bytes) -> None:
+        """It is about to be printed."""
         self._pieces.append((stream, piece))
+
+    def take_back(self, stream: str, piece: bytes) -> None:
+        """It was not printed after all."""
+        with suppress(ValueError):  # it is on the tape by now
+            self._pieces.remove((stream, piece))
+
+    def tell(self) -> None:
+        """It is printed."""
         if clock.mono_ns() - self._last >= _TOGETHER_NS:
             self.flush()
         else:
@@ -64,15 +78,28 @@ class OutputBuffer:
     def _write(self) -> None:
         self._last = clock.mono_ns()
         while self._pieces:
-            stream, piece = self._pieces.popleft()
-            pieces, size = [piece], len(piece)
-            while self._pieces and self._pieces[0][0] == stream:
-                if size + len(self._pieces[0][1]) > _LARGEST:
-                    break
-                pieces.append(self._pieces.popleft()[1])
-                size += len(pieces[-1])
-            data = {"stream": stream, "bytes": size, **chunks.as_text(b"".join(pieces))}
-            self._recorder.add(events.OUTPUT, data, '""')
+            taken = self._together()
+            raw = b"".join([piece for _, piece in taken])
+            data = {"stream": taken[0][0], "bytes": len(raw), **chunks.as_text(raw)}
+            before = self._recorder.events
+            try:
+                self._recorder.add(events.OUTPUT, data, '""')
+            except BaseException:
+                # Ctrl-C in the middle of it: what is not on the tape yet waits for the next time.
+                if self._recorder.events == before:
+                    self._pieces.extendleft(reversed(taken))
+                raise
+
+    def _together(self) -> list[tuple[str, bytes]]:
+        """The next pieces of one stream."""
+        taken = [self._pieces.popleft()]
+        size = len(taken[0][1])
+        while self._pieces and self._pieces[0][0] == taken[0][0]:
+            size += len(self._pieces[0][1])
+            if size > _LARGEST:
+                break
+            taken.append(self._pieces.popleft())
+        return taken
 
 
 class Tee:
@@ -113,11 +140,20 @@ class Tee:
         write: Callable[[str], int] = stream.write
 
         def tee(text: str) -> int:
-            # First for real: Ctrl-C may strike anywhere in here, and what is printed must be neither
-            # lost nor printed twice. At the very top, not in the buffers below: code of ours inside
-            # io's own would let signal handlers run there, and io forbids them to print then.
-            written = write(text)
-            self._buffer.add(name, text.encode(stream.encoding, stream.errors))
+            # Ctrl-C may strike anywhere in here, and what is printed must be neither lost nor printed
+            # twice. At the very top, not in the buffers below: code of ours inside io's own would let
+            # signal handlers run there, and io forbids them to print then.
+            try:
+                piece = text.encode(stream.encoding, stream.errors)
+            except Exception:  # noqa: BLE001  what is wrong with it, the stream says itself
+                return write(text)
+            self._buffer.announce(name, piece)
+            try:
+                written = write(text)
+            except Exception:
+                self._buffer.take_back(name, piece)
+                raise
+            self._buffer.tell()
             return written
 
         # On the instance: `print` looks `write` up by name each time, and the type, which programs
