@@ -204,13 +204,24 @@ class Deck:
     def __init__(self, recorder: Recorder, mode: Mode | None = None) -> None:
         self.recorder = recorder
         self.mode = mode
-        # Asked once: to look a protocol up in an object takes as long as to write an event.
-        self.rewriting = mode if mode is not None and isinstance(mode, Rewriting) else None
+        self._rewriting: tuple[Mode | None, Rewriting | None] = (None, None)
         # What happens for real in the middle of a replay.
         self.live: set[Crossing] = set()
         self._asked = Asked()
         # Another process that performs what models ask for in this one: is told what they answer.
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
+
+    @property
+    def rewriting(self) -> Rewriting | None:
+        """The mode, if it may change what is asked. Asked once a mode: to look a protocol up in an
+        object takes as long as to write an event.
+        """
+        mode, rewriting = self._rewriting
+        if mode is not self.mode:
+            asked: object = self.mode
+            rewriting = asked if isinstance(asked, Rewriting) else None
+            self._rewriting = self.mode, rewriting
+        return rewriting
 
     def open(self, call: Call, sending: Sending | None = None) -> Crossing:
         """Announce a call. The caller serves `crossing.taped`, or performs the call and reports.

@@ -53,7 +53,8 @@ def pytest_pyfunc_call(pyfuncitem) -> bool:
     return True
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: the replays that other tests make wait for children of their process.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     if not Path(CHROMIUM).exists():
         pytest.fail(
@@ -185,7 +186,7 @@ class Server:
         self._process.stdout.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(library, team, stranger) -> Iterator[Server]:
     made = Server(library)
     yield made
