@@ -31,7 +31,7 @@ class Payloads:
         self._level = level
         self._redactor = redactor
         self._keys = Keys() if redactor is None else redactor.safe_keys
-        self._suspects = None if redactor is None else redactor.suspects
+        self._suspects = None if redactor is None else redactor.suspicion()
         self._encode = jsonbytes.fastest(may_import=may_import)
         self._variables = len(os.environ)
         self._hurried = False
@@ -103,4 +103,5 @@ class Payloads:
             return False
         self._variables = variables
         self._redactor.renew(os.environ)
+        self._suspects = self._redactor.suspicion()
         return True
