@@ -51,7 +51,7 @@ browser: ## Chromium for the tests of the viewer, from Debian where we may insta
 	  else echo "tests/browser needs Chromium: apt-get install chromium, or PLAYHEAD_CHROMIUM=/path/to/it" >&2; fi; }
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 -m agents tests/agents $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared
 

@@ -9,22 +9,28 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+
+try:
+    from hypothesis import settings
+except ModuleNotFoundError:  # in the environment of an agent, where some tests of hooks run
+    settings = None
 
 ROOT = Path(__file__).parents[1]
 GUEST_PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 # A skip is a hole in what a run proves. CI forgives those whose reason is found here, in full;
 # any other makes the session fail. An interpreter of GUEST_PYTHONS is therefore required in CI.
-# The same examples in every run of CI: what a random one finds is a bug to look at, not a red build.
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("here", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "here")
-
 FORGIVEN_SKIPS = (
     r"only on (macOS|Windows)",
     r"needs Python 3\.14, .*",  # where it can be had
 )
+
+
+if settings is not None:
+    # The same examples in every run of CI: what a random one finds is a bug to look at, not a red build.
+    settings.register_profile("ci", derandomize=True, deadline=None)
+    settings.register_profile("here", deadline=None)
+    settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
 @functools.cache
