@@ -38,7 +38,7 @@ demo: $(READY) ## record a small agent, watch it, replay it, without a key or a 
 	@$(BIN)/playhead demo $(ARGS)
 
 test: $(READY) browser ## every test but those of real agent frameworks; ARGS="-k torn" for some
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 -rsR $(ARGS)
 
 # The viewer's tests drive a real browser, and fail, never skip, where there is none.
 browser: ## Chromium for the tests of the viewer, from Debian where we may install it
