@@ -13,6 +13,7 @@ import base64
 import os
 import sys
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from playhead import clock, events
@@ -42,6 +43,8 @@ def _real(name: str) -> Any:
 _allocate_lock = _real("allocate_lock")
 _make_lock = _real("RLock")
 _start_new_thread = _real("start_new_thread")
+# As C has it: a replay hooks the methods of locks, and our own pauses are not the program's.
+_acquire = type(_allocate_lock()).acquire
 
 
 class ChunkBuffer:
@@ -188,6 +191,11 @@ class _Flusher:
         self._waiting: deque[Flushed] = deque()
         self._wake = _allocate_lock()
         self._wake.acquire()
+        # Held for as long as it is to go on; released, it ends at once, and says so.
+        self._goes_on = _allocate_lock()
+        self._goes_on.acquire()
+        self._ended = _allocate_lock()
+        self._ended.acquire()
         self._running = False
 
     def push(self, buffer: Flushed) -> None:
@@ -201,15 +209,39 @@ class _Flusher:
             except RuntimeError:
                 return  # another thread was quicker: it is awake
 
+    def stop(self) -> Iterable[Flushed]:
+        """Returns when its thread is gone, with what was pushed meanwhile."""
+        if self._running:
+            threads = _threads()
+            self._goes_on.release()
+            if self._wake.locked():
+                self._wake.release()
+            _acquire(self._ended, True, 1)
+            # It has said its last word, but the system may not have heard it yet.
+            patience = clock.mono_ns() + 5_000_000
+            while threads > 1 and _threads() >= threads and clock.mono_ns() < patience:
+                clock.sleep(0.000_05)
+        return self._waiting
+
     def _run(self) -> None:
-        while True:
+        leaves = False
+        while not leaves:
             self._wake.acquire()
-            clock.sleep(_TOGETHER_NS / 1e9)
+            leaves = _acquire(self._goes_on, True, _TOGETHER_NS / 1e9)
             while self._waiting:
                 try:
                     self._waiting.popleft().flush()
                 except Exception as error:  # noqa: BLE001  (the others must not wait for ever)
                     say(f"part of a stream could not be recorded ({safe_str(error)}).")
+        self._ended.release()
+
+
+def _threads() -> int:
+    """How many the system counts in this process; 0: it does not tell."""
+    try:
+        return os.stat("/proc/self/task").st_nlink - 2
+    except OSError:
+        return 0
 
 
 _flusher = _Flusher()
@@ -225,5 +257,13 @@ def _start_anew() -> None:
     _flusher = _Flusher()
 
 
+def _leave() -> None:
+    """From 3.12 on Python warns a program that forks while it has threads: ours is none of its own."""
+    global _flusher
+    old, _flusher = _flusher, _Flusher()
+    for one in old.stop():
+        _flusher.push(one)
+
+
 # Threads do not survive a fork; what waited is the parent's to write.
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(before=_leave, after_in_child=_start_anew)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -285,3 +286,27 @@ def test_a_short_answer_that_takes_its_time_is_on_the_tape_before_its_outcome(tm
     head, body = chunks_in(tmp_path)
     assert head == {"call": 1, **HEAD}
     assert (body["call"], as_bytes(body)) == (1, b"late")
+
+
+def test_a_program_that_forks_is_not_warned_of_our_thread(guest_python):
+    program = """
+    import os
+    from playhead.chunks import flush_soon
+
+    class Waiting:
+        def flush(self):
+            pass
+
+    for _ in range(20):
+        flush_soon(Waiting())
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    """
+    source = str(Path(__file__).parents[2] / "src")
+    done = subprocess.run(
+        [guest_python, "-W", "error", "-c", textwrap.dedent(program)],
+        env={"PYTHONPATH": source}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
