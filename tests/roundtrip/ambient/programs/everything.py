@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import uuid
+import warnings
 from datetime import timezone
 
 logging.basicConfig(format="%(asctime)s %(message)s", stream=sys.stdout, level="INFO")
@@ -87,7 +88,10 @@ async def in_tasks():
 
 def in_fork():
     reader, writer = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # A thread that was joined may be there for a moment more: whether 3.12 warns of it is a race.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if not child:
         os.write(writer, repr(piece("child")).encode())
         os._exit(0)
