@@ -212,14 +212,14 @@ class _Flusher:
     def stop(self) -> Iterable[Flushed]:
         """Returns when its thread is gone, with what was pushed meanwhile."""
         if self._running:
-            threads = _threads()
+            threads = clock.threads()
             self._goes_on.release()
             if self._wake.locked():
                 self._wake.release()
             _acquire(self._ended, True, 1)
             # It has said its last word, but the system may not have heard it yet.
             patience = clock.mono_ns() + 5_000_000
-            while threads > 1 and _threads() >= threads and clock.mono_ns() < patience:
+            while threads > 1 and clock.threads() >= threads and clock.mono_ns() < patience:
                 clock.sleep(0.000_05)
         return self._waiting
 
@@ -234,14 +234,6 @@ class _Flusher:
                 except Exception as error:  # noqa: BLE001  (the others must not wait for ever)
                     say(f"part of a stream could not be recorded ({safe_str(error)}).")
         self._ended.release()
-
-
-def _threads() -> int:
-    """How many the system counts in this process; 0: it does not tell."""
-    try:
-        return os.stat("/proc/self/task").st_nlink - 2
-    except OSError:
-        return 0
 
 
 _flusher = _Flusher()

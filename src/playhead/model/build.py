@@ -30,10 +30,9 @@ from playhead.model.totals import NOTHING, Prices, total
 from playhead.streams.telling import RESULT
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
+from playhead.tape.spill import SPILLED
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
-# Where this is not in a line, nothing of it lies in a blob: that much quicker than to walk it.
-_SPILLED = b'"$blob"'
 _SILENT = frozenset({events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT})
 
 
@@ -44,7 +43,7 @@ def tell(tape: Tape, *, prices: Prices | None = None, original: Tape | None = No
     draft = _Draft()
     with garbage.left_alone():
         for event, _, raw in tape.rows():
-            if _SPILLED not in raw:
+            if SPILLED not in raw:
                 draft.hear(event)
                 continue
             try:

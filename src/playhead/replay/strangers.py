@@ -73,11 +73,10 @@ class Strangers:
         if len(visible) == 1 and not self._were_several:
             return True
         self._were_several = True
+        if clock.threads() == len(visible):
+            self._unseen.clear()
+            return True
         try:
-            # A folder has a link for itself, one for its parent, and one for each folder in it.
-            if os.stat("/proc/self/task").st_nlink - 2 == len(visible):
-                self._unseen.clear()
-                return True
             tasks = os.listdir("/proc/self/task")
         except OSError:
             return True  # the system does not tell

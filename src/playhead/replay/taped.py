@@ -13,10 +13,8 @@ from playhead.events import Event
 from playhead.fingerprint import plain_key
 from playhead.replay.raising import rebuild
 from playhead.tape.reader import Tape
+from playhead.tape.spill import SPILLED
 from playhead.values import thaw
-
-# Stands in each line that has a part of its data in a blob.
-_SPILLED = b'"$blob"'
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -89,7 +87,7 @@ def load(tape: Tape) -> Recording:
     with garbage.left_alone():
         for event, _, raw in tape.rows():
             if event.ours:
-                _hear(recording, by_ref, event, spilled=_SPILLED in raw)
+                _hear(recording, by_ref, event, spilled=SPILLED in raw)
     return recording
 
 

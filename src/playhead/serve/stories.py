@@ -5,6 +5,7 @@ date and how many may be held; not what they are for.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -72,12 +73,10 @@ class Stories:
 
     def path(self, run_id: str) -> Path:
         """The folder of exactly this run: no prefix, no path, no link to somewhere else."""
-        try:
+        with suppress(UsageError, OSError):  # such a name nobody can have, or nobody has
             path = run_path(self.home, run_id)
             if S_ISDIR(path.lstat().st_mode):
                 return path
-        except (UsageError, OSError):
-            pass  # such a name nobody can have, or nobody has
         raise RunNotFound(f"There is no run {run_id[:128]!r} in this store.", asked=run_id)
 
     def stamp(self, path: Path) -> str:

@@ -13,6 +13,8 @@ from playhead.errors import TapeDamaged
 from playhead.jsonbytes import Encode, decode_std
 from playhead.tape.blobs import THRESHOLD, pull, push
 
+# Stands in each line that has a part of its data in a blob.
+SPILLED = b'"$blob"'
 # The whole of an event's data, a member of that, a string in it.
 _DEEPEST = 3
 

@@ -1,5 +1,6 @@
 """SQLite files are copied before a program can change them, and once more when the run ends."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -99,6 +100,8 @@ def test_databases_in_memory_and_our_own_are_not_looked_at(hooks, taping):
 def test_without_a_deck_nothing_happens(hooks, database):
     hooks("state")
     add(database, "plate")
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("select item from orders").fetchall() == [("cup",), ("plate",)]
 
 
 def test_names_are_resolved_as_sqlite_does(monkeypatch, tmp_path):
