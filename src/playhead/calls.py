@@ -26,6 +26,13 @@ class Call:
     facts: Mapping[str, Any] = field(default_factory=dict)
     at: str | None = None
 
+    def told(self) -> dict[str, Any]:
+        """What its event says."""
+        data = {"boundary": self.boundary, "name": self.name, "request": self.request, **self.facts}
+        if self.effect is not None:
+            data["effect"] = self.effect
+        return data
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:

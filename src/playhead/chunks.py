@@ -12,11 +12,11 @@ import _thread
 import base64
 import os
 import sys
-from collections import deque
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 from playhead import clock, events
+from playhead.clock import mono_ns
 from playhead.events import Ref
 from playhead.recorder import Recorder
 from playhead.redact import StreamCleaner
@@ -55,25 +55,32 @@ class ChunkBuffer:
         *("_size", "_started", "_stream", "count", "total"),
     )
 
-    def __init__(self, recorder: Recorder, call: Ref, started: int) -> None:
+    def __init__(
+        self, recorder: Recorder, call: Ref, started: int, head: dict[str, Any] | None = None
+    ) -> None:
+        """`head` comes before a body that is short and will be here at once: they go onto the tape
+        together with the outcome, if that comes within these milliseconds.
+        """
         self._recorder = recorder
         self._call = call
         self._started = started
         # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
         self._lock = _make_lock()
         self._cleaners: dict[str, StreamCleaner] = {}
-        # What comes before the body, while it waits for that.
-        self._head: dict[str, Any] | None = None
+        self._head = head
         self._stream = ""
         self._pieces: list[Piece] = []
         self._size = 0
         self._last = 0
-        self._scheduled = False
+        self._scheduled = head is not None
         self.count = 0
         self.total = 0
+        if head is not None:
+            self._last = mono_ns()
+            _flusher.push(self)
 
     def add(self, stream: str, piece: bytes) -> None:
-        now = clock.mono_ns()
+        now = mono_ns()
         with self._lock:
             if self._pieces and self._stream != stream:
                 self._write(now)
@@ -88,26 +95,21 @@ class ChunkBuffer:
                 self._scheduled = True
                 _flusher.push(self)
 
-    def hold(self, head: dict[str, Any]) -> None:
-        """A head whose body is short and will be here at once: they go onto the tape together with the
-        outcome, if that comes within these milliseconds.
-        """
-        with self._lock:
-            self._head, self._last, self._scheduled = head, clock.mono_ns(), True
-            _flusher.push(self)
-
     def flush(self) -> None:
         """Write what has waited for company."""
         with self._lock:
             self._scheduled = False
             if self._pieces or self._head is not None:
-                self._write(clock.mono_ns())
+                self._write(mono_ns())
 
     def finish(self) -> list[dict[str, Any]] | None:
         """Nothing more will come: write everything, also what waits for the rest of a secret; or, if
         nothing is on the tape yet but what was held back, give that: the outcome brings it along.
         """
         with self._lock:
+            if self._scheduled:
+                self._scheduled = False
+                _flusher.forget(self)
             if self._head is not None:
                 return self._brought_along(self._head)
             self.flush()
@@ -118,9 +120,13 @@ class ChunkBuffer:
 
     def _brought_along(self, head: dict[str, Any]) -> list[dict[str, Any]]:
         pieces, self._pieces, self._head = self._pieces, [], None
+        if not pieces:
+            return [head]
         redactor = self._recorder.redactor
-        if redactor is not None and pieces:
-            pieces = StreamCleaner(redactor).feed(pieces, last=True)
+        if redactor is not None:
+            raw = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
+            if redactor.suspects(raw):
+                pieces = StreamCleaner(redactor).feed(pieces, last=True)
         return [head, _told(self._stream, pieces)] if pieces else [head]
 
     def _write(self, now: int) -> None:
@@ -149,13 +155,16 @@ class ChunkBuffer:
 
 
 def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:
-    raw = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
-    return {
-        "stream": stream,
-        **as_text(raw),
-        "sizes": [len(piece) for piece, _ in pieces],
-        "at_ns": [when for _, when in pieces],
-    }
+    if len(pieces) == 1:  # that of most answers
+        ((raw, when),) = pieces
+        sizes, at_ns = [len(raw)], [when]
+    else:
+        raw = b"".join([piece for piece, _ in pieces])
+        sizes, at_ns = [len(piece) for piece, _ in pieces], [when for _, when in pieces]
+    try:
+        return {"stream": stream, "text": raw.decode(), "sizes": sizes, "at_ns": at_ns}
+    except UnicodeDecodeError:
+        return {"stream": stream, **as_text(raw), "sizes": sizes, "at_ns": at_ns}
 
 
 def as_text(raw: bytes) -> dict[str, str]:
@@ -188,7 +197,8 @@ class _Flusher:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[Flushed] = deque()
+        # In order, and quick to take one out of: most have nothing left to say when their time comes.
+        self._waiting: dict[Flushed, None] = {}
         self._wake = _allocate_lock()
         self._wake.acquire()
         # Held for as long as it is to go on; released, it ends at once, and says so.
@@ -199,7 +209,7 @@ class _Flusher:
         self._running = False
 
     def push(self, buffer: Flushed) -> None:
-        self._waiting.append(buffer)
+        self._waiting[buffer] = None
         if not self._running:
             self._running = True
             _start_new_thread(self._run, ())
@@ -208,6 +218,12 @@ class _Flusher:
                 self._wake.release()
             except RuntimeError:
                 return  # another thread was quicker: it is awake
+
+    def forget(self, buffer: Flushed) -> None:
+        """It has said everything. Kept for those milliseconds, thousands of them would cost more than
+        what they hold.
+        """
+        self._waiting.pop(buffer, None)
 
     def stop(self) -> Iterable[Flushed]:
         """Returns when its thread is gone, with what was pushed meanwhile."""
@@ -218,8 +234,8 @@ class _Flusher:
                 self._wake.release()
             _acquire(self._ended, True, 1)
             # It has said its last word, but the system may not have heard it yet.
-            patience = clock.mono_ns() + 5_000_000
-            while threads > 1 and clock.threads() >= threads and clock.mono_ns() < patience:
+            patience = mono_ns() + 5_000_000
+            while threads > 1 and clock.threads() >= threads and mono_ns() < patience:
                 clock.sleep(0.000_05)
         return self._waiting
 
@@ -228,9 +244,10 @@ class _Flusher:
         while not leaves:
             self._wake.acquire()
             leaves = _acquire(self._goes_on, True, _TOGETHER_NS / 1e9)
-            while self._waiting:
+            for one in list(self._waiting):
+                self._waiting.pop(one, None)
                 try:
-                    self._waiting.popleft().flush()
+                    one.flush()
                 except Exception as error:  # noqa: BLE001  (the others must not wait for ever)
                     say(f"part of a stream could not be recorded ({safe_str(error)}).")
         self._ended.release()

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from playhead import ambient, clock, events, lanes, pacing, where
+from playhead import ambient, events, lanes, pacing, where
 from playhead.causes import LARGEST_HEARD, Asked
 from playhead.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.chunks import ChunkBuffer
+from playhead.clock import mono_ns
 from playhead.events import Ref
 from playhead.interrupts import is_interrupt
 from playhead.later import Later
@@ -61,12 +62,17 @@ class Crossing:
     """One call on its way: written before it is performed, its stream as it comes, its outcome."""
 
     __slots__ = (
-        *("_buffer", "_deck", "_ended", "_head", "_heard", "_segment", "_started", "_tokens"),
+        *("_buffer", "_deck", "_ended", "_head", "_heard", "_outside", "_segment", "_started"),
         *("call", "instead", "seq", "taped"),
     )
 
     def __init__(
-        self, deck: Deck, call: Call, taped: Taped | None, instead: bytes | None = None
+        self,
+        deck: Deck,
+        call: Call,
+        taped: Taped | None = None,
+        instead: bytes | None = None,
+        spelled: bytes | None = None,
     ) -> None:
         self._deck = deck
         self.call = call
@@ -77,24 +83,18 @@ class Crossing:
         self._head: Any = None
         self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
         self._buffer: ChunkBuffer | None = None
-        self._tokens: list[tuple[Token[Any], Token[Any]]] = []
-        self._started = clock.mono_ns()
-        if taped is not None and taped.quiet:
-            data = {"boundary": call.boundary, "name": call.name, "match": taped.match}
+        # What was around before it was entered; it may be entered again before it is left.
+        self._outside: tuple[Token[Any], Token[Any], Any] | None = None
+        recorder = deck.recorder
+        self._started = mono_ns()
+        if spelled is None:
+            at = call.at or where.fragment(where.asker(3))
+            data, cause = _told(call, taped), deck.cause_of(call)
+            self.seq: Ref | None = recorder.add(events.CALL, data, at, None, None, None, cause)
         else:
-            data = {
-                "boundary": call.boundary,
-                "name": call.name,
-                "request": call.request,
-                **call.facts,
-            }
-            if call.effect is not None:
-                data["effect"] = call.effect
-            if taped is not None and taped.match:
-                data["match"] = dict(taped.match)
-        at = call.at or where.fragment(where.asker(3))
-        self.seq: Ref | None = deck.recorder.add(events.CALL, data, at, cause=deck.cause_of(call))
-        self._segment = deck.recorder.segment
+            at = where.fragment(where.asker(3))
+            self.seq = recorder.add(events.CALL, spelled, at, None, None, None, None, False, True)
+        self._segment = recorder.segment
 
     @property
     def ref(self) -> Ref | None:
@@ -113,89 +113,109 @@ class Crossing:
         self._head = value
         if self.taped is not None and self.taped.quiet:
             return
-        ref = self.ref
+        recorder = self._deck.recorder
+        ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return  # the call itself was lost, and that is counted
-        recorder = self._deck.recorder
-        data = {"stream": "head", "value": value, "at_ns": [clock.mono_ns() - self._started]}
+        data = {"stream": "head", "value": value, "at_ns": [mono_ns() - self._started]}
         if short and clean and self._buffer is None and recorder.level == "full":
-            self._buffer = ChunkBuffer(recorder, ref, self._started)
-            self._buffer.hold(data)
+            self._buffer = ChunkBuffer(recorder, ref, self._started, data)
             return
         recorder.add(events.CHUNK, {"call": ref, **data}, '""', parent=ref, clean=clean)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
-        ref = self.ref
+        recorder = self._deck.recorder
+        ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None or (not piece and stream not in MESSAGES):
             return
         if self.taped is not None and self.taped.quiet:
             return
-        if self._buffer is None:
-            self._buffer = ChunkBuffer(self._deck.recorder, ref, self._started)
-        self._buffer.add(stream, bytes(piece))
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._buffer = ChunkBuffer(recorder, ref, self._started)
+        buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":
             self._heard.append(piece)
-            if self._buffer.total > LARGEST_HEARD:
-                self._heard = (
-                    None  # nobody will decode that much: an endless stream must not pile up
-                )
+            if buffer.total > LARGEST_HEARD:
+                # Nobody will decode that much: an endless stream must not pile up.
+                self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
-        self._end("returned", value=value, **facts)
+        self.end("returned", {"value": value, **facts})
 
     def raised(self, error: BaseException, **facts: Any) -> None:
-        self._end("raised", error=error, **facts)
+        self.end("raised", {"error": error, **facts})
 
     def cut(self, error: BaseException | None = None, **facts: Any) -> None:
         """The other side broke off in the middle."""
-        self._end("cut", error=error, **facts)
+        self.end("cut", {"error": error, **facts})
 
     def left(self, **facts: Any) -> None:
         """The agent stopped listening before the end."""
-        self._end("left", **facts)
+        self.end("left", facts)
 
     def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
         """While inside, further crossings are children of this one."""
-        self._tokens.append(
-            (lanes.enclosing.set(self.ref), _inside.set((*_inside.get(), self.call)))
-        )
+        enclosed = lanes.enclosing.set(self.ref)
+        self._outside = (enclosed, _inside.set((*_inside.get(), self.call)), self._outside)
         return self
 
     def __exit__(self, *raised: object) -> None:
-        enclosing, inside = self._tokens.pop()
-        lanes.reset(lanes.enclosing, enclosing)
-        lanes.reset(_inside, inside)
+        if self._outside is None:
+            raise AssertionError("only what was entered is left")
+        enclosing, inside, self._outside = self._outside
+        try:
+            lanes.enclosing.reset(enclosing)
+            _inside.reset(inside)
+        except ValueError:
+            return  # the host left the block in another context: there is nothing to undo
 
-    def _end(self, how: str, **members: Any) -> None:
+    def end(self, how: str, members: dict[str, Any]) -> None:
+        """However it ended. `members` are further ones of its event: value, error, facts."""
         if self._ended:
             return
         self._ended = True
-        if self.taped is not None and self.taped.quiet:
-            if self.taped.dies is not None:
-                self.taped.dies()
+        taped = self.taped
+        if taped is not None and taped.quiet:
+            if taped.dies is not None:
+                taped.dies()
             return
-        self._deck.live.discard(self)
-        ref = self.ref
+        deck = self._deck
+        if deck.live:
+            deck.live.discard(self)
+        recorder = deck.recorder
+        ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return
-        data: dict[str, Any] = {"call": ref, "how": how, "took_ns": clock.mono_ns() - self._started}
-        if self._buffer is not None:
-            waited = self._buffer.finish()
-            data["chunks"] = self._buffer.count
-            data["bytes"] = self._buffer.total
+        data: dict[str, Any] = {"call": ref, "how": how, "took_ns": mono_ns() - self._started}
+        buffer = self._buffer
+        if buffer is not None:
+            waited = buffer.finish()
+            data["chunks"] = buffer.count
+            data["bytes"] = buffer.total
             if waited is not None:
                 data["streams"] = waited
         clean = True
         for name, item in members.items():
             if item is not None or name == "value":
                 data[name] = item
-                clean = clean and (item is None or type(item) is int)
-        if self.taped is not None and self.taped.dies is not None:
-            self.taped.dies()
-        self._deck.recorder.add(events.OUTCOME, data, '""', parent=ref, clean=clean)
+                if item is not None and type(item) is not int:
+                    clean = False
+        if taped is not None and taped.dies is not None:
+            taped.dies()
+        recorder.add(events.OUTCOME, data, '""', None, None, ref, None, False, clean)
         if self._heard:
-            self._deck.hear(ref, self.call, self._head, b"".join(self._heard))
+            deck.hear(ref, self.call, self._head, b"".join(self._heard))
+
+
+def _told(call: Call, taped: Taped | None) -> dict[str, Any]:
+    """What the event of a call says, and of how its answer was found."""
+    if taped is None:
+        return call.told()
+    if taped.quiet:
+        return {"boundary": call.boundary, "name": call.name, "match": taped.match}
+    return {**call.told(), "match": dict(taped.match)} if taped.match else call.told()
 
 
 class Deck:
@@ -245,6 +265,11 @@ class Deck:
             pacing.go_live(call.boundary)
         return crossing
 
+    def open_spelled(self, call: Call, spelled: bytes) -> Crossing:
+        """Announce a call that is performed for real, and whose event is spelled as JSON already."""
+        ambient.flush()
+        return Crossing(self, call, None, None, spelled)
+
     def cross(self, call: Call, live: Callable[[], T]) -> T:
         """A call that simply returns or raises."""
         crossing = self.open(call)
@@ -280,7 +305,8 @@ class Deck:
         """Whether the code running now is already part of a crossing of one of these boundaries:
         a client on top of another client must not be recorded twice.
         """
-        return any(one.boundary in boundaries for one in _inside.get())
+        inside = _inside.get()
+        return bool(inside) and any(one.boundary in boundaries for one in inside)
 
     def cause_of(self, call: Call) -> Ref | None:
         """The LLM call whose answer asked for this one. Recording fails open: None if in doubt."""

@@ -7,7 +7,6 @@ tasks, threads and executors.
 
 from __future__ import annotations
 
-import json
 from contextvars import ContextVar, Token
 from itertools import count
 from types import TracebackType
@@ -27,11 +26,10 @@ _DEEPEST = 12
 class Lane:
     """A name and the count of what was started from here. Shared by all who run in it."""
 
-    __slots__ = ("_ordinals", "name", "quoted")
+    __slots__ = ("_ordinals", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.quoted = json.dumps(name)
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
 
     def child(self) -> Lane:

@@ -19,6 +19,8 @@ from playhead.values import freeze
 
 # Lone surrogates; keys of another class than `str`; a dict that another thread changes just now.
 _UNPLAIN = (ValueError, TypeError, RecursionError, RuntimeError)
+# How much of an event that stays in one piece is a text; the rest is everything else.
+LONGEST_TEXT = THRESHOLD * 3 // 4
 
 
 class Payloads:
@@ -33,7 +35,7 @@ class Payloads:
         self._keys = Keys() if redactor is None else redactor.safe_keys
         self._suspects = None if redactor is None else redactor.suspicion()
         self._encode = jsonbytes.fastest(may_import=may_import)
-        self._variables = len(os.environ)
+        self.variables = len(os.environ)
         self._hurried = False
 
     def encode(self, kind: str, data: Any, user: bool) -> bytes:  # noqa: FBT001  (hot path)
@@ -61,6 +63,18 @@ class Payloads:
             return self.encode(kind, data, False)
         encoded = self._encode(data)
         return encoded if len(encoded) <= THRESHOLD else spill(self._run, data, self._encode)
+
+    def spell_text(self, raw: bytes) -> bytes | None:
+        """UTF-8 as JSON, for an event spelled by hand; None where `encode` has to look closer."""
+        if len(raw) > LONGEST_TEXT:
+            return None
+        try:
+            encoded = self._encode(raw.decode())
+        except ValueError:
+            return None
+        if len(encoded) > LONGEST_TEXT or (self._suspects is not None and self._suspects(encoded)):
+            return None
+        return encoded
 
     def frozen(self, value: Any) -> Any:
         """`value` as it would stand on the tape: frozen, secrets out. For matching against one."""
@@ -99,9 +113,9 @@ class Payloads:
     def renew_secrets(self) -> bool:
         """Learn secrets that the program has put into its environment since (a `.env` file)."""
         variables = len(os.environ)
-        if self._redactor is None or variables == self._variables:
+        if self._redactor is None or variables == self.variables:
             return False
-        self._variables = variables
+        self.variables = variables
         self._redactor.renew(os.environ)
         self._suspects = self._redactor.suspicion()
         return True

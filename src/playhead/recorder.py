@@ -62,6 +62,10 @@ class Recorder:
         # Called when the folder of the run had to be made anew: what else was in there is gone.
         self.made_anew: Callable[[], None] | None = None
         self.who = who
+        # The name of this process's segment. Kept and not asked for: every piece of a stream compares it.
+        self.segment = str(clock.pid())
+        # What is said again and again, spelled before: until secrets are learnt that may stand in it.
+        self.spelled: dict[Any, Any] = {}
         self._losses = Losses()
         self._closed = False
         self._quoted = Quoted(redactor)
@@ -76,10 +80,6 @@ class Recorder:
         self._opening = threading.RLock()
         self._open()
         _live.add(self)
-
-    @property
-    def segment(self) -> str:
-        return self._writer.name if self._writer else str(clock.pid())
 
     @property
     def root(self) -> str:
@@ -131,14 +131,18 @@ class Recorder:
     ) -> int | None:
         """Put one event on the tape; its seq, or None if it could not be written.
 
-        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`).
+        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`), or is
+        spelled already, by `spell` or by hand.
         """
         try:
             # First: a forked child has no segment yet, and the event must carry the child's names.
             writer = self._writer or self._open()
             if type(kind) is not str:
                 kind = word(kind)
-            encoded = self._clean(kind, data) if clean else self._data(kind, data, user)
+            if not clean:
+                encoded = self._data(kind, data, user)
+            else:
+                encoded = data if type(data) is bytes else self._clean(kind, data)
             if parent is None:
                 parent = enclosing()
                 if parent is None:
@@ -172,6 +176,14 @@ class Recorder:
             self._lose(error)
             return None
         return seq
+
+    def spell(self, kind: str, data: Any) -> bytes:
+        """Data as it would stand on the tape."""
+        return self._data(kind, data, False)
+
+    def spell_text(self, raw: bytes) -> bytes | None:
+        """UTF-8 as JSON; None: it is no text, may hold a secret, or is too large to stand in an event."""
+        return self._payloads.spell_text(raw)
 
     def say_last_words(self) -> None:
         while self.last_words:
@@ -214,8 +226,9 @@ class Recorder:
 
     def renew_secrets(self) -> None:
         """The program may have loaded its keys since: what they are is hidden from here on."""
-        if self._payloads.renew_secrets():
+        if len(os.environ) != self._payloads.variables and self._payloads.renew_secrets():
             self._quoted.clear()
+            self.spelled.clear()
 
     def _open(self) -> SegmentWriter:
         """Start this process's segment with the event that says which process it is."""
@@ -231,6 +244,7 @@ class Recorder:
             return writer
 
     def _call_ourselves(self, writer: SegmentWriter) -> None:
+        self.segment = writer.name
         self._ids = f'"pid":{clock.pid()},'
         if writer.name != str(clock.pid()):
             self._ids += f'"seg":{json.dumps(writer.name)},'
@@ -334,6 +348,7 @@ class Recorder:
         execs leaves none. Its place in the story is the event that enclosed the fork.
         """
         writer, self._writer = self._writer, None
+        self.segment = str(clock.pid())
         # The parent's to say and to tell; and its locks may be held by threads that are not here.
         self.last_words = []
         self._losses = Losses(warned=self._losses.warned)

@@ -32,6 +32,8 @@ class Quoted(dict[str, str]):
 
     def spell(self, text: str) -> str:
         clean = text if self._redactor is None else self._redactor.clean_text(text)
+        if clean.isascii() and clean.isprintable() and '"' not in clean and "\\" not in clean:
+            return f'"{clean}"'
         # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
         return json.dumps(clean.encode("utf-8", "backslashreplace").decode())
 

@@ -95,9 +95,13 @@ def asker(depth: int = 1) -> FrameType:
     """
     frame: FrameType | None = sys._getframe(depth)
     first: FrameType | None = None
+    known = _is_library
     while frame is not None:
         file = frame.f_code.co_filename
-        if not is_foreign(file):
+        foreign = known.get(file)
+        if foreign is None:
+            foreign = is_foreign(file)
+        if not foreign:
             return frame
         if first is None and not file.startswith(_OWN):
             first = frame

@@ -262,8 +262,7 @@ HEAD = {"stream": "head", "value": {"status": 200, "headers": []}, "at_ns": [1]}
 
 def test_a_short_answer_waits_for_its_outcome_and_is_clean(tmp_path):
     recorder = recorder_in(tmp_path)
-    buffer = ChunkBuffer(recorder, 1, 0)
-    buffer.hold(HEAD)
+    buffer = ChunkBuffer(recorder, 1, 0, HEAD)
     buffer.add("body", b"one ")
     buffer.add("body", SECRET)
     head, body = buffer.finish()
@@ -277,8 +276,7 @@ def test_a_short_answer_waits_for_its_outcome_and_is_clean(tmp_path):
 
 def test_a_short_answer_that_takes_its_time_is_on_the_tape_before_its_outcome(tmp_path):
     recorder = recorder_in(tmp_path)
-    buffer = ChunkBuffer(recorder, 1, 0)
-    buffer.hold(HEAD)
+    buffer = ChunkBuffer(recorder, 1, 0, HEAD)
     buffer.flush()  # by our thread, after some milliseconds
     buffer.add("body", b"late")
     assert buffer.finish() is None

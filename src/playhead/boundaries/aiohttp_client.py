@@ -79,7 +79,7 @@ class _Around:
                 else:
                     if exchange.instead is not None:
                         await _rewrite(req, exchange.instead)
-                    with exchange:
+                    with exchange.crossing:
                         connection = await original(connector, req, *args, **kwargs)
             except BaseException as error:
                 exchange.failed(error, stage="connect")
@@ -107,12 +107,14 @@ class _Around:
 
 
 def _begin(req: Any, body: Any) -> Exchange | None:
-    headers = [(str(name), str(value)) for name, value in req.headers.items()]
-    method, url = str(req.method), str(req.url)
-    # Before 3.12 a request's body could not be exchanged.
-    rewrites = hasattr(req, "update_body")
     return begin(
-        library="aiohttp", method=method, url=url, headers=headers, body=body, rewrites=rewrites
+        library="aiohttp",
+        method=str(req.method),
+        url=str(req.url),
+        headers=list(req.headers.items()),
+        body=body,
+        # Before 3.12 a request's body could not be exchanged.
+        rewrites=hasattr(req, "update_body"),
     )
 
 

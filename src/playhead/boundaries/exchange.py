@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from playhead import deck, events
 from playhead.boundaries.guest import report
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import urllib.parse as addresses
 
     from playhead import calls
+    from playhead.boundaries import known_requests
     from playhead.calls import Call, Taped
     from playhead.deck import Crossing, Deck
     from playhead.wire import recognise
@@ -30,9 +31,11 @@ else:
     # Many programs load an HTTP client and few ask it for something.
     addresses = Later("urllib.parse")
     calls = Later("playhead.calls")
+    known_requests = Later("playhead.boundaries.known_requests")
     recognise = Later("playhead.wire.recognise")
 
 Pair = tuple[str, str]
+AnyPair = tuple[Any, Any]
 
 # A body that is sent while it is being made: its pieces go on the tape as `sent` chunks.
 STREAMED = object()
@@ -50,6 +53,7 @@ _COMPARED = frozenset(
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _MOST_CLEANED = 2_000
 _SHORT = 32 * 1024
+_LENGTH = len("content-length")
 # OpenAI's SDKs, and all who speak their protocol, hang up on hearing this, one read before the end.
 _LAST_WORD = re.compile(rb"data: ?\[DONE\]\s*\Z")
 
@@ -57,11 +61,11 @@ _LAST_WORD = re.compile(rb"data: ?\[DONE\]\s*\Z")
 class Exchange:
     """What a client tells of one request and its answer. Ends once; later ends are not heard."""
 
-    __slots__ = ("_crossing", "_deck", "_last", "ended", "instead", "status", "taped")
+    __slots__ = ("_deck", "_last", "crossing", "ended", "instead", "status", "taped")
 
     def __init__(self, open_deck: Deck, crossing: Crossing) -> None:
         self._deck = open_deck
-        self._crossing = crossing
+        self.crossing = crossing
         self.taped: Taped | None = crossing.taped
         # What the client is to send in place of the body that it has.
         self.instead: bytes | None = crossing.instead
@@ -71,13 +75,13 @@ class Exchange:
 
     @property
     def name(self) -> str:
-        return self._crossing.call.name
+        return self.crossing.call.name
 
     @property
     def is_llm(self) -> bool:
-        return self._crossing.call.boundary == "llm"
+        return self.crossing.call.boundary == "llm"
 
-    def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
+    def head(self, status: int, reason: str, version: str, headers: Iterable[AnyPair]) -> None:
         """The answer has begun."""
         self.status = status
         if self.taped is not None and self.taped.quiet:
@@ -85,29 +89,29 @@ class Exchange:
         try:
             kept = cleaned(self._deck.recorder.redactor, headers)
             head = {"status": status, "reason": reason, "http_version": version, "headers": kept}
-            self._crossing.head(head, clean=True, short=_is_short(kept))
+            self.crossing.head(head, clean=True, short=_is_short(kept))
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         self._last = piece
         try:
-            self._crossing.chunk(piece, stream)
+            self.crossing.chunk(piece, stream)
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
     def heard(self, answer: bytes) -> None:
         """An LLM's answer over a socket that stays open: which tools it asks for is known now."""
         try:
-            if self._crossing.call.boundary == "llm" and self._crossing.seq is not None:
+            if self.crossing.call.boundary == "llm" and self.crossing.seq is not None:
                 head = {"status": 200, "headers": ()}
-                self._deck.hear(self._crossing.seq, self._crossing.call, head, answer)
+                self._deck.hear(self.crossing.seq, self.crossing.call, head, answer)
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
     def returned(self, **facts: Any) -> None:
         """The answer is whole."""
-        self._end("returned", facts)
+        self._end("returned", {"value": None, **facts})
 
     def failed(self, error: BaseException, **facts: Any) -> None:
         """The exchange broke: before the answer began, or in the middle of it.
@@ -125,21 +129,19 @@ class Exchange:
 
     def left(self, **facts: Any) -> None:
         """The agent stopped listening: before the end, unless the last word had been said."""
-        self._end("returned" if _LAST_WORD.search(self._last) else "left", facts)
-
-    def __enter__(self) -> Exchange:  # noqa: PYI034 - typing.Self came with 3.11
-        self._crossing.__enter__()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._crossing.__exit__(*raised)
+        if self.ended:
+            return
+        if _LAST_WORD.search(self._last):
+            self.returned(**facts)
+        else:
+            self._end("left", facts)
 
     def _end(self, how: str, facts: dict[str, Any]) -> None:
         if self.ended:
             return
         self.ended = True
         try:
-            getattr(self._crossing, how)(**facts, status=self.status)
+            self.crossing.end(how, {**facts, "status": self.status})
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
@@ -153,7 +155,7 @@ def begin(
     library: str,
     method: str,
     url: str,
-    headers: Sequence[Pair],
+    headers: Sequence[AnyPair],
     body: object = None,
     rewrites: bool = False,
     at: str | None = None,
@@ -161,27 +163,36 @@ def begin(
 ) -> Exchange | None:
     """Announce a request. None: nobody records, or a client around this one already does.
 
-    `body` is bytes, None or STREAMED. A client that `rewrites` sends `exchange.instead`, if it is
-    there. `at` (as JSON) says who asks, where that is no code of this process; `facts` are further
-    members of the event. Raises a Divergence where a replay has no answer.
+    `headers` are texts, or latin-1; `body` is bytes, None or STREAMED. A client that `rewrites` sends
+    `exchange.instead`, if it is there. `at` (as JSON) says who asks, where that is no code of this
+    process; `facts` are further members of the event. Raises a Divergence where a replay has no answer.
     """
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("http", "llm"):
         return None
+    recorder, key = open_deck.recorder, None
     try:
-        request = Request(library, method, url, headers, body, at, facts)
-        call = describe(request, open_deck.recorder.redactor)
+        if open_deck.mode is None and at is None and facts is None and recorder.level == "full":
+            recorder.renew_secrets()
+            key = known_requests.key_of(library, method, url, headers, body)
+            known = None if key is None else known_requests.spell(recorder, key, body)
+            if known is not None:
+                return Exchange(open_deck, open_deck.open_spelled(*known))
+        request = Request(library, method, url, decoded(headers), body, at, facts)
+        call = describe(request, recorder.redactor)
+        if key is not None:
+            known_requests.learn(recorder, key, call, body, partial(_asks, request))
     except Exception as error:
         if open_deck.mode is not None:  # a replay fails closed: nothing goes out unasked
             raise
         why = f"{type(error).__name__}: {safe_str(error)}"
-        open_deck.recorder.warn(f"an HTTP request could not be recorded ({why}).")
+        recorder.warn(f"an HTTP request could not be recorded ({why}).")
         return None
     rewriting = open_deck.rewriting
     if call.boundary != "llm" or rewriting is None:
         return Exchange(open_deck, open_deck.open(call))
     if rewrites and isinstance(body, bytes):
-        sending = Sending(body, request, open_deck.recorder.redactor)
+        sending = Sending(body, request, recorder.redactor)
         return Exchange(open_deck, open_deck.open(call, sending))
     exchange = Exchange(open_deck, open_deck.open(call))
     if exchange.taped is None and rewriting.rewrites:
@@ -253,19 +264,30 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
     return calls.Call(boundary="llm", name=name, request=asked, facts=facts, at=at)
 
 
-def cleaned(redactor: Redactor | None, headers: Iterable[Pair]) -> list[list[str]]:
+def _asks(request: Request) -> known_requests.Ask | None:
+    """What tells the LLM calls among requests that differ in their body alone."""
+    if not recognise.may_be_llm(request.url):
+        return None
+
+    def ask(raw: bytes | None) -> tuple[str | None, str | None]:
+        api = recognise.api_of(request.method, request.url, request.headers, raw)
+        return api, None if api is None else _model(raw)
+
+    return ask
+
+
+def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[str]]:
     """Headers as the tape keeps them. Remembered: most are the same in every request."""
     if redactor is None:
-        return [[str(name), str(value)] for name, value in headers]
-    known = _known.get(redactor)
-    if known is None or len(known) > _MOST_CLEANED:
-        known = _known[redactor] = {}
+        return [list(pair) for pair in decoded(headers)]
+    known = redactor.known_headers
     kept = []
     for pair in headers:
         clean = known.get(pair)
         if clean is None:
-            (clean,) = redactor.clean_headers([(str(pair[0]), str(pair[1]))])
-            known[pair] = clean
+            clean = redactor.clean_header(*decoded([pair])[0])
+            if len(known) < _MOST_CLEANED:
+                known[pair] = clean
         kept.append(clean)
     return kept
 
@@ -273,16 +295,17 @@ def cleaned(redactor: Redactor | None, headers: Iterable[Pair]) -> list[list[str
 def _is_short(headers: list[list[str]]) -> bool:
     """Whether the answer is one that comes all at once, and no stream."""
     for name, value in headers:
-        if name.lower() == "content-length":
+        if len(name) == _LENGTH and name.lower() == "content-length":
             return len(value) < 5 or (value.isdigit() and int(value) <= _SHORT)
     return False
 
 
-_known: WeakKeyDictionary[Redactor, dict[Pair, list[str]]] = WeakKeyDictionary()
+def decoded(headers: Iterable[AnyPair]) -> list[Pair]:
+    return [(_text(name), _text(value)) for name, value in headers]
 
 
-def decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[Pair]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:

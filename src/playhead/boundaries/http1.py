@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 _LONGEST_HEAD = 1 << 20
 _LONGEST_LINE = 1 << 16
 _BODILESS = (204, 304)
+_FOLDED = frozenset(" \t")
+_LONG, _CODED = len("content-length"), len("transfer-encoding")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")  # bare line feeds are read by every client, if rarely sent
 
 
@@ -150,29 +152,39 @@ class AnswerReader:
     def _frame(self, head: Head) -> None:
         if self._method == "HEAD" or head.status in _BODILESS or head.status == 101:
             self.done = True
-        elif "chunked" in (head.value("transfer-encoding") or "").lower():
-            self.chunks = ChunkReader()
-        elif (length := head.value("content-length")) is not None:
+            return
+        length: str | None = None
+        for name, value in head.headers:
+            # By its size first: most are neither, and every answer has a dozen.
+            size = len(name)
+            if size == _CODED and name.lower() == "transfer-encoding":
+                if "chunked" in value.lower():
+                    self.chunks = ChunkReader()
+                    return
+            elif size == _LONG and length is None and name.lower() == "content-length":
+                length = value
+        if length is None:
+            self._until_close = True
+        else:
             self._left = int(length.partition(",")[0])
             self.done = not self._left
-        else:
-            self._until_close = True
 
 
 def read_head(raw: bytes) -> Head:
-    first, *lines = (line.rstrip("\r") for line in raw.decode("latin-1").split("\n"))
+    lines = raw.decode("latin-1").replace("\r\n", "\n").split("\n")
+    first = lines[0].rstrip("\r")
     version, _, rest = first.partition(" ")
     status, _, reason = rest.partition(" ")
     if not version.startswith("HTTP/") or not status.isdigit():
         raise NotHttp(f"not a status line: {first[:40]!r}")
     headers: list[tuple[str, str]] = []
-    for line in lines:
-        if line[:1] in {" ", "\t"} and headers:
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        if name[:1] in _FOLDED and headers:
             headers[-1] = (headers[-1][0], f"{headers[-1][1]} {line.strip()}")
             continue
-        name, _, value = line.partition(":")
-        headers.append((name, value.strip()))
-    return Head(status=int(status), reason=reason, version=version, headers=headers)
+        headers.append((name.rstrip("\r"), value.strip()))
+    return Head(int(status), reason, version, headers)
 
 
 def blocks(

@@ -38,9 +38,7 @@ class Asking:
 
     def inside(self) -> AbstractContextManager[object]:
         """What a live request does (look up a host, connect) is done for its exchange."""
-        if self.pooled or self.exchange.taped is not None:
-            return nullcontext()
-        return self.exchange
+        return nullcontext() if self.exchange.taped is not None else self.exchange.crossing
 
 
 class Upload:
@@ -108,10 +106,12 @@ def _around_endheaders(original: Callable[..., None]) -> Callable[..., None]:
             self._buffer[1:] = _lines(with_length(_headers(self._buffer), message_body))
         asking.busy = True
         try:
-            if not asking.pooled:
-                fail_as_taped(asking.exchange, "request")
-            with asking.inside():
+            if asking.pooled:
                 original(self, message_body, **options)
+            else:
+                fail_as_taped(asking.exchange, "request")
+                with asking.inside():
+                    original(self, message_body, **options)
         except BaseException as error:
             if not asking.pooled:
                 withdraw(self)

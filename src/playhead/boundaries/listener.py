@@ -29,25 +29,25 @@ class Listener:
 
     def feed(self, data: bytes) -> None:
         """Bytes as they came from the socket."""
-        if self._lost or self.exchange.ended or self.upgraded:
-            return
-        reader = self._reader
+        exchange, reader = self.exchange, self._reader
         begun = reader.head is not None
+        if self._lost or exchange.ended or (begun and self.upgraded):
+            return
         seen = len(reader.chunks.sizes) if reader.chunks else 0
         try:
             payload = reader.read(data)
         except ValueError as error:  # a peer that speaks no HTTP: the client will say so itself
             self._lost = True
-            self.exchange.left(why=str(error))
+            exchange.left(why=str(error))
             return
         if not begun and (head := reader.head) is not None:
-            self.exchange.head(head.status, head.reason, head.version, head.headers)
+            exchange.head(head.status, head.reason, head.version, head.headers)
         if payload:
-            self.exchange.chunk(payload)
+            exchange.chunk(payload)
             if reader.chunks and self._exact:
                 self._exact = reader.chunks.sizes[seen:] == [len(payload)]
         if reader.done and not self.upgraded:
-            self.exchange.returned(**self._facts())
+            exchange.returned(**self._facts())
 
     def eof(self) -> None:
         """The other side has closed the connection."""

@@ -7,11 +7,12 @@ the request known when a connection fails, and only here is its body known befor
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from playhead.boundaries.exchange import STREAMED, Exchange, Pair, begin, with_length
+from playhead.boundaries.exchange import STREAMED, AnyPair, Exchange, begin, decoded, with_length
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.http_client import (
     Asking,
@@ -48,11 +49,11 @@ def _around_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
             args, kwargs = _rewritten(exchange.instead, args, kwargs)
         announce(conn, asking)
         try:
-            fail_as_taped(exchange)
-            fail_if_late(exchange, getattr(conn, "timeout", None))
             if exchange.taped is not None:
+                fail_as_taped(exchange)
+                fail_if_late(exchange, getattr(conn, "timeout", None))
                 return original(pool, conn, method, url, *args, **kwargs)
-            with exchange:
+            with exchange.crossing:
                 return original(pool, conn, method, url, *args, **kwargs)
         except BaseException as error:
             exchange.failed(error)
@@ -90,13 +91,15 @@ def _rewritten(
     headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
     named = {**dict(zip(_POSITIONAL, args, strict=False)), **kwargs, "body": body}
     if headers is not None:
-        named["headers"] = dict(with_length(_pairs(headers), body))
+        named["headers"] = dict(with_length(decoded(_pairs(headers)), body))
     return args[len(_POSITIONAL) :], named
 
 
-def _pairs(headers: Any) -> list[Pair]:
-    return [(_text(name), _text(value)) for name, value in headers.items()] if headers else []
-
-
-def _text(value: Any) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+def _pairs(headers: Any) -> list[AnyPair]:
+    if headers is None:
+        return []
+    # Of requests' headers: its own `items` calls back into Python four times a header.
+    store = getattr(headers, "_store", None)
+    if type(store) is OrderedDict and type(headers).__name__ == "CaseInsensitiveDict":
+        return list(store.values())
+    return list(headers.items())

@@ -87,7 +87,7 @@ def _around_await(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 connection = await _Awaitable(original, inner)
                 self.connection = connection
             else:
-                with exchange:
+                with exchange.crossing:
                     connection = await _Awaitable(original, self)
         except BaseException as error:
             _refused(exchange, error)
@@ -147,7 +147,7 @@ def _connected(
             served.must_have_begun(exchange.taped, exchange.name)
             connection = on_tape(exchange)
         else:
-            with exchange:
+            with exchange.crossing:
                 connection = live()
     except BaseException as error:
         _refused(exchange, error)

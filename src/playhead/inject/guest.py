@@ -8,7 +8,6 @@ the run, so what can wait does: see docs/design/004-injection.md for what was me
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -59,7 +58,7 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
     os.unsetenv(variables.RUN)
     run = Path(ticket.run)
     # The default of every context, so that threads started behind our back are in this lane as well.
-    lanes.MAIN.name, lanes.MAIN.quoted = ticket.lane, json.dumps(ticket.lane)
+    lanes.MAIN.name = ticket.lane
     recorder = rules.join(run, ticket.parent or None, os.environ)
     if recorder is None:
         if is_replay:
@@ -112,7 +111,7 @@ def _branch_lanes() -> None:
 
     def branch() -> None:
         made = Lane(f"{lanes.current.get().name}/f{_forks}")
-        lanes.MAIN.name, lanes.MAIN.quoted = made.name, made.quoted
+        lanes.MAIN.name = made.name
         lanes.current.set(made)
 
     os.register_at_fork(before=number, after_in_child=branch)

@@ -69,6 +69,8 @@ class Redactor:
         self._values: dict[bytes, str] = {}
         # A conversation repeats what was said in it, secrets included.
         self._digests: dict[bytes, str] = {}
+        # Headers by how they came, for who cleans the same ones again and again.
+        self.known_headers: dict[Any, list[str]] = {}
         self.renew(variables or {})
 
     def renew(self, variables: Mapping[str, str]) -> None:
@@ -87,6 +89,7 @@ class Redactor:
         runs = {value: run_of(value) for value in known}
         self._runs = tuple({run for run in runs.values() if run is not None})
         self._without_run = tuple(value for value, run in runs.items() if run is None)
+        self.known_headers = {}
 
     def suspicion(self) -> Callable[[bytes], bool]:
         """`suspects` as it is until the next `renew`: for who asks it of every event."""
@@ -113,6 +116,8 @@ class Redactor:
         if len(text) < _SHORTEST_TEXT:
             return self._clean_own(text) if self._own else text
         raw = _utf8(text)
+        if not options and not self.suspects(raw):
+            return text
         clean = self._replaced(raw, options=options)
         if clean is not raw:
             text = clean.decode("utf-8", "surrogatepass")
@@ -147,7 +152,10 @@ class Redactor:
         return apart(found)
 
     def clean_headers(self, headers: Iterable[tuple[str, str]]) -> list[list[str]]:
-        return [[name, self._header(name, value)] for name, value in headers]
+        return [self.clean_header(name, value) for name, value in headers]
+
+    def clean_header(self, name: str, value: str) -> list[str]:
+        return [name, self._header(name, value)]
 
     def clean_argv(self, words: Iterable[str]) -> list[str]:
         """A command line: besides what a word says itself, the value of `--password hunter2`."""

@@ -31,6 +31,11 @@ _TAILS: dict[str, str] = {
 _STREAMS = frozenset(("streamRawPredict", "invoke-with-response-stream", "streamGenerateContent"))
 
 
+def may_be_llm(url: str) -> bool:
+    """Whether an address alone leaves it open: the body then says whether it is an LLM call."""
+    return _api_at(url.partition("?")[0].rstrip("/")) is not None
+
+
 def api_of(method: str, url: str, headers: Headers, body: bytes | None) -> str | None:
     """The LLM API that this request speaks to, or None for all other HTTP.
 
@@ -38,7 +43,7 @@ def api_of(method: str, url: str, headers: Headers, body: bytes | None) -> str |
     """
     path = url.partition("?")[0].rstrip("/")
     tail = path[path.rfind("/") + 1 :]
-    api = _TAILS.get(tail[tail.rfind(":") + 1 :])
+    api = _api_at(path)
     if api is None:
         return None
     if method.upper() != "POST":
@@ -74,6 +79,11 @@ def stream_in(url: str) -> bool | None:
     if verb in _STREAMS:
         return True
     return False if verb in ("rawPredict", "invoke", "generateContent") else None
+
+
+def _api_at(path: str) -> str | None:
+    tail = path[path.rfind("/") + 1 :]
+    return _TAILS.get(tail[tail.rfind(":") + 1 :])
 
 
 def _is_anthropic(path: str, tail: str, headers: Headers, body: bytes | None) -> bool:
