@@ -34,6 +34,11 @@ class Asked:
         )
         self._open: list[tuple[str, str, Any]] = []
 
+    @property
+    def anything(self) -> bool:
+        """Whether a model has asked for something: a program without one pays nothing."""
+        return bool(self._heard or self._open)
+
     def make_lock(self) -> None:
         # Re-entrant: decoding makes garbage, and a stream that is collected meanwhile tells its end.
         self._lock = threading.RLock()
@@ -49,8 +54,6 @@ class Asked:
         """The LLM call whose response asked for `name(arguments)`; the newest with equal arguments
         first, then the oldest still open by name (a framework may have added defaults).
         """
-        if not self._heard and not self._open:
-            return None  # a program without a model pays nothing
         with self._lock:
             self._decode()
             named = [one for one in self._open if one[1] == name]

@@ -54,6 +54,8 @@ class Sending(Protocol):
     def with_body(self, body: bytes) -> Call: ...
 
 
+# What an LLM's answer may ask for.
+_CAUSED = frozenset({"tool", "mcp", "process"})
 # The calls that the code running now is part of, innermost last.
 _inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
@@ -66,13 +68,15 @@ class Crossing:
         *("call", "instead", "seq", "taped"),
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  (by position: three names cost a call as much as finding its place)
         self,
         deck: Deck,
         call: Call,
         taped: Taped | None = None,
         instead: bytes | None = None,
         spelled: bytes | None = None,
+        at: str | None = None,
+        cause: Ref | None = None,
     ) -> None:
         self._deck = deck
         self.call = call
@@ -88,12 +92,12 @@ class Crossing:
         recorder = deck.recorder
         self._started = mono_ns()
         if spelled is None:
-            at = call.at or where.fragment(where.asker(3))
+            at = call.at or where.asked(3)
             data, cause = _told(call, taped), deck.cause_of(call)
             self.seq: Ref | None = recorder.add(events.CALL, data, at, None, None, None, cause)
         else:
-            at = where.fragment(where.asker(3))
-            self.seq = recorder.add(events.CALL, spelled, at, None, None, None, None, False, True)
+            at = at or where.asked(3)
+            self.seq = recorder.add(events.CALL, spelled, at, None, None, None, cause, False, True)
         self._segment = recorder.segment
 
     @property
@@ -142,7 +146,21 @@ class Crossing:
                 self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
-        self.end("returned", {"value": value, **facts})
+        if facts or self._buffer is not None or self.taped is not None or self._ended:
+            self.end("returned", {"value": value, **facts})
+            return
+        # By hand: most tools just give something back, and looking twice costs as much as writing it.
+        recorder = self._deck.recorder
+        spelled = recorder.spell_value(value)
+        if spelled is None or recorder.segment is not self._segment or type(self.seq) is not int:
+            self.end("returned", {"value": value})
+            return
+        self._ended = True
+        if self._deck.live:
+            self._deck.live.discard(self)
+        took = mono_ns() - self._started
+        told = b'{"call":%d,"how":"returned","took_ns":%d,"value":%b}' % (self.seq, took, spelled)
+        recorder.add(events.OUTCOME, told, '""', None, None, self.seq, None, False, True)
 
     def raised(self, error: BaseException, **facts: Any) -> None:
         self.end("raised", {"error": error, **facts})
@@ -157,11 +175,12 @@ class Crossing:
 
     def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
         """While inside, further crossings are children of this one."""
-        enclosed = lanes.enclosing.set(self.ref)
+        ref = self.seq if self._deck.recorder.segment is self._segment else self.ref
+        enclosed = lanes.enclosing.set(ref)
         self._outside = (enclosed, _inside.set((*_inside.get(), self.call)), self._outside)
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, kind: object = None, error: object = None, traceback: object = None) -> None:
         if self._outside is None:
             raise AssertionError("only what was entered is left")
         enclosing, inside, self._outside = self._outside
@@ -227,7 +246,8 @@ class Deck:
         self._rewriting: tuple[Mode | None, Rewriting | None] = (None, None)
         # What happens for real in the middle of a replay.
         self.live: set[Crossing] = set()
-        self._asked = Asked()
+        # What models have asked for, and nobody has done yet.
+        self.asked = Asked()
         # Another process that performs what models ask for in this one: is told what they answer.
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
 
@@ -265,10 +285,12 @@ class Deck:
             pacing.go_live(call.boundary)
         return crossing
 
-    def open_spelled(self, call: Call, spelled: bytes) -> Crossing:
+    def open_spelled(
+        self, call: Call, spelled: bytes, at: str | None = None, cause: Ref | None = None
+    ) -> Crossing:
         """Announce a call that is performed for real, and whose event is spelled as JSON already."""
         ambient.flush()
-        return Crossing(self, call, None, None, spelled)
+        return Crossing(self, call, None, None, spelled, at, cause)
 
     def cross(self, call: Call, live: Callable[[], T]) -> T:
         """A call that simply returns or raises."""
@@ -310,6 +332,8 @@ class Deck:
 
     def cause_of(self, call: Call) -> Ref | None:
         """The LLM call whose answer asked for this one. Recording fails open: None if in doubt."""
+        if call.boundary not in _CAUSED or not self.asked.anything:
+            return None
         try:
             name = self._name_of_cause(call)
         except Exception as error:  # an answer of a stranger's, arguments of the host's
@@ -327,13 +351,13 @@ class Deck:
             if inside and inside[-1].name == call.name and inside[-1].boundary in ("tool", "mcp"):
                 return None
             request = call.request if isinstance(call.request, dict) else {}
-            return self._asked.who_asked(call.name, request.get("arguments"))
+            return self.asked.who_asked(call.name, request.get("arguments"))
         if call.boundary == "process" and not _inside.get():
-            return self._asked.who_wrote(str(call.facts.get("command", "")))
+            return self.asked.who_wrote(str(call.facts.get("command", "")))
         return None
 
     def forked(self) -> None:
-        self._asked.make_lock()
+        self.asked.make_lock()
 
     def hear(self, seq: Ref, call: Call, head: Any, body: bytes) -> None:
         """An LLM has answered: what it asks for may be performed from now on."""
@@ -352,7 +376,7 @@ class Deck:
         self, name: str, api: str, status: int, headers: Mapping[str, str], body: bytes
     ) -> None:
         """An LLM has answered, here or in another process of the run, where its call has that name."""
-        self._asked.hear(name, api, status, headers, body)
+        self.asked.hear(name, api, status, headers, body)
 
 
 def inside() -> tuple[Call, ...]:

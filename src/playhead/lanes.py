@@ -33,7 +33,10 @@ class Lane:
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
 
     def child(self) -> Lane:
-        return Lane(_below(self.name, next(self._ordinals)))
+        ordinal = next(self._ordinals)
+        if self.name.count("/") < _DEEPEST:
+            return Lane(f"{self.name}/{ordinal}")
+        return Lane(_shortened(self.name, ordinal))
 
     def restart(self) -> None:
         """Count from 1 again: another run begins here."""
@@ -43,10 +46,8 @@ class Lane:
         return f"Lane({self.name!r})"
 
 
-def _below(name: str, ordinal: int) -> str:
+def _shortened(name: str, ordinal: int) -> str:
     """A chain of tasks that each start the next must not grow the name for ever."""
-    if name.count("/") < _DEEPEST:
-        return f"{name}/{ordinal}"
     root = name.partition("/")[0]
     digest = hashlib.sha256(f"{name}/{ordinal}".encode()).hexdigest()[:10]
     return f"{root}/~{digest}"

@@ -64,6 +64,18 @@ class Payloads:
         encoded = self._encode(data)
         return encoded if len(encoded) <= THRESHOLD else spill(self._run, data, self._encode)
 
+    def spell_value(self, value: Any) -> bytes | None:
+        """The same for a value that JSON holds as it stands."""
+        try:
+            if self._level != "full" or not is_plain(value, self._keys):
+                return None
+            encoded = self._encode(value)
+        except _UNPLAIN:
+            return None
+        if len(encoded) > LONGEST_TEXT or (self._suspects is not None and self._suspects(encoded)):
+            return None
+        return encoded
+
     def spell_text(self, raw: bytes) -> bytes | None:
         """UTF-8 as JSON, for an event spelled by hand; None where `encode` has to look closer."""
         if len(raw) > LONGEST_TEXT:

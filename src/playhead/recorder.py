@@ -29,6 +29,8 @@ from playhead.values import safe_str
 
 # On the way of every event: looked up once.
 current_lane, enclosing = lanes.current.get, lanes.enclosing.get
+# What the environment keeps them in: its own length is asked in Python.
+_variables = getattr(os.environ, "_data", os.environ)
 # Every so many events (one more than this) the recorder asks whether the file still has its name:
 # two system calls, not for every event.
 _CHECK_EVERY = 63
@@ -75,6 +77,9 @@ class Recorder:
         self.frozen = self._payloads.frozen
         self._data = self._payloads.encode
         self._clean = self._payloads.encode_clean
+        # As JSON; None for what may hold a secret, or is too large to stand in an event.
+        self.spell_text = self._payloads.spell_text
+        self.spell_value = self._payloads.spell_value
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
         self._opening = threading.RLock()
@@ -148,8 +153,10 @@ class Recorder:
                 if parent is None:
                     parent = self._root
             quoted = self._quoted
+            lane = current_lane().name
             rest = (
-                f'{self._ids}"thread":{thread_id()},"lane":{quoted[current_lane().name]},"at":{at},'
+                f'{self._ids}"thread":{thread_id()},"lane":{quoted.get(lane) or quoted.lane(lane)},'
+                f'"at":{at},'
                 f'"who":{self._who if who is None else quoted[word(who)]},'
                 f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
             )
@@ -180,10 +187,6 @@ class Recorder:
     def spell(self, kind: str, data: Any) -> bytes:
         """Data as it would stand on the tape."""
         return self._data(kind, data, False)
-
-    def spell_text(self, raw: bytes) -> bytes | None:
-        """UTF-8 as JSON; None: it is no text, may hold a secret, or is too large to stand in an event."""
-        return self._payloads.spell_text(raw)
 
     def say_last_words(self) -> None:
         while self.last_words:
@@ -226,7 +229,7 @@ class Recorder:
 
     def renew_secrets(self) -> None:
         """The program may have loaded its keys since: what they are is hidden from here on."""
-        if len(os.environ) != self._payloads.variables and self._payloads.renew_secrets():
+        if len(_variables) != self._payloads.variables and self._payloads.renew_secrets():
             self._quoted.clear()
             self.spelled.clear()
 

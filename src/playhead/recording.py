@@ -71,7 +71,7 @@ class Recording:
         self._open: list[Opened] = []
 
     def __enter__(self) -> Run | NoRun:
-        opened = Opened(self._wish, where.fragment(where.asker(2)))
+        opened = Opened(self._wish, where.asked(2))
         opened.enter()
         self._open.append(opened)
         return opened.run

@@ -30,6 +30,19 @@ class Quoted(dict[str, str]):
             self[text] = spelled
         return spelled
 
+    def lane(self, name: str) -> str:
+        """The name of a lane that was not asked for before. A program may have one for each task: what
+        was started from one whose name is harmless has a harmless name.
+        """
+        parent = name.rpartition("/")[0]
+        if parent and self.get(parent) == f'"{parent}"' and name[len(parent) + 1 :].isdecimal():
+            spelled = f'"{name}"'
+            if len(self) > _MOST_REMEMBERED:
+                self.clear()
+            self[name] = spelled
+            return spelled
+        return self[name]
+
     def spell(self, text: str) -> str:
         clean = text if self._redactor is None else self._redactor.clean_text(text)
         if clean.isascii() and clean.isprintable() and '"' not in clean and "\\" not in clean:

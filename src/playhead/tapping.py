@@ -177,7 +177,7 @@ def _target(chosen: Run | None, owner: Any) -> Run | NoRun:
         if isinstance(found, Run):
             return found
         kind = owner if isinstance(owner, type) else type(owner)
-        at = where.fragment(where.asker(4))
+        at = where.asked(4)
         started = recording.begin(recording.Wish(name=kind.__name__), at=at)
         if isinstance(started, Run):
             runs.push(started)

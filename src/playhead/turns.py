@@ -73,7 +73,7 @@ class Turn:
         self.end(error)
 
     async def __aenter__(self) -> Turn:  # noqa: PYI034  (as above)
-        self.start(where.fragment(where.asker(2)))
+        self.start(where.asked(2))
         self.enter()
         return self
 

@@ -88,6 +88,23 @@ def is_foreign(file: str) -> bool:
     return foreign
 
 
+def asked(depth: int = 1) -> str:
+    """`"agent.py:42 respond"`, as JSON: where the user's own code is. Spelled out: every call asks."""
+    frame: FrameType | None = sys._getframe(depth)
+    known = _is_library
+    while frame is not None:
+        code = frame.f_code
+        try:
+            if not known[code.co_filename]:
+                hit = _seen.get((id(code), frame.f_lasti))
+                return hit[1] if hit is not None else fragment(frame)
+        except KeyError:
+            if not is_foreign(code.co_filename):
+                return fragment(frame)
+        frame = frame.f_back
+    return fragment(asker(depth + 1))
+
+
 def asker(depth: int = 1) -> FrameType:
     """The nearest frame that is the user's own code: not ours, not the library's, not an SDK's.
 
@@ -95,13 +112,9 @@ def asker(depth: int = 1) -> FrameType:
     """
     frame: FrameType | None = sys._getframe(depth)
     first: FrameType | None = None
-    known = _is_library
     while frame is not None:
         file = frame.f_code.co_filename
-        foreign = known.get(file)
-        if foreign is None:
-            foreign = is_foreign(file)
-        if not foreign:
+        if not is_foreign(file):
             return frame
         if first is None and not file.startswith(_OWN):
             first = frame

@@ -84,12 +84,12 @@ class _Around:
             except BaseException as error:
                 exchange.failed(error, stage="connect")
                 raise
-            earlier = heard_on(connection.protocol)
+            told = connection.protocol.__dict__
+            earlier = told.get(_KEY)
             if earlier is not None:
                 earlier.exchange.left()
-            heard = Heard(exchange, req, streamed=body is STREAMED)
-            heard.player = connection.protocol.__dict__.get("playhead_player")
-            connection.protocol.__dict__[_KEY] = heard
+            heard = told[_KEY] = Heard(exchange, req, streamed=body is STREAMED)
+            heard.player = told.get("playhead_player")
             return connection
 
         return connect
@@ -101,7 +101,8 @@ class _Around:
         if isinstance(body, (bytes, bytearray)):
             return bytes(body)
         # Compressed on its way out: what goes over the wire is not what the agent holds.
-        if isinstance(body, self._plain) and not getattr(req, "compress", None):
+        is_plain = type(body) is self._plain or isinstance(body, self._plain)
+        if is_plain and not getattr(req, "compress", None):
             return bytes(body._value)
         return STREAMED
 
@@ -157,7 +158,7 @@ def _around_let_go(original: Callable[..., None]) -> Callable[..., None]:
     """Around `Connection.close` and `release`: whatever has not come by then never will."""
 
     def let_go(self: Any) -> None:
-        heard = heard_on(self._protocol)
+        heard = getattr(self._protocol, _KEY, None)
         if heard is not None and not heard.exchange.ended:
             error = self._protocol.exception()
             if error is None and getattr(heard.timer, "_cancelled", False):
@@ -173,7 +174,7 @@ def _around_let_go(original: Callable[..., None]) -> Callable[..., None]:
 
 def _around_write(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     def write(self: Any, chunk: Any, *args: Any, **kwargs: Any) -> Awaitable[None]:
-        heard = heard_on(self._protocol)
+        heard = getattr(self._protocol, _KEY, None)  # a server's has no room for attributes
         if heard is not None and heard.streamed:
             heard.exchange.chunk(bytes(chunk), "sent")
             if heard.player is not None:

@@ -10,18 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from playhead import events
 from playhead.calls import Call
+from playhead.holes import HOLE, around
 from playhead.recorder import Recorder
 
 Key = tuple[Any, ...]
 # What a body makes of its request: an API and a model.
 Ask = Callable[[bytes | None], Any]
 
-# No request holds these, and nobody takes them for secrets.
-_BODY, _LENGTH = "\x00body\x00", "\x00size\x00"
-_BODY_HOLE, _LENGTH_HOLE = b'"\\u0000body\\u0000"', b'"\\u0000size\\u0000"'
-_LONGEST = 8 * 1024
 _MOST = 500
 
 
@@ -103,18 +99,14 @@ def learn(
 
 def _spelled(recorder: Recorder, call: Call, *, with_body: bool) -> Spelled | None:
     data = call.told()
-    short = Call(boundary=call.boundary, name=call.name, facts=call.facts)
-    if not with_body:
-        encoded = recorder.spell(events.CALL, data)
-        return Spelled(short, encoded, b"", b"") if len(encoded) <= _LONGEST else None
-    data["request"] = {**data["request"], "body": {"text": _BODY}}
-    data["headers"] = [
-        [name, _LENGTH if name.lower() == "content-length" else value]
-        for name, value in data["headers"]
-    ]
-    encoded = recorder.spell(events.CALL, data)
-    before, found, rest = encoded.partition(_BODY_HOLE)
-    between, found_too, after = rest.partition(_LENGTH_HOLE)
-    if not found or not found_too or len(encoded) > _LONGEST:
+    if with_body:
+        data["request"] = {**data["request"], "body": {"text": HOLE}}
+        data["headers"] = [
+            [name, HOLE if name.lower() == "content-length" else value]
+            for name, value in data["headers"]
+        ]
+    pieces = around(recorder, data, 2 if with_body else 0)
+    if pieces is None:
         return None
-    return Spelled(short, before, between, after)
+    short = Call(boundary=call.boundary, name=call.name, facts=call.facts)
+    return Spelled(short, *pieces) if with_body else Spelled(short, pieces[0], b"", b"")

@@ -97,7 +97,7 @@ def _snapshot(recorder: Recorder, path: str, when: str) -> None:
         if found is not None
     }
     data = {"store": name, "when": when, "path": path, "bytes": size, "value": files}
-    recorder.add(events.SNAPSHOT, data, where.fragment(where.asker(2)))
+    recorder.add(events.SNAPSHOT, data, where.asked(2))
 
 
 def _size(path: str) -> int | None:

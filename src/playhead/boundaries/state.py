@@ -107,7 +107,7 @@ class Watch:
             )
             return
         data = {"store": self.name, "when": when, "value": value}
-        recorder.add(events.SNAPSHOT, data, where.fragment(where.asker(2)))
+        recorder.add(events.SNAPSHOT, data, where.asked(2))
 
     def _hook(self, method: str) -> None:
         original = getattr(self.store, method, None)

@@ -20,13 +20,14 @@ from playhead.boundaries.tool_calls import ended_by, given_up, is_claimed
 from playhead.deck import Call, Crossing, Deck
 from playhead.errors import UsageError
 from playhead.events import Effect
+from playhead.holes import HOLE, around
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EFFECTS = ("read", "write", "irreversible")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Declared:
     """What a decorated function was declared to be; frameworks that wrap it ask for it."""
 
@@ -110,10 +111,13 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
         if open_deck is None or is_claimed(name, declared):
             return function(*args, **kwargs)
         # What `Declared.open` does, spelled out: half of all tool calls are this one.
-        request = {"arguments": bind(args, kwargs)}
-        at = where.fragment(where.asker(2))
-        call = Call(boundary="tool", name=name, request=request, effect=effect, at=at)
-        crossing = open_deck.open(call)
+        arguments = bind(args, kwargs)
+        at = where.asked(2)
+        crossing = _open_known(open_deck, declared, arguments, at)
+        if crossing is None:
+            request = {"arguments": arguments}
+            call = Call(boundary="tool", name=name, request=request, effect=effect, at=at)
+            crossing = open_deck.open(call)
         if crossing.taped is not None:
             pacing.rest(crossing.taped.took_ns)
             return answers.serve(crossing, declared.types())
@@ -131,6 +135,37 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
         return value
 
     return recorded
+
+
+def _open_known(
+    open_deck: Deck, declared: Declared, arguments: dict[str, Any], at: str
+) -> Crossing | None:
+    """A call that only its arguments tell from others of this tool; None: it goes the long way."""
+    if open_deck.mode is not None:
+        return None
+    recorder = open_deck.recorder
+    recorder.renew_secrets()
+    told = recorder.spell_value(arguments)
+    if told is None:
+        return None
+    known = recorder.spelled.get(declared)
+    if known is None:
+        call = Call(
+            boundary="tool",
+            name=declared.name,
+            request={"arguments": HOLE},
+            effect=declared.effect,
+        )
+        known = recorder.spelled[declared] = (call, around(recorder, call.told(), 1))
+    call, pieces = known
+    if pieces is None:
+        return None
+    cause = None
+    if open_deck.asked.anything:
+        cause = open_deck.cause_of(
+            Call(boundary="tool", name=call.name, request={"arguments": arguments})
+        )
+    return open_deck.open_spelled(call, told.join(pieces), at, cause)
 
 
 def _wrap_coroutine(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -66,7 +66,7 @@ def test_one_framework_inside_another_is_recorded_once(taping):
 
 
 def test_the_same_name_at_another_boundary_is_a_child_and_was_asked_for_once(taping):
-    asked = taping.deck._asked
+    asked = taping.deck.asked
     body = b'{"choices":[{"message":{"tool_calls":[%s]}}]}' % b",".join(
         b'{"id":"%d","type":"function","function":{"name":"look","arguments":"{\\"n\\":%d}"}}'
         % (n, n)

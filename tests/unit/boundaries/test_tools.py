@@ -12,6 +12,9 @@ import pytest
 from playhead import deck, lanes
 from playhead.boundaries.tools import tool
 from playhead.errors import Divergence, UsageError
+from playhead.recorder import Recorder
+from playhead.redact import Redactor
+from playhead.values import thaw
 
 
 class OutOfStock(Exception):
@@ -99,6 +102,51 @@ def test_a_result_an_exception_and_their_times_are_on_the_tape(taping):
     assert bad["how"] == "raised"
     assert bad["error"]["message"] == "only 0 of moon"
     assert good["took_ns"] >= 0
+
+
+@tool(effect="read")
+def echo(value: object) -> object:
+    return value
+
+
+def test_whatever_a_tool_is_given_and_gives_every_call_says_the_same_of_it(taping):
+    values = [
+        "plain",
+        {"n": [1, 2.5, None, True]},
+        'a "b" \\ é \n',
+        b"\xff",
+        "x" * 200_000,
+        2**70,
+        1e-9,
+    ]
+    for value in values:
+        echo(value)
+    calls = taping.calls()
+    assert {tuple(one.data) for one in calls} == {("boundary", "name", "request", "effect")}
+    given = [one.data["request"]["arguments"]["value"] for one in calls]
+    gave = [taping.outcome(one) for one in calls]
+    assert [thaw(one) for one in given] == values
+    assert [thaw(one["value"]) for one in gave] == values
+    assert {(one["how"], *list(one)) for one in gave} == {
+        ("returned", "call", "how", "took_ns", "value")
+    }
+
+
+def test_secrets_in_what_a_tool_is_given_and_gives_are_taken_out(tmp_path):
+    secret = "sk-ant-api03-" + "Zq7w" * 10
+    recorder = Recorder(
+        run=tmp_path, run_id="run", who="test", redactor=Redactor(key=b"k", names=["pin"])
+    )
+    opened = deck.Deck(recorder)
+    deck.activate(opened)
+    for value in ("plain", secret, {"password": "hunter2 and more"}, {"pin": "sesame"}, "plain"):
+        echo(value)
+    recorder.close()
+    deck.deactivate(opened)
+    written = "".join(one.read_text() for one in tmp_path.glob("tape-*.jsonl"))
+    assert written.count('"plain"') == 4
+    for hidden in (secret, "hunter2", "sesame"):
+        assert hidden not in written
 
 
 def test_the_call_is_on_the_tape_before_the_tool_runs(taping):
