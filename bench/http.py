@@ -4,7 +4,8 @@
 
 The server is a process of its own. Within a round every recorder does the same work once, in
 turn, so that neighbours on the machine disturb all alike; ratios are of medians over the rounds,
-CPU is this process's own. Playhead writes a full, redacted tape; the others keep what they keep.
+CPU is this process's own. `thin` is the least code that keeps request and answer (bench/thin.py): the
+floor. Playhead writes a full, redacted tape; the others keep what they keep.
 Goals: a POST within 1.15 of bare (httpx, httpx2, requests) and 1.35 (aiohttp, 50 at once); the
 first chunk of a stream within 0.5 ms of bare; 50 streams at once within 1.10 of bare.
 """
@@ -38,6 +39,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from bench.thin import Thin
 from playhead import clock, deck, lane_hooks
 from playhead.boundaries import registry
 from playhead.recorder import Recorder
@@ -380,6 +382,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, running_server() as url:
         recorders: Recorders = {
             "bare": bare,
+            "thin": Thin(Path(folder)),
             "playhead": Playhead(Path(folder)),
             "opentelemetry": OpenTelemetry(),
             "vcrpy": Vcr(Path(folder)),

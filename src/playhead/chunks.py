@@ -24,12 +24,14 @@ from playhead.stderr import say
 from playhead.values import safe_str
 
 Piece = tuple[bytes, int]
+# A head that is clean, and the pieces of one stream that are not.
+Held = tuple[dict[str, Any], str, list[Piece]]
 
 # Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
 MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
 
 _TOGETHER_NS = 5_000_000
-_LARGEST = 32 * 1024
+LARGEST_TOGETHER = 32 * 1024
 
 
 def _real(name: str) -> Any:
@@ -89,7 +91,7 @@ class ChunkBuffer:
             self._size += len(piece)
             self.count += 1
             self.total += len(piece)
-            if now - self._last >= _TOGETHER_NS or self._size >= _LARGEST:
+            if now - self._last >= _TOGETHER_NS or self._size >= LARGEST_TOGETHER:
                 self._write(now)
             elif not self._scheduled:
                 self._scheduled = True
@@ -102,7 +104,7 @@ class ChunkBuffer:
             if self._pieces or self._head is not None:
                 self._write(mono_ns())
 
-    def finish(self) -> list[dict[str, Any]] | None:
+    def finish(self) -> Held | None:
         """Nothing more will come: write everything, also what waits for the rest of a secret; or, if
         nothing is on the tape yet but what was held back, give that: the outcome brings it along.
         """
@@ -111,23 +113,14 @@ class ChunkBuffer:
                 self._scheduled = False
                 _flusher.forget(self)
             if self._head is not None:
-                return self._brought_along(self._head)
+                held = (self._head, self._stream, self._pieces)
+                self._pieces, self._head = [], None
+                return held
             self.flush()
             cleaners, self._cleaners = self._cleaners, {}
             for stream, cleaner in cleaners.items():
                 self._tell(stream, cleaner.feed([], last=True))
         return None
-
-    def _brought_along(self, head: dict[str, Any]) -> list[dict[str, Any]]:
-        pieces, self._pieces, self._head = self._pieces, [], None
-        if not pieces:
-            return [head]
-        redactor = self._recorder.redactor
-        if redactor is not None:
-            raw = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
-            if redactor.suspects(raw):
-                pieces = StreamCleaner(redactor).feed(pieces, last=True)
-        return [head, _told(self._stream, pieces)] if pieces else [head]
 
     def _write(self, now: int) -> None:
         if self._head is not None:
@@ -152,6 +145,32 @@ class ChunkBuffer:
         if pieces:
             data = {"call": self._call, **_told(stream, pieces)}
             self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+
+
+def told_together(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
+    """The streams of an answer that its outcome brings along."""
+    head, stream, pieces = held
+    redactor = recorder.redactor
+    if redactor is not None and pieces:
+        pieces = StreamCleaner(redactor).feed(pieces, last=True)
+    return [head, _told(stream, pieces)] if pieces else [head]
+
+
+def spelled_together(recorder: Recorder, held: Held) -> bytes | None:
+    """The same as JSON, by hand; None: it is no text in one piece, or may hold a secret."""
+    head, stream, pieces = held
+    if len(pieces) != 1 or stream != "body":
+        return None
+    ((raw, when),) = pieces
+    text = recorder.spell_text(raw)
+    if text is None:
+        return None
+    return b'[%b,{"stream":"body","text":%b,"sizes":[%d],"at_ns":[%d]}]' % (
+        recorder.spell_clean(events.CHUNK, head),
+        text,
+        len(raw),
+        when,
+    )
 
 
 def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:

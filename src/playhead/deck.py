@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
-from playhead import ambient, events, lanes, pacing, where
+from playhead import ambient, events, lanes, outcomes, pacing, where
 from playhead.causes import LARGEST_HEARD, Asked
+from playhead.chunks import LARGEST_TOGETHER, ChunkBuffer, Held
 from playhead.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
-from playhead.chunks import ChunkBuffer
 from playhead.clock import mono_ns
 from playhead.events import Ref
 from playhead.interrupts import is_interrupt
@@ -127,6 +127,22 @@ class Crossing:
             return
         recorder.add(events.CHUNK, {"call": ref, **data}, '""', parent=ref, clean=clean)
 
+    def whole(self, head: Any, body: bytes, members: dict[str, Any]) -> None:
+        """An answer that came all at once: a head that is clean, a body, and how it returned."""
+        taped, recorder = self.taped, self._deck.recorder
+        is_plain_case = taped is None and self._buffer is None and recorder.level == "full"
+        if not is_plain_case or len(body) > LARGEST_TOGETHER:
+            self.head(head, clean=True)
+            self.chunk(body)
+            self.end("returned", members)
+            return
+        self._head = head
+        if self._heard is not None:
+            self._heard.append(body)
+        when = mono_ns() - self._started
+        told = {"stream": "head", "value": head, "at_ns": [when]}
+        self.end("returned", members, (told, "body", [(body, when)] if body else []))
+
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
         recorder = self._deck.recorder
@@ -146,21 +162,24 @@ class Crossing:
                 self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
-        if facts or self._buffer is not None or self.taped is not None or self._ended:
-            self.end("returned", {"value": value, **facts})
+        if not facts and self._returned_only(value):
             return
-        # By hand: most tools just give something back, and looking twice costs as much as writing it.
-        recorder = self._deck.recorder
-        spelled = recorder.spell_value(value)
-        if spelled is None or recorder.segment is not self._segment or type(self.seq) is not int:
-            self.end("returned", {"value": value})
-            return
-        self._ended = True
-        if self._deck.live:
-            self._deck.live.discard(self)
-        took = mono_ns() - self._started
-        told = b'{"call":%d,"how":"returned","took_ns":%d,"value":%b}' % (self.seq, took, spelled)
-        recorder.add(events.OUTCOME, told, '""', None, None, self.seq, None, False, True)
+        self.end("returned", {"value": value, **facts})
+
+    def _returned_only(self, value: Any) -> bool:
+        """Most calls just give something back: whether that is told, the short way."""
+        deck, call = self._deck, self.seq
+        recorder = deck.recorder
+        is_live = self.taped is None and self._buffer is None and recorder.segment is self._segment
+        if self._ended or not is_live or type(call) is not int:
+            return False
+        self._ended = True  # first: a signal handler may end it once more
+        if not outcomes.add_value(recorder, call, mono_ns() - self._started, value):
+            self._ended = False
+            return False
+        if deck.live:
+            deck.live.discard(self)
+        return True
 
     def raised(self, error: BaseException, **facts: Any) -> None:
         self.end("raised", {"error": error, **facts})
@@ -190,40 +209,33 @@ class Crossing:
         except ValueError:
             return  # the host left the block in another context: there is nothing to undo
 
-    def end(self, how: str, members: dict[str, Any]) -> None:
-        """However it ended. `members` are further ones of its event: value, error, facts."""
+    def end(self, how: str, members: dict[str, Any], held: Held | None = None) -> None:
+        """However it ended. `members` are further ones of its event: value, error, facts; `held` an
+        answer that is not on the tape yet.
+        """
         if self._ended:
             return
         self._ended = True
-        taped = self.taped
+        taped, deck = self.taped, self._deck
         if taped is not None and taped.quiet:
             if taped.dies is not None:
                 taped.dies()
             return
-        deck = self._deck
         if deck.live:
             deck.live.discard(self)
         recorder = deck.recorder
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return
-        data: dict[str, Any] = {"call": ref, "how": how, "took_ns": mono_ns() - self._started}
-        buffer = self._buffer
-        if buffer is not None:
-            waited = buffer.finish()
-            data["chunks"] = buffer.count
-            data["bytes"] = buffer.total
-            if waited is not None:
-                data["streams"] = waited
-        clean = True
-        for name, item in members.items():
-            if item is not None or name == "value":
-                data[name] = item
-                if item is not None and type(item) is not int:
-                    clean = False
+        took, counts = mono_ns() - self._started, None
+        if self._buffer is not None:
+            held = self._buffer.finish()
+            counts = (self._buffer.count, self._buffer.total)
+        elif held is not None:
+            counts = (len(held[2]), sum([len(piece) for piece, _ in held[2]]))
         if taped is not None and taped.dies is not None:
             taped.dies()
-        recorder.add(events.OUTCOME, data, '""', None, None, ref, None, False, clean)
+        outcomes.add(recorder, ref, how, took, members, counts, held)
         if self._heard:
             deck.hear(ref, self.call, self._head, b"".join(self._heard))
 

@@ -78,6 +78,7 @@ class Recorder:
         self._data = self._payloads.encode
         self._clean = self._payloads.encode_clean
         # As JSON; None for what may hold a secret, or is too large to stand in an event.
+        self.spell_clean = self._payloads.encode_clean
         self.spell_text = self._payloads.spell_text
         self.spell_value = self._payloads.spell_value
         self._first_seq = first_seq

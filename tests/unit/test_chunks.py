@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.chunks import ChunkBuffer, as_bytes, as_text
+from playhead.chunks import ChunkBuffer, as_bytes, as_text, told_together
 from playhead.recorder import Recorder
 from playhead.redact import Redactor, StreamCleaner
 from playhead.tape.reader import Tape
@@ -265,7 +265,7 @@ def test_a_short_answer_waits_for_its_outcome_and_is_clean(tmp_path):
     buffer = ChunkBuffer(recorder, 1, 0, HEAD)
     buffer.add("body", b"one ")
     buffer.add("body", SECRET)
-    head, body = buffer.finish()
+    head, body = told_together(recorder, buffer.finish())
     recorder.close()
     assert head == HEAD
     assert body["stream"] == "body"

@@ -39,7 +39,17 @@ LAYERS = {
     "1 tape": {"tape", "wire"},
     "2 run": {
         *("ambient", "around", "calls", "causes", "chunks", "compare", "config", "deck", "emitted"),
-        *("holes", "lane_hooks", "lanes", "losses", "pacing", "payloads", "recorder", "replay"),
+        *(
+            "holes",
+            "lane_hooks",
+            "lanes",
+            "losses",
+            "outcomes",
+            "pacing",
+            "payloads",
+            "recorder",
+            "replay",
+        ),
         *("retrievals", "runs", "spelling", "streams", "turns"),
     },
     "3 in": {

@@ -93,6 +93,21 @@ class Exchange:
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
+    def whole(
+        self, status: int, reason: str, version: str, headers: Iterable[AnyPair], body: bytes
+    ) -> None:
+        """The answer has come all at once, and it has ended."""
+        if self.ended:
+            return
+        self.status = status
+        self.ended = True
+        try:
+            kept = cleaned(self._deck.recorder.redactor, headers)
+            head = {"status": status, "reason": reason, "http_version": version, "headers": kept}
+            self.crossing.whole(head, body, {"value": None, "status": status})
+        except Exception as error:  # noqa: BLE001 - recording fails open
+            self._lost(error)
+
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         self._last = piece
         try:

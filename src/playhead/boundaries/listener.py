@@ -41,6 +41,9 @@ class Listener:
             exchange.left(why=str(error))
             return
         if not begun and (head := reader.head) is not None:
+            if reader.done and head.status != 101 and reader.chunks is None:
+                exchange.whole(head.status, head.reason, head.version, head.headers, payload)
+                return
             exchange.head(head.status, head.reason, head.version, head.headers)
         if payload:
             exchange.chunk(payload)
