@@ -2,7 +2,8 @@
 
     python -m bench.http [--rounds 60]
 
-The server is a process of its own. Within a round every recorder does the same work once, in
+The server is a process of its own: uvicorn, on which the goals for POSTs were set, and beside it the
+least that answers at all, which makes everything around it look larger than in any real run. Within a round every recorder does the same work once, in
 turn, so that neighbours on the machine disturb all alike; ratios are of medians over the rounds,
 CPU is this process's own. `thin` is the least code that keeps request and answer (bench/thin.py): the
 floor. Playhead writes a full, redacted tape; the others keep what they keep.
@@ -31,6 +32,7 @@ import aiohttp
 import httpx
 import httpx2
 import requests
+import uvicorn
 import vcr
 from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
 from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
@@ -98,6 +100,31 @@ class Answering(asyncio.Protocol):
         self.transport.write(b"0\r\n\r\n")
 
 
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    """The same answer to a POST, from a server that people use."""
+    if scope["type"] != "http":
+        return
+    while (await receive()).get("more_body"):
+        continue
+    length = b"%d" % len(ANSWER)
+    headers = [(b"content-type", b"application/json"), (b"content-length", length)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": ANSWER})
+
+
+class Uvicorn(uvicorn.Server):
+    """Says where it listens. On a socket that it is given it would wait 40 ms before each body."""
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        print(self.servers[0].sockets[0].getsockname()[1], flush=True)
+
+
+async def serve_uvicorn() -> None:
+    config = uvicorn.Config(application, port=0, log_level="error", loop="asyncio", http="h11")
+    await Uvicorn(config).serve()
+
+
 async def serve() -> None:
     server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -105,12 +132,14 @@ async def serve() -> None:
 
 
 @contextlib.contextmanager
-def running_server() -> Iterator[str]:
-    argv = [sys.executable, "-m", "bench.http", "--serve"]
+def running_server(kind: str = "quick") -> Iterator[str]:
+    argv = [sys.executable, "-m", "bench.http", "--serve", kind]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
-        port = int(server.stdout.readline()) if server.stdout else 0
-        yield f"http://127.0.0.1:{port}"
-        server.kill()
+        try:
+            port = int(server.stdout.readline()) if server.stdout else 0
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
 
 
 # -- the recorders ---------------------------------------------------------------------------------
@@ -371,15 +400,19 @@ def report(title: str, figures: Figures, calls: int, goal: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--serve", action="store_true", help="be the server")
+    parser.add_argument("--serve", choices=("quick", "uvicorn"), help="be the server")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--only", default="", help="what to measure, by a part of its title")
     parser.add_argument("--without", default="", help="recorders to leave out, by commas")
     asked = parser.parse_args()
     if asked.serve:
-        asyncio.run(serve())
+        asyncio.run(serve_uvicorn() if asked.serve == "uvicorn" else serve())
         return
-    with tempfile.TemporaryDirectory() as folder, running_server() as url:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_server() as quick,
+        running_server("uvicorn") as uvicorns,
+    ):
         recorders: Recorders = {
             "bare": bare,
             "thin": Thin(Path(folder)),
@@ -390,9 +423,14 @@ def main() -> None:
         for name in asked.without.split(","):
             recorders.pop(name, None)
         for title, made, calls, goal in CASES:
-            if asked.only in title:
+            if asked.only not in title:
+                continue
+            servers = {"": quick}
+            if "POST" in title:
+                servers = {", uvicorn": uvicorns, ", a server that does nothing": quick}
+            for server, url in servers.items():
                 figures = asyncio.run(timed(recorders, made, url, asked.rounds))
-                report(title, figures, calls, goal)
+                report(f"{title}{server}", figures, calls, goal)
 
 
 if __name__ == "__main__":

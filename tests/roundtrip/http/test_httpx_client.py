@@ -301,7 +301,7 @@ def test_what_breaks_in_the_recorder_never_reaches_the_program(library, site, st
         with studio.record(warns=True) as take, library.Client() as client:
             assert client.get(f"{site.url}/echo").status_code == 200
     assert take.calls == []
-    for name in ("head", "chunk", "_end"):
+    for name in ("head", "chunk", "whole", "end"):
         monkeypatch.setattr(f"playhead.deck.Crossing.{name}", broken)
     with studio.record(warns=True), library.Client() as client:
         got = client.post(f"{site.url}/echo", json={"a": 1})

@@ -218,7 +218,7 @@ def test_the_responses_socket_is_an_llm_call_and_knows_who_asked_for_a_tool(stud
         url = llm.url
         recorded = ask(url)
         opened = studio.deck
-        cause = opened._asked.who_asked("ls", {})
+        cause = opened.asked.who_asked("ls", {})
     call = take.call
     assert call.call["boundary"] == "llm"
     assert call.call["api"] == "openai.responses"
