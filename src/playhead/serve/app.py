@@ -29,7 +29,7 @@ from playhead.serve.replaying import Replays
 from playhead.serve.said import Problem, json_response, problem_of
 from playhead.serve.schema import Asked, Operation, read_body, read_path, read_query
 from playhead.serve.sharing import Shared
-from playhead.serve.stories import Stories
+from playhead.serve.stories import Stories, Told
 from playhead.serve.table import OPERATIONS, SCHEMAS
 
 _PATIENCE_S = 60
@@ -129,13 +129,23 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     if operation.handle is None:
         raise Problem(406, "This is a stream.", "Ask with `Accept: text/event-stream`.")
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
-        told = {name: await desk.stories.told(values[name]) for name in operation.needs}
+        told = {name: await _told(desk, values, name) for name in operation.needs}
         asked = Asked(values=values, body=body, headers=request.headers, told=told)
         handle = partial(operation.handle, desk, asked)
         if operation.shared:
             return await desk.shared.get((operation.id, *sorted(values.items())), handle)
         return await anyio.to_thread.run_sync(handle, abandon_on_cancel=True)
     raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
+
+
+async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> Told:
+    """The run that this parameter names, as far as the question needs it."""
+    first, ref = values.get("first"), values.get("ref")
+    if first is not None:
+        return await desk.stories.begun(values[name], first)
+    if ref is not None:
+        return await desk.stories.with_item(values[name], ref)
+    return await desk.stories.told(values[name])
 
 
 async def _body(request: Request) -> bytes:

@@ -48,7 +48,15 @@ SCHEMAS: dict[str, Schema] = {
         total={"type": "integer"},
         next=TEXT_OR_NULL,
     ),
-    "Recording": _object(summary={"$ref": "#/components/schemas/Run"}, model=ANYTHING),
+    "Recording": _object(
+        summary={"$ref": "#/components/schemas/Run"},
+        partial={
+            **_object(events={"type": "integer"}, of=COUNT_OR_NULL),
+            "type": ["object", "null"],
+            "description": "Not null: only so many events of the tape are in this answer.",
+        },
+        model=ANYTHING,
+    ),
     "Events": _object(events={"type": "array", "items": ANYTHING}, next=TEXT_OR_NULL),
     "Refs": _object(refs=TEXTS),
     "Stats": _object(
