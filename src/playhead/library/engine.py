@@ -33,6 +33,8 @@ class Database:
         self.home = home
         # Held by the thread that brings the catalogue up to date; the others then find that done.
         self.updating = threading.RLock()
+        # Likewise, by the one that reads tapes which were never read.
+        self.reading_tapes = threading.RLock()
         self._lock = threading.Lock()
         self._file = _identity(home)
         self._engine = _made(home)

@@ -108,8 +108,17 @@ class Page:
 _Rows = list[tuple[Found, "str | None"]]
 
 
-def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None) -> Page:
-    """The runs of a store that fit, as they are now. UsageError: what cannot be asked."""
+def query(
+    home: Path,
+    wanted: Search,
+    *,
+    prices: Mapping[str, Any] | None = None,
+    updated: bool = False,
+    complete: bool = True,
+) -> Page:
+    """The runs of a store that fit, as they are now. UsageError: what cannot be asked. `updated`: somebody
+    else brings the catalogue up to date, and (`complete`) has done so: else it is taken as it is.
+    """
     order, descending = _order(wanted.sort)
     after = None if wanted.cursor is None else _decode(wanted.cursor, wanted.sort)
     if not (home / "runs").is_dir():
@@ -117,9 +126,10 @@ def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
 
     def work() -> tuple[_Rows, int, str | None]:
-        try_update(home, prices=prices, read=wanted.needs_tapes)
+        if not updated:
+            try_update(home, prices=prices, read=wanted.needs_tapes)
         page = _page(db, wanted, order, after, descending=descending)
-        if not _freshened(home, page[0], reader):
+        if not complete or not _freshened(home, page[0], reader):
             return page
         return _page(db, wanted, order, after, descending=descending)
 

@@ -19,7 +19,8 @@ from playhead import clock
 from playhead.errors import UsageError
 from playhead.library.digest import seconds_in
 from playhead.library.engine import database_of, sound
-from playhead.library.indexing import Progress, try_update
+from playhead.library.indexing import try_update
+from playhead.library.looking import Progress
 from playhead.library.search import Search, conditions
 from playhead.library.tables import calls, runs
 
@@ -79,8 +80,11 @@ def stats(
     wanted: Search | None = None,
     prices: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    updated: bool = False,
 ) -> Stats:
-    """Over the runs that fit `wanted`; its order and page do not count. UsageError: no such heading."""
+    """Over the runs that fit `wanted`; its order and page do not count. UsageError: no such heading.
+    `updated`: somebody else brings the catalogue up to date, as far as he has come.
+    """
     heading = next((one for one in BYS if one == by), None)
     if heading is None:
         raise UsageError(f"Runs cannot be summed up by {by!r}; expected {', '.join(BYS)}.")
@@ -90,7 +94,8 @@ def stats(
     db = database_of(home)
 
     def work() -> Stats:
-        try_update(home, prices=prices, progress=progress)
+        if not updated:
+            try_update(home, prices=prices, progress=progress)
         with db.reading() as connection:
             return _summed(connection, heading, fits)
 

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from playhead.errors import PlayheadError
+from playhead.library.catching_up import CatchingUp
 from playhead.library.pulse import Pulse
 from playhead.serve import viewer
 from playhead.serve.guard import LARGEST_BODY, LOOPBACK_NAMES, Guard, Rules
@@ -47,6 +48,7 @@ class Desk:
     stories: Stories
     pages: Pages
     shared: Shared[Response]
+    catching_up: CatchingUp
     pulse: Pulse
     replays: Replays
     reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
@@ -72,6 +74,7 @@ def app(
         stories=Stories(home, own),
         pages=Pages(),
         shared=Shared(_WORKERS),
+        catching_up=CatchingUp(home, own),
         pulse=Pulse(home),
         replays=Replays(home, allowed=allow_replay),
     )
