@@ -9,19 +9,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy import update as sql_update
 
 from playhead import clock, config
 from playhead.library.digest import Digest, digest
 from playhead.library.engine import Database, Unwritable, database_of, sound
-from playhead.library.fulltext import TABLE
 from playhead.library.ledger import CoreLedger, batches, put_digests, put_whole
 from playhead.library.looking import Progress, look
 from playhead.library.rows import Row, row_of
 from playhead.library.shelf import FolderShelf, Shelf
 from playhead.library.summary import stamp_of_prices
 from playhead.library.tables import calls, documents, facts, runs, tags
+from playhead.library.text_index import index_of
 from playhead.model import Prices
 from playhead.tape.manifest import Manifest
 
@@ -167,8 +167,7 @@ def _clear(connection: Connection) -> None:
     """Everything that came from tapes; rows stay until they are replaced. Who does this leaves his name:
     should he die before he is done, others know.
     """
-    connection.execute(text("DROP TABLE texts"))
-    connection.execute(text(TABLE))
+    index_of(connection.dialect.name).clear(connection)
     connection.execute(delete(calls))
     connection.execute(delete(facts))
     for column in (documents.c.run, tags.c.run):
