@@ -26,7 +26,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser test test-agents check lint types layers format bench docs docs-check clean
+.PHONY: help setup demo browser database test test-agents check lint types layers format bench docs docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ setup: $(READY) ## create .venv and install Playhead into it
 demo: $(READY) ## record a small agent, watch it, replay it, without a key or a network
 	@$(BIN)/playhead demo $(ARGS)
 
-test: $(READY) browser ## every test but those of real agent frameworks; ARGS="-k torn" for some
+test: $(READY) browser database ## every test but those of real agent frameworks; ARGS="-k torn" for some
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 -rsR $(ARGS)
 
 # The viewer's tests drive a real browser, and fail, never skip, where there is none.
@@ -49,6 +49,16 @@ browser: ## Chromium for the tests of the viewer, from Debian where we may insta
 	        --no-install-recommends chromium fonts-liberation; } >$(VENV)/chromium.log 2>&1 \
 	      || tail -n 5 $(VENV)/chromium.log >&2; \
 	  else echo "tests/browser needs Chromium: apt-get install chromium, or PLAYHEAD_CHROMIUM=/path/to/it" >&2; fi; }
+
+# Without it the tests of the library on PostgreSQL are skipped; in CI that is a failure.
+database: ## PostgreSQL for the tests of the library, from Debian where we may install it
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+	  if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+	    echo "Installing PostgreSQL for the tests of the library"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	        --no-install-recommends postgresql; } >$(VENV)/postgresql.log 2>&1 \
+	      || tail -n 5 $(VENV)/postgresql.log >&2; \
+	  else echo "no PostgreSQL here: apt-get install postgresql, for the tests that need it" >&2; fi; }
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 -m agents tests/agents $(ARGS)

@@ -28,7 +28,12 @@ FLAGS = [
 PID = 4_194_999
 LANES = ("main", "main/1", "main/2", "main/3")
 WORDS = ("latency", "cache", "retry", "budget", "release", "shard", "index", "planner", "timeout")
-GOALS = {"first view, server warm (s)": 1.5, "first view, one file (s)": 1.5, "memory (MB)": 300}
+GOALS = {
+    "first view, server cold (s)": 1.5,
+    "first view, server warm (s)": 1.5,
+    "first view, one file (s)": 1.5,
+    "memory (MB)": 300,
+}
 SCROLL = """async () => {
   const list = document.querySelector('.tree');
   const frames = [];
@@ -201,6 +206,9 @@ def measure(home: Path, run_id: str, html: Path) -> dict[str, float]:
             browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             figures["first view, server cold (s)"] = first_view(page, address)
+            page.wait_for_selector("main[data-whole=true]", timeout=60_000)
+            whole = page.evaluate("performance.getEntriesByName('playhead-whole')[0].startTime")
+            figures["whole run, server cold (s)"] = float(whole) / 1000
             figures["first view, server warm (s)"] = first_view(page, address)
             scrolled = page.evaluate(SCROLL)
             figures["scroll (frames/s)"] = scrolled["rate"]

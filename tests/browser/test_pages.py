@@ -132,3 +132,26 @@ def test_an_address_that_means_nothing_says_so(tab, server):
     shown.page.goto(f"{server.url}/run/20200101-000000-none")
     expect(shown.page.get_by_role("alert")).to_contain_text("cannot be shown")
     shown.errors.clear()  # the browser itself tells the console of the 404
+
+
+def test_a_search_that_is_not_complete_says_so_and_fills_up(tab, server, team):
+    shown = tab(server.url)
+    behind = [{"done": 12000, "of": 100000}, {"done": 60000, "of": 100000}]
+
+    def answer(route) -> None:
+        told = route.fetch().json()
+        if behind and "q=" in route.request.url:
+            told |= {"runs": [], "total": 0, "indexing": behind.pop(0)}
+        route.fulfill(json=told)
+
+    shown.page.route("**/api/recordings?*", answer)
+    page = shown.open("/")
+    expect(page.locator(".indexing")).to_be_hidden()
+    page.keyboard.press("/")
+    page.keyboard.type("cache")
+    expect(page.locator(".indexing")).to_contain_text("12,000 of 100,000")
+    expect(page.locator(".nothing")).to_contain_text("No run that has been read yet fits")
+    shown.shot("indexing")
+    expect(page.locator(".indexing")).to_contain_text("60,000 of 100,000")
+    expect(page.locator(f"tr[data-id='{team}']")).to_be_visible()
+    expect(page.locator(".indexing")).to_be_hidden()

@@ -19,7 +19,7 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.cli.filters import STATUSES, tag_of
-from playhead.cli.progress import counted
+from playhead.cli.progress import counted, tally
 from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.golden import is_golden
 from playhead.library.rows import note_of
@@ -69,7 +69,10 @@ def command(
     playhead list --tree                    with replays and forks
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
     """
-    library = Library(home_of(store))
+    home = home_of(store)
+    with tally("Looking at new runs") as progress:
+        library = Library(home, progress)
+        library.look()
     wanted = Filter(
         project=None if everything or store is not None else str(project_of(Path.cwd())),
         statuses=frozenset(status),

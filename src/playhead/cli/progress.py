@@ -17,18 +17,31 @@ _EVERY_NS = 100_000_000
 
 def counted(things: Sequence[T], doing: str) -> Iterator[T]:
     """`things`, one by one. Nothing is said of work that is done before anybody wonders."""
+    with tally(doing) as tell:
+        for done, thing in enumerate(things):
+            if tell is not None:
+                tell(done, len(things))
+            yield thing
+
+
+@contextmanager
+def tally(doing: str) -> Iterator[Callable[[int, int], None] | None]:
+    """As `bar`, without what a bar needs to load: for commands that must be quick where nothing is long."""
     if not sys.stderr.isatty():
-        yield from things
+        yield None
         return
     began = said = clock.mono_ns()
     shown = False
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said, shown
+        now = clock.mono_ns()
+        if now - began > _PATIENCE_NS and (not shown or now - said > _EVERY_NS):
+            said, shown = now, True
+            _say(f"\r{doing}: {done:,} of {total:,} ")
+
     try:
-        for done, thing in enumerate(things):
-            now = clock.mono_ns()
-            if now - began > _PATIENCE_NS and (not shown or now - said > _EVERY_NS):
-                said, shown = now, True
-                _say(f"\r{doing}: {done:,} of {len(things):,} ")
-            yield thing
+        yield tell
     finally:
         if shown:
             _say("\r\x1b[K")

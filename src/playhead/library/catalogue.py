@@ -16,7 +16,7 @@ from playhead.errors import PlayheadError
 from playhead.events import Status
 from playhead.library import database
 from playhead.library.index import Index, LightRow
-from playhead.library.looking import look
+from playhead.library.looking import Progress, look
 from playhead.library.shelf import FolderShelf
 from playhead.library.summary import Summary, decode_summary, encode_summary
 from playhead.tape.manifest import Manifest, from_members, read_manifest, status_of
@@ -53,8 +53,9 @@ class Filter:
 class Library:
     """The runs of one store, as they are when it is first asked."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, progress: Progress | None = None) -> None:
         self.home = home
+        self._progress = progress
         self._shelf = FolderShelf(home)
 
     @cached_property
@@ -72,8 +73,12 @@ class Library:
 
     def _looked(self) -> Index:
         index = Index(self.home)
-        look(self._shelf, index)
+        look(self._shelf, index, self._progress)
         return index
+
+    def look(self) -> None:
+        """Bring the catalogue up to date now, and not when something is first asked."""
+        _ = self._index
 
     def entries(self, wanted: Filter) -> Iterator[Entry]:
         """Newest first. Lazy: who takes twenty has twenty manifests decoded."""

@@ -1,8 +1,7 @@
 """One door to the catalogue's database for everything that asks more than `index` can. Knows SQLAlchemy's
 engines and how SQLite is shared by processes and threads; not what is asked.
 
-For a team's PostgreSQL, `_made` is where another engine would come from, and `writing` where its
-transactions would begin.
+A team's PostgreSQL is `postgres.PostgresDatabase`, put in the place of a store's own file with `use`.
 """
 
 from __future__ import annotations
@@ -33,9 +32,19 @@ class Database:
         self.home = home
         # Held by the thread that brings the catalogue up to date; the others then find that done.
         self.updating = threading.RLock()
+        # Likewise, by the one that reads tapes which were never read.
+        self.reading_tapes = threading.RLock()
         self._lock = threading.Lock()
         self._file = _identity(home)
         self._engine = _made(home)
+
+    @property
+    def dialect(self) -> str:
+        return "sqlite"
+
+    @property
+    def place(self) -> str:
+        return str(self.home / database.FILE)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -60,6 +69,10 @@ class Database:
                 self._file = _identity(self.home)
             return self._engine
 
+    def is_damage(self, error: BaseException) -> bool:
+        """Whether the catalogue itself is at fault, and `renew` would help."""
+        return database.is_damage(error)
+
     def renew(self) -> None:
         """After damage."""
         with self._lock:
@@ -78,7 +91,7 @@ def sound(db: Database, work: Callable[[], T]) -> T:
     try:
         return work()
     except DBAPIError as error:
-        if error.orig is None or not database.is_damage(error.orig):
+        if error.orig is None or not db.is_damage(error.orig):
             raise _unwritable(db, error) from error
     db.renew()
     try:
@@ -88,9 +101,8 @@ def sound(db: Database, work: Callable[[], T]) -> T:
 
 
 def _unwritable(db: Database, error: DBAPIError) -> Unwritable:
-    path = db.home / database.FILE
     return Unwritable(
-        f"{path} cannot be used ({error.orig}). Try again, or delete it: it comes back."
+        f"{db.place} cannot be used ({error.orig}). Try again, or delete it: it comes back."
     )
 
 
@@ -105,6 +117,15 @@ def database_of(home: Path) -> Database:
         if found is None:
             found = _open[home] = Database(home)
         return found
+
+
+def use(home: Path, db: Database | None) -> None:
+    """Keep the catalogue of that store there; None: in its own file again."""
+    with _opening:
+        if db is None:
+            _open.pop(home, None)
+        else:
+            _open[home] = db
 
 
 def _made(home: Path) -> Engine:

@@ -1,5 +1,5 @@
-"""The full-text index: what people type made into a question, and the answer into snippets. Knows
-SQLite's FTS5, and is the only place that does; PostgreSQL's `tsvector` would stand beside it.
+"""The full-text index: what people type made into a question, and the answer into snippets. Knows how
+SQLite's FTS5 is asked; loads nothing else. How it is filled is in `fts5`, PostgreSQL's in `tsvector`.
 
 What people type are words. All of them have to be there; "some words" in quotes have to stand
 together; a star at the end of a word stands for more letters. Nothing else means anything: every word
@@ -43,21 +43,31 @@ class Snippet:
     hits: tuple[tuple[int, int], ...] = ()
 
 
-def question(typed: str, scope: Scope | None = None) -> str | None:
-    """For `MATCH`. None: there is no word in it."""
-    words: list[str] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """Words that have to stand side by side. `goes_on`: the last of them may be longer."""
+
+    text: str
+    goes_on: bool = False
+
+
+def phrases(typed: str) -> tuple[Phrase, ...]:
+    found: list[Phrase] = []
     for phrase, word in _WORDS.findall(typed.encode("utf-8", "replace").decode()):
-        if len(words) == _MOST_WORDS:
+        if len(found) == _MOST_WORDS:
             break
         text = phrase or word
-        if not _MEANINGFUL.search(text):
-            continue
-        star = "*" if word.endswith("*") else ""
-        bare = text.replace('"', " ").replace("\0", " ")
-        words.append(f'"{bare}"{star}')
-    if not words:
+        if _MEANINGFUL.search(text):
+            bare = text.replace('"', " ").replace("\0", " ")
+            found.append(Phrase(text=bare, goes_on=word.endswith("*")))
+    return tuple(found)
+
+
+def question(typed: str, scope: Scope | None = None) -> str | None:
+    """For `MATCH`. None: there is no word in it."""
+    joined = " ".join(f'"{one.text}"{"*" if one.goes_on else ""}' for one in phrases(typed))
+    if not joined:
         return None
-    joined = " ".join(words)
     return joined if scope is None else f"{{{scope}}} : ({joined})"
 
 

@@ -4,24 +4,24 @@ is read and how it is kept is elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy import update as sql_update
 
 from playhead import clock, config
 from playhead.library.digest import Digest, digest
 from playhead.library.engine import Database, Unwritable, database_of, sound
-from playhead.library.fulltext import TABLE
 from playhead.library.ledger import CoreLedger, batches, put_digests, put_whole
-from playhead.library.looking import look
+from playhead.library.looking import Progress, look
 from playhead.library.rows import Row, row_of
 from playhead.library.shelf import FolderShelf, Shelf
 from playhead.library.summary import stamp_of_prices
 from playhead.library.tables import calls, documents, facts, runs, tags
+from playhead.library.text_index import index_of
 from playhead.model import Prices
 from playhead.tape.manifest import Manifest
 
@@ -29,9 +29,6 @@ from playhead.tape.manifest import Manifest
 _AT_ONCE = 250
 # The process that makes the catalogue anew, while it does.
 _REINDEXER = "reindexer"
-
-# Told how many are done, and how many there are.
-Progress = Callable[[int, int], None]
 
 
 class Reader:
@@ -65,14 +62,16 @@ def update(
     db, shelf = database_of(home), FolderShelf(home)
 
     def work() -> None:
-        look(shelf, CoreLedger(db))
+        with db.updating:
+            look(shelf, CoreLedger(db), progress)
         if read:
-            _succeed(db)
-            _read_missing(db, Reader(shelf, prices), progress)
+            # Apart: who asks for a list need not wait until all tapes are read for somebody's search.
+            with db.reading_tapes:
+                _succeed(db)
+                _read_missing(db, Reader(shelf, prices), progress)
 
     if (home / "runs").is_dir():
-        with db.updating:
-            sound(db, work)
+        sound(db, work)
 
 
 def try_update(home: Path, **how: Any) -> None:
@@ -168,8 +167,7 @@ def _clear(connection: Connection) -> None:
     """Everything that came from tapes; rows stay until they are replaced. Who does this leaves his name:
     should he die before he is done, others know.
     """
-    connection.execute(text("DROP TABLE texts"))
-    connection.execute(text(TABLE))
+    index_of(connection.dialect.name).clear(connection)
     connection.execute(delete(calls))
     connection.execute(delete(facts))
     for column in (documents.c.run, tags.c.run):
@@ -210,7 +208,9 @@ def _succeed(db: Database) -> None:
 
 
 def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> None:
-    """Runs that were never read, and those that have grown since: they go on, or died meanwhile."""
+    """Runs that were never read, and those that have grown since: they go on, or died meanwhile. Newest
+    first: they are what is asked for.
+    """
     columns = runs.c.number, runs.c.id
     with db.reading() as connection:
         new = connection.execute(select(*columns).where(runs.c.state.is_(None))).all()
@@ -221,11 +221,11 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
         for number, run, state in open_ones
         if reader.shelf.state(run, reader.stamp) != state and _pace.is_due(db.home, run)
     ]
-    missing = sorted({*((number, run) for number, run in new), *grown})
+    missing = sorted({*((number, run) for number, run in new), *grown}, reverse=True)
     done = 0
     for some in batches(missing, _AT_ONCE):
         made = []
-        for number, run in some:
+        for number, run in reversed(some):
             with _pace.taken(db.home, run):
                 made.append((number, *reader.read(run)))
         with db.writing() as connection:

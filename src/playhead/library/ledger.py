@@ -18,7 +18,6 @@ from sqlalchemy import (
     func,
     insert,
     select,
-    text,
     update,
 )
 
@@ -28,6 +27,7 @@ from playhead.library.fulltext import SCOPES
 from playhead.library.rows import Row, is_near, numbered, whole
 from playhead.library.summary import Summary, encode_summary
 from playhead.library.tables import calls, documents, facts, runs, tags
+from playhead.library.text_index import index_of
 
 T = TypeVar("T")
 # SQLite takes 32,766 values in one statement, older ones 999.
@@ -37,10 +37,6 @@ _COLUMNS = (
     *("replay_of", "keep", "golden", "duration_s", "problem"),
 )
 _VERSION = "version"
-_PUT_TEXTS = text(
-    f"INSERT INTO texts (rowid, {', '.join(SCOPES)}) VALUES (:run, {', '.join(f':{s}' for s in SCOPES)})"  # noqa: S608  names of columns
-)
-_DROP_TEXTS = text("DELETE FROM texts WHERE rowid = :run")
 
 
 class CoreLedger:
@@ -126,7 +122,7 @@ def put_digests(connection: Connection, read: Sequence[tuple[int, str, Digest]])
     there = _there(connection, [number for number, _, _ in read])
     made = [one for one in read if one[0] in there]
     _drop(connection, calls, calls.c.run, list(there))
-    _many(connection, _DROP_TEXTS, [{"run": number} for number in there])
+    index_of(connection.dialect.name).drop(connection, list(there))
     rows = [
         {"at": at, **{f"new_{name}": value for name, value in _columns(state, one.summary).items()}}
         for at, state, one in made
@@ -156,7 +152,8 @@ _NEW_COLUMNS = (
 def _put_contents(connection: Connection, made: Sequence[tuple[int, str, Digest]]) -> None:
     _insert(connection, calls, list(_sums(made)))
     blank: dict[str, Any] = dict.fromkeys(SCOPES, "")
-    _many(connection, _PUT_TEXTS, [{"run": at, **blank, **one.texts} for at, _, one in made])
+    said = [{"run": at, **blank, **one.texts} for at, _, one in made]
+    index_of(connection.dialect.name).put(connection, said)
 
 
 def _placed(
@@ -178,7 +175,7 @@ def forget(connection: Connection, numbers: Iterable[int]) -> None:
         (calls, calls.c.run),
     ):
         _drop(connection, table, column, gone)
-    _many(connection, _DROP_TEXTS, [{"run": number} for number in gone])
+    index_of(connection.dialect.name).drop(connection, gone)
 
 
 def batches(things: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -199,9 +196,10 @@ def _insert(connection: Connection, table: Table, values: list[dict[str, Any]]) 
     if not values:
         return
     statement, order = _spelled(table, connection.dialect)
-    rows: list[Any] = values
     if order is not None:
-        rows = [tuple(one.get(name) for name in order) for one in values]
+        rows: list[Any] = [tuple(one.get(name) for name in order) for one in values]
+    else:
+        rows = [{column.name: one.get(column.name) for column in table.c} for one in values]
     connection.exec_driver_sql(statement, rows)
 
 

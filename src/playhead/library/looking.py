@@ -7,11 +7,17 @@ is looked at where it is new, where it claims to go on, and where somebody has l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from playhead.library.rows import Row, row_of
 from playhead.library.shelf import Shelf
+
+# Rows in one transaction: of a store that was never looked at, the newest are there at once.
+_AT_ONCE = 2000
+_TOLD_EVERY = 100
+# Told how many are done, and how many there are.
+Progress = Callable[[int, int], None]
 
 
 class Ledger(Protocol):
@@ -30,8 +36,8 @@ class Ledger(Protocol):
     def update(self, rows: Sequence[Row], gone: Iterable[str], version: str | None) -> None: ...
 
 
-def look(shelf: Shelf, ledger: Ledger) -> None:
-    """Bring `ledger` up to date with the manifests on `shelf`."""
+def look(shelf: Shelf, ledger: Ledger, progress: Progress | None = None) -> None:
+    """Bring `ledger` up to date with the manifests on `shelf`, newest runs first."""
     version = shelf.version()
     words = shelf.announced()
     claiming = ledger.claiming()
@@ -43,17 +49,29 @@ def look(shelf: Shelf, ledger: Ledger) -> None:
     if relisted:
         there, known = set(shelf.ids()), ledger.stamps().keys()
         new, gone = there - known, set(known - there)
-    rows = []
-    for run in {*new, *words, *claiming} - gone:
+    # Names of runs begin with their time.
+    due = sorted({*new, *words, *claiming} - gone, reverse=True)
+    rows: list[Row] = []
+    for done, run in enumerate(due, 1):
         row = _looked_at(shelf, run, stamps.get(run), claiming.get(run))
         if isinstance(row, Row):
             rows.append(row)
         elif row is None and run in stamps:
             gone.add(run)
+        if progress is not None and not done % _TOLD_EVERY:
+            progress(done, len(due))
+        if len(rows) == _AT_ONCE and done < len(due):
+            # Whoever comes before all are there has to look for the others: no version yet.
+            ledger.update(_in_time(rows), (), None)
+            rows = []
     if rows or gone or relisted:
-        ledger.update(sorted(rows, key=lambda row: (row.started_ns, row.id)), gone, version)
+        ledger.update(_in_time(rows), gone, version)
     if words:
         shelf.heard(words)
+
+
+def _in_time(rows: Iterable[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row.started_ns, row.id))
 
 
 def _looked_at(

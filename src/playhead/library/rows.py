@@ -72,7 +72,9 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> Row:
 
 
 def plain(text: str) -> str:
-    """No half of a character: a database takes none."""
+    """No half of a character, and no NUL: a database takes none, or ends there."""
+    if "\0" in text:
+        text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

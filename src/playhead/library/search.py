@@ -24,12 +24,10 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    text,
     tuple_,
 )
 
 from playhead.errors import UsageError
-from playhead.library import fulltext
 from playhead.library.catalogue import Entry, decode_entry
 from playhead.library.engine import Database, database_of, sound
 from playhead.library.fulltext import Scope, Snippet
@@ -37,7 +35,8 @@ from playhead.library.indexing import Reader, refresh, try_update
 from playhead.library.rows import plain, whole
 from playhead.library.shelf import FolderShelf
 from playhead.library.summary import Summary, decode_summary
-from playhead.library.tables import calls, documents, runs, tags, texts
+from playhead.library.tables import calls, documents, runs, tags
+from playhead.library.text_index import index_of
 
 # What a page may be sorted by; with a minus before it, the greatest first.
 _ORDERS: dict[str, ColumnElement[Any]] = {
@@ -108,8 +107,17 @@ class Page:
 _Rows = list[tuple[Found, "str | None"]]
 
 
-def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None) -> Page:
-    """The runs of a store that fit, as they are now. UsageError: what cannot be asked."""
+def query(
+    home: Path,
+    wanted: Search,
+    *,
+    prices: Mapping[str, Any] | None = None,
+    updated: bool = False,
+    complete: bool = True,
+) -> Page:
+    """The runs of a store that fit, as they are now. UsageError: what cannot be asked. `updated`: somebody
+    else brings the catalogue up to date, and (`complete`) has done so: else it is taken as it is.
+    """
     order, descending = _order(wanted.sort)
     after = None if wanted.cursor is None else _decode(wanted.cursor, wanted.sort)
     if not (home / "runs").is_dir():
@@ -117,9 +125,10 @@ def query(home: Path, wanted: Search, *, prices: Mapping[str, Any] | None = None
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
 
     def work() -> tuple[_Rows, int, str | None]:
-        try_update(home, prices=prices, read=wanted.needs_tapes)
+        if not updated:
+            try_update(home, prices=prices, read=wanted.needs_tapes)
         page = _page(db, wanted, order, after, descending=descending)
-        if not _freshened(home, page[0], reader):
+        if not complete or not _freshened(home, page[0], reader):
             return page
         return _page(db, wanted, order, after, descending=descending)
 
@@ -171,7 +180,7 @@ def _page(
     descending: bool,
 ) -> tuple[_Rows, int, str | None]:
     limit = max(1, min(wanted.limit, LARGEST_PAGE))
-    source, number, fits = _source(wanted)
+    source, number, fits = _source(wanted, db.dialect)
     # Newest first is the order of the index itself: one column, so that SQLite sees it.
     columns = (number,) if order is runs.c.number else (order, number)
     ask = select(number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
@@ -182,7 +191,7 @@ def _page(
     ask = ask.order_by(*(one.desc() if descending else one.asc() for one in columns))
     count = select(func.count()).select_from(source).where(*fits)
     if source is not runs and len(fits) == 1:
-        count = select(func.count()).select_from(texts).where(*fits)
+        count = select(func.count()).select_from(index_of(db.dialect).table).where(*fits)
     with db.reading() as connection:
         rows = connection.execute(ask.limit(limit + 1)).all()
         total = connection.execute(count).scalar_one()
@@ -193,24 +202,27 @@ def _page(
 
 
 def _source(
-    wanted: Search,
+    wanted: Search, dialect: str
 ) -> tuple[FromClause, ColumnElement[int], list[ColumnElement[bool] | TextClause]]:
     """Where rows come from, their numbers there, and what has to hold. Words are asked for first: they
     leave the fewest rows, and in the right order.
     """
     if not wanted.text:
-        return runs, runs.c.number, [*conditions(wanted)]
-    match = text(fulltext.MATCH).bindparams(question=_question(wanted))
-    others = conditions(replace(wanted, text=""))
-    joined = texts.join(runs, runs.c.number == texts.c.rowid)
-    return joined, texts.c.rowid, [match, *others]
+        return runs, runs.c.number, [*conditions(wanted, dialect)]
+    index = index_of(dialect)
+    match = index.holds(wanted.text, wanted.scope)
+    if match is None:
+        raise _no_word(wanted)
+    others = conditions(replace(wanted, text=""), dialect)
+    joined = index.table.join(runs, runs.c.number == index.number)
+    return joined, index.number, [match, *others]
 
 
-def conditions(wanted: Search) -> list[ColumnElement[bool]]:
-    """What has to hold of a row of `runs`."""
+def conditions(wanted: Search, dialect: str = "sqlite") -> list[ColumnElement[bool]]:
+    """What has to hold of a row of `runs`, as this kind of database is asked."""
     fits: list[ColumnElement[bool]] = []
     if wanted.text:
-        fits.append(_has_words(wanted))
+        fits.append(_has_words(wanted, dialect))
     if wanted.statuses:
         fits.append(runs.c.status.in_(sorted(wanted.statuses)))
     if wanted.name is not None:
@@ -243,25 +255,23 @@ def conditions(wanted: Search) -> list[ColumnElement[bool]]:
     return fits
 
 
-def _has_words(wanted: Search) -> ColumnElement[bool]:
-    asked = _question(wanted)
-    return runs.c.number.in_(
-        text(fulltext.MATCHING).bindparams(question=asked).columns(runs.c.number)
-    )
+def _has_words(wanted: Search, dialect: str) -> ColumnElement[bool]:
+    index = index_of(dialect)
+    if index.holds(wanted.text, wanted.scope) is None:
+        raise _no_word(wanted)
+    return runs.c.number.in_(index.matching(wanted.text, wanted.scope))
 
 
-def _question(wanted: Search) -> str:
-    asked = fulltext.question(wanted.text, wanted.scope)
-    if asked is None:
-        raise UsageError(f"There is no word to search for in {wanted.text!r}.")
-    return asked
+def _no_word(wanted: Search) -> UsageError:
+    return UsageError(f"There is no word to search for in {wanted.text!r}.")
 
 
 def _like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
     if "*" not in pattern and "?" not in pattern:
         return column == pattern
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return column.like(escaped.replace("*", "%").replace("?", "_"), escape="\\")
+    # SQLite's own LIKE takes large letters for small ones; so that all databases do.
+    return column.ilike(escaped.replace("*", "%").replace("?", "_"), escape="\\")
 
 
 def _found(connection: Connection, home: Path, shown: Sequence[Any], wanted: Search) -> _Rows:
@@ -293,11 +303,10 @@ def _found(connection: Connection, home: Path, shown: Sequence[Any], wanted: Sea
 
 
 def _snippets(connection: Connection, number: int, wanted: Search) -> tuple[Snippet, ...]:
-    asked = fulltext.question(wanted.text, wanted.scope) if wanted.text else None
-    if asked is None:
+    if not wanted.text:
         return ()
-    row = connection.execute(text(fulltext.SNIPPETS), {"question": asked, "run": number}).first()
-    return () if row is None else fulltext.snippets(tuple(row[1:]))
+    index = index_of(connection.dialect.name)
+    return index.snippets(connection, number, wanted.text, wanted.scope)
 
 
 def _order(sort: str) -> tuple[ColumnElement[Any], bool]:

@@ -19,7 +19,8 @@ from playhead import clock
 from playhead.errors import UsageError
 from playhead.library.digest import seconds_in
 from playhead.library.engine import database_of, sound
-from playhead.library.indexing import Progress, try_update
+from playhead.library.indexing import try_update
+from playhead.library.looking import Progress
 from playhead.library.search import Search, conditions
 from playhead.library.tables import calls, runs
 
@@ -79,18 +80,22 @@ def stats(
     wanted: Search | None = None,
     prices: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    updated: bool = False,
 ) -> Stats:
-    """Over the runs that fit `wanted`; its order and page do not count. UsageError: no such heading."""
+    """Over the runs that fit `wanted`; its order and page do not count. UsageError: no such heading.
+    `updated`: somebody else brings the catalogue up to date, as far as he has come.
+    """
     heading = next((one for one in BYS if one == by), None)
     if heading is None:
         raise UsageError(f"Runs cannot be summed up by {by!r}; expected {', '.join(BYS)}.")
     if not (home / "runs").is_dir():
         return Stats(by=heading, total=NOTHING, statuses={})
-    fits = conditions(wanted or Search())
     db = database_of(home)
+    fits = conditions(wanted or Search(), db.dialect)
 
     def work() -> Stats:
-        try_update(home, prices=prices, progress=progress)
+        if not updated:
+            try_update(home, prices=prices, progress=progress)
         with db.reading() as connection:
             return _summed(connection, heading, fits)
 
@@ -128,8 +133,8 @@ def _by_runs(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> li
             key=str(name),
             runs=count,
             failed_runs=failed_runs,
-            failures=failures or 0,
-            tokens=tokens,
+            failures=int(failures or 0),
+            tokens=_whole(tokens),
             cost_usd=cost,
             times=times.get(name),
         )
@@ -175,9 +180,11 @@ def _by_calls(connection: Connection, fits: _Fits, kind: str) -> list[Group]:
     key = (calls.c.name, calls.c.bucket)
     ask = select(*key, *totals).where(calls.c.kind == kind, *_within(fits))
     for name, bucket, *found in connection.execute(ask.group_by(*key).order_by(*key)):
-        sums[name] = [_plus(*pair) for pair in zip(sums.get(name, [None] * 5), found, strict=True)]
+        *counts, cost = found
+        told = [*map(_whole, counts), cost]
+        sums[name] = [_plus(*pair) for pair in zip(sums.get(name, [None] * 5), told, strict=True)]
         if bucket >= 0:
-            buckets.setdefault(name, []).append((seconds_in(bucket), found[0]))
+            buckets.setdefault(name, []).append((seconds_in(bucket), told[0]))
     return [
         Group(
             key=name,
@@ -201,6 +208,11 @@ def _runs_of(connection: Connection, kind: str, fits: _Fits) -> dict[str, int]:
 
 def _within(fits: _Fits) -> list[ColumnElement[bool]]:
     return [calls.c.run.in_(select(runs.c.number).where(*fits))] if fits else []
+
+
+def _whole(total: Any) -> int | None:
+    """PostgreSQL sums whole numbers up to a decimal one."""
+    return None if total is None else int(total)
 
 
 def _plus(left: Any, right: Any) -> Any:
@@ -233,7 +245,7 @@ def _failing(connection: Connection, fits: _Fits) -> Iterator[Failing]:
         .limit(_MOST_FAILING)
     )
     for tool, failed, made in connection.execute(ask):
-        yield Failing(tool=tool, failures=failed, calls=made)
+        yield Failing(tool=tool, failures=int(failed), calls=int(made))
 
 
 def _weight(group: Group) -> tuple[float, int, str]:

@@ -1,6 +1,7 @@
 """The tables of the catalogue. Knows SQLAlchemy's names for columns; not what fills them.
 
-One definition for every database. What SQLite alone has (the full-text index) is in `fulltext`.
+One definition for every database. The full-text index, which each has in its own way, is in `fulltext` and
+`tsvector`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sqlalchemy import (
     table,
     text,
 )
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from playhead.library import fulltext
@@ -29,6 +30,9 @@ metadata = MetaData()
 
 # The number of a run is the moment it began (see `rows.numbered`): the newest have the highest.
 _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
+
+# Sorted by its letters and not by the server's language: pages are cut at a name.
+_SORTED = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 # What runs are found and sorted by. Narrow: a scan reads all of it.
 runs = Table(
@@ -41,7 +45,7 @@ runs = Table(
     Column("status", Text, nullable=False),
     Column("claims", Boolean, nullable=False),
     Column("project", Text, nullable=False),
-    Column("name", Text, nullable=False),
+    Column("name", _SORTED, nullable=False),
     Column("replay_of", Text),
     Column("keep", Boolean, nullable=False),
     Column("golden", Boolean, nullable=False),

@@ -7,7 +7,7 @@ a replay, and a better reader is of use for the tapes of yesterday.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,13 @@ class Voice:
     """One stream of output. `call` printed it; None: the program itself."""
 
     call: Event | None
-    heard: Sequence[Event]
+    # With their places on the tape.
+    heard: Sequence[tuple[Event, int]]
     until: int | None
 
 
 def overhear(
-    voices: Iterable[Voice], llm: Sequence[Event], places: Mapping[str, int], first: Event | None
+    voices: Iterable[Voice], llm: Sequence[Event], first: Event | None
 ) -> Iterator[tuple[Event, int]]:
     """Events and their places. `llm` are the calls whose exchanges are on the tape."""
     known: set[str] = set()
@@ -45,10 +46,10 @@ def overhear(
             continue
         if session is not None:
             known.add(session)
-        began = voice.call or first or voice.heard[0]
+        began = voice.call or first or voice.heard[0][0]
         drafts = drafts_of(steps, started=began.wall)
         for number, draft in enumerate(drafts):
-            place = _place(voice.heard, draft, places)
+            place = _place(voice.heard, draft)
             yield _event(number, draft, began, voice.call, stream.tool), place
 
 
@@ -61,7 +62,7 @@ def _is_recorded(voice: Voice, llm: Sequence[Event]) -> bool:
 
 def _followed(voice: Voice) -> AgentStream:
     stream = AgentStream()
-    for event in voice.heard:
+    for event, _ in voice.heard:
         data = event.data if isinstance(event.data, dict) else {}
         try:
             stream.feed(as_bytes(data), event.wall)
@@ -70,14 +71,14 @@ def _followed(voice: Voice) -> AgentStream:
     return stream
 
 
-def _place(heard: Sequence[Event], draft: Draft, places: Mapping[str, int]) -> int:
+def _place(heard: Sequence[tuple[Event, int]], draft: Draft) -> int:
     """That of the piece of output in which it was said."""
-    chosen = heard[0]
-    for event in heard:
+    chosen = heard[0][1]
+    for event, place in heard:
         if event.wall > draft.wall:
             break
-        chosen = event
-    return places.get(chosen.ref, 0)
+        chosen = place
+    return chosen
 
 
 def _event(number: int, draft: Draft, began: Event, call: Event | None, tool: str | None) -> Event:

@@ -182,6 +182,8 @@ class Story:
     in_flight: tuple[str, ...] = ()
     duration_ns: int = 0
     damage: tuple[str, ...] = ()
+    # False: this is the beginning of a tape that goes on. What it leaves open is not in flight.
+    whole: bool = True
 
     def calls(self) -> list[CallItem]:
         found = [item for item in self.items.values() if isinstance(item, CallItem)]

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from playhead.errors import PlayheadError
+from playhead.library.catching_up import CatchingUp
 from playhead.library.pulse import Pulse
 from playhead.serve import viewer
 from playhead.serve.guard import LARGEST_BODY, LOOPBACK_NAMES, Guard, Rules
@@ -29,7 +30,7 @@ from playhead.serve.replaying import Replays
 from playhead.serve.said import Problem, json_response, problem_of
 from playhead.serve.schema import Asked, Operation, read_body, read_path, read_query
 from playhead.serve.sharing import Shared
-from playhead.serve.stories import Stories
+from playhead.serve.stories import Stories, Told
 from playhead.serve.table import OPERATIONS, SCHEMAS
 
 _PATIENCE_S = 60
@@ -47,6 +48,7 @@ class Desk:
     stories: Stories
     pages: Pages
     shared: Shared[Response]
+    catching_up: CatchingUp
     pulse: Pulse
     replays: Replays
     reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
@@ -72,6 +74,7 @@ def app(
         stories=Stories(home, own),
         pages=Pages(),
         shared=Shared(_WORKERS),
+        catching_up=CatchingUp(home, own),
         pulse=Pulse(home),
         replays=Replays(home, allowed=allow_replay),
     )
@@ -129,13 +132,23 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     if operation.handle is None:
         raise Problem(406, "This is a stream.", "Ask with `Accept: text/event-stream`.")
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
-        told = {name: await desk.stories.told(values[name]) for name in operation.needs}
+        told = {name: await _told(desk, values, name) for name in operation.needs}
         asked = Asked(values=values, body=body, headers=request.headers, told=told)
         handle = partial(operation.handle, desk, asked)
         if operation.shared:
             return await desk.shared.get((operation.id, *sorted(values.items())), handle)
         return await anyio.to_thread.run_sync(handle, abandon_on_cancel=True)
     raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
+
+
+async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> Told:
+    """The run that this parameter names, as far as the question needs it."""
+    first, ref = values.get("first"), values.get("ref")
+    if first is not None:
+        return await desk.stories.begun(values[name], first)
+    if ref is not None:
+        return await desk.stories.with_item(values[name], ref)
+    return await desk.stories.told(values[name])
 
 
 async def _body(request: Request) -> bytes:

@@ -10,6 +10,7 @@ from playhead import clock
 from playhead.events import Status
 from playhead.library import marking
 from playhead.library.catalogue import entry_at
+from playhead.library.catching_up import Backlog
 from playhead.library.digest import sums_of
 from playhead.library.fulltext import SCOPES
 from playhead.library.retention import is_safe
@@ -42,12 +43,18 @@ __all__ = [
 
 def page(desk: Desk, asked: Asked) -> Response:
     values = asked.values
-    found = query(
-        desk.home,
-        search_of(asked, sort=values["sort"], limit=values["limit"], cursor=values["cursor"]),
-        prices=desk.prices,
-    )
-    return json_response(page_json(found))
+    wanted = search_of(asked, sort=values["sort"], limit=values["limit"], cursor=values["cursor"])
+    backlog = desk.catching_up.wait(read=wanted.needs_tapes)
+    found = query(desk.home, wanted, prices=desk.prices, updated=True, complete=backlog is None)
+    return _as_far_as_known(page_json(found), backlog)
+
+
+def _as_far_as_known(members: dict[str, Any], backlog: Backlog | None) -> Response:
+    """An answer out of a catalogue that is not complete says so, and when it may be worth asking again."""
+    if backlog is None:
+        return json_response({**members, "indexing": None})
+    indexing = {"done": backlog.done, "of": backlog.of}
+    return json_response({**members, "indexing": indexing}, headers={"Retry-After": "1"})
 
 
 def search_of(asked: Asked, **more: Any) -> Search:
@@ -118,8 +125,15 @@ def delete(desk: Desk, asked: Asked) -> Response:
 
 
 def statistics(desk: Desk, asked: Asked) -> Response:
-    found = stats(desk.home, by=asked.values["by"], wanted=search_of(asked), prices=desk.prices)
+    backlog = desk.catching_up.wait(read=True)
+    found = stats(
+        desk.home,
+        by=asked.values["by"],
+        wanted=search_of(asked),
+        prices=desk.prices,
+        updated=True,
+    )
     members = stats_json(found)
     # `failures` of runs, whatever they are grouped by.
     rows = [{**group, "failures": group["failed_runs"]} for group in members.pop("groups")]
-    return json_response({**members, "rows": rows})
+    return _as_far_as_known({**members, "rows": rows}, backlog)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from playhead import garbage
 from playhead.errors import TapeDamaged
 from playhead.export.story_json import call_json
 from playhead.model.compare import compare
@@ -35,16 +36,29 @@ SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain
 
 
 def model(_: Desk, asked: Asked) -> Response:
-    """Summary and run model; 304 where the asker has it already."""
+    """Summary and run model; 304 where the asker has it already. Of a run that was never read, its
+    beginning will do for who asks so.
+    """
     told: Told = asked.told["id"]
+    if not told.whole:
+        return json_response(_beginning(told))
     tag = etag(told.stamp)
     if tag in asked.headers.get("if-none-match", ""):
         return Response(status_code=304, headers={"ETag": tag})
     if "model" not in told.made:
-        told.made["model"] = json_bytes(outline(told.story))
+        with garbage.never_among_these():
+            told.made["model"] = json_bytes(outline(told.story))
     summary = json_bytes(listing.row_of(told))
-    body = b'{"summary":' + summary + b',"model":' + told.made["model"] + b"}"
+    body = b'{"summary":' + summary + b',"partial":null,"model":' + told.made["model"] + b"}"
     return raw_json(body, headers={"ETag": tag, "Cache-Control": "private, no-cache"})
+
+
+def _beginning(told: Told) -> dict[str, Any]:
+    """Its figures are of what is in it: so it says how much that is."""
+    story = told.story
+    told_of = story.manifest.events
+    partial = {"events": story.totals.events, "of": told_of if story.status != "running" else None}
+    return {"summary": listing.row_of(told), "partial": partial, "model": outline(story)}
 
 
 def events(desk: Desk, asked: Asked) -> Response:

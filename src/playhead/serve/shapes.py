@@ -18,6 +18,13 @@ def _object(**members: Any) -> dict[str, Any]:
     return {"type": "object", "properties": members, "required": list(members)}
 
 
+# Not null: the catalogue is being made, and only what has been read so far is in this answer.
+INDEXING: Schema = {
+    **_object(done={"type": "integer"}, of={"type": "integer"}),
+    "type": ["object", "null"],
+    "description": "Not null: only so many runs are known yet; ask again after `Retry-After` seconds.",
+}
+
 SCHEMAS: dict[str, Schema] = {
     "Error": _object(error=_object(reason=TEXT, next=TEXT_OR_NULL)),
     "Run": _object(
@@ -47,8 +54,17 @@ SCHEMAS: dict[str, Schema] = {
         runs={"type": "array", "items": {"$ref": "#/components/schemas/Run"}},
         total={"type": "integer"},
         next=TEXT_OR_NULL,
+        indexing=INDEXING,
     ),
-    "Recording": _object(summary={"$ref": "#/components/schemas/Run"}, model=ANYTHING),
+    "Recording": _object(
+        summary={"$ref": "#/components/schemas/Run"},
+        partial={
+            **_object(events={"type": "integer"}, of=COUNT_OR_NULL),
+            "type": ["object", "null"],
+            "description": "Not null: only so many events of the tape are in this answer.",
+        },
+        model=ANYTHING,
+    ),
     "Events": _object(events={"type": "array", "items": ANYTHING}, next=TEXT_OR_NULL),
     "Refs": _object(refs=TEXTS),
     "Stats": _object(
@@ -56,6 +72,7 @@ SCHEMAS: dict[str, Schema] = {
         rows={"type": "array", "items": ANYTHING},
         total=ANYTHING,
         most_failing_tools={"type": "array"},
+        indexing=INDEXING,
     ),
     "Changed": _object(id=TEXT),
 }

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from playhead import clock
+from playhead import clock, garbage
 from playhead.errors import RunNotFound, UsageError
 from playhead.library.catalogue import entry_at
 from playhead.library.summary import stamp_of, stamp_of_prices
@@ -27,6 +27,8 @@ from playhead.tape.store import run_path
 _MOST_EVENTS = 300_000
 # Telling keeps a core busy: more at once would only take it from each other.
 _TELLERS = 2
+# The beginning of a run is told in a tenth of a second, also where others are being told whole.
+_OPENERS = 2
 # A run that goes on is not told again before so many times as long as that took has passed.
 _PATIENCE = 3
 
@@ -41,6 +43,10 @@ class Told:
     began_ns: int
     ended_ns: int
     made: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        return self.story.whole
 
     @cached_property
     def calls(self) -> dict[int, CallItem]:
@@ -68,8 +74,11 @@ class Stories:
         self._prices = Prices(overrides=prices or {})
         self._price_stamp = stamp_of_prices(prices or {})
         self._kept: OrderedDict[str, Told] = OrderedDict()
+        # Beginnings of runs that are still being told whole.
+        self._begun: dict[str, Told] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._tellers = anyio.CapacityLimiter(_TELLERS)
+        self._openers = anyio.CapacityLimiter(_OPENERS)
 
     def path(self, run_id: str) -> Path:
         """The folder of exactly this run: no prefix, no path, no link to somewhere else."""
@@ -99,9 +108,39 @@ class Stories:
             if known is None:
                 known = await anyio.to_thread.run_sync(self._tell, now.path, limiter=self._tellers)
                 self._keep(run_id, known)
+                self._begun.pop(run_id, None)
         if not lock.statistics().tasks_waiting:
             self._locks.pop(run_id, None)
         return known
+
+    async def begun(self, run_id: str, first: int) -> Told:
+        """The run, where it is known or has no more events than that; else its `first` events, which
+        need no longer to be told than those of a short one.
+        """
+        asked_ns = clock.mono_ns()
+        now = await anyio.to_thread.run_sync(self._look, run_id)
+        known = self._known(run_id, now, asked_ns)
+        if known is None:
+            known = await anyio.to_thread.run_sync(
+                self._tell, now.path, first, limiter=self._openers
+            )
+            if known.whole:
+                self._keep(run_id, known)
+            else:
+                self._begun = {run_id: known}
+        return known
+
+    async def with_item(self, run_id: str, ref: str) -> Told:
+        """The run as far as it must be known to show this item: one that has ended in the beginning
+        will not be another when the whole is known.
+        """
+        begun = self._begun.get(run_id)
+        item = None if begun is None else begun.story.items.get(ref.partition("~")[0])
+        if begun is not None and item is not None and getattr(item, "how", "") is not None:
+            now = await anyio.to_thread.run_sync(self._look, run_id)
+            if begun.stamp == now.stamp:
+                return begun
+        return await self.told(run_id)
 
     def _known(self, run_id: str, now: Now, asked_ns: int) -> Told | None:
         known = self._kept.get(run_id)
@@ -114,11 +153,12 @@ class Stories:
             return known
         return None
 
-    def _tell(self, path: Path) -> Told:
+    def _tell(self, path: Path, first: int | None = None) -> Told:
         began = clock.mono_ns()
         # Taken first: what is written meanwhile makes it out of date.
         stamp = self.stamp(path)
-        story = tell(Tape(path), prices=self._prices)
+        with garbage.never_among_these():
+            story = tell(Tape(path), prices=self._prices, first=first)
         return Told(path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns())
 
     def _keep(self, run_id: str, told: Told) -> None:

@@ -117,7 +117,14 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/api/recordings/{id}",
         says="One run: its row of the list, and its model as columns.",
-        parameters=(_ID,),
+        parameters=(
+            _ID,
+            Parameter(
+                name="first",
+                says="If the run has not been read yet, its first so many events will do: see `partial`.",
+                schema={"type": "integer", "minimum": 1, "maximum": 100_000},
+            ),
+        ),
         needs=("id",),
         answers={
             200: answer("Recording", "The run."),

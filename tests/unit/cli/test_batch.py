@@ -194,7 +194,7 @@ def test_a_page_escapes_what_a_program_printed_and_runs_nothing():
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;␛[2J" in page
     assert "default-src 'none'" in page
-    assert "http" not in page.replace("http-equiv", "")
+    assert "://" not in page
 
 
 def test_a_step_summary_has_no_markup_of_a_tape():

@@ -51,8 +51,8 @@ def test_the_exit_code_is_3_only_where_it_is_asked_for(two, store, playhead):
 def test_a_page_holds_both_runs_and_no_markup_of_theirs(two, store, here, playhead):
     assert playhead("diff", "one", "two", "--html", "d.html", "--store", store).code == 0
     page = (here / "d.html").read_text()
-    assert "<del>-It shipped on Tuesday.</del>" in page
-    assert "<ins>+It is lost. &lt;/pre&gt;&lt;script&gt;" in page
+    assert "−</span><span>It shipped on Tuesday.</span></del>" in page
+    assert "+</span><span>It is lost. &lt;/pre&gt;&lt;script&gt;" in page
     assert "<script" not in page
     assert "\x1b" not in page
-    assert "step 1: the same" in page
+    assert '<li id="step-1" class="step-same">' in page

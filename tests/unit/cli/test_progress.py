@@ -36,3 +36,17 @@ def test_there_is_no_bar_where_nobody_watches(monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with progress.bar("Reading runs") as tell:
         assert tell is None
+
+
+def test_a_tally_says_how_far_it_is_and_leaves_an_empty_line(monkeypatch):
+    terminal = watched(monkeypatch)
+    monkeypatch.setattr(progress, "_PATIENCE_NS", -1)
+    with progress.tally("Looking at new runs") as tell:
+        tell(2000, 100_000)
+    assert terminal.getvalue() == "\rLooking at new runs: 2,000 of 100,000 \r\x1b[K"
+
+
+def test_there_is_no_tally_where_nobody_watches(monkeypatch):
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with progress.tally("Looking at new runs") as tell:
+        assert tell is None

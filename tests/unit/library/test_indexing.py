@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from playhead import clock
+from playhead.errors import StoreError
 from playhead.library import database, indexing
 from playhead.library.catalogue import Filter, Library
 from playhead.library.indexing import reindex, update
@@ -28,6 +29,7 @@ def some(forge, count):
         tape.end()
 
 
+@pytest.mark.usefixtures("wherever")
 def test_reindex_reads_every_run_and_tells_how_far_it_is(forge, store):
     some(forge, 3)
     told = []
@@ -51,6 +53,7 @@ def test_reindex_puts_right_whatever_the_catalogue_says(forge, store):
     assert [group.key for group in stats(store, by="tool").groups] == ["lookup"]
 
 
+@pytest.mark.usefixtures("wherever")
 def test_a_new_price_counts_for_all_runs_after_a_reindex(forge, store):
     tape = forge()
     tape.llm("hello", Reply(text="hi", usage=Usage(input=1_000_000, output=0)))
@@ -106,6 +109,7 @@ def test_the_short_way_and_the_long_way_keep_the_same_rows(forge, store):
     assert ids(store, text="prod") == ["later"]
 
 
+@pytest.mark.usefixtures("wherever")
 def test_only_runs_that_are_new_or_spoken_of_are_looked_at(forge, store, monkeypatch):
     some(forge, 3)
     update(store)
@@ -125,6 +129,7 @@ def test_only_runs_that_are_new_or_spoken_of_are_looked_at(forge, store, monkeyp
     assert list((store / "changed").iterdir()) == []
 
 
+@pytest.mark.usefixtures("wherever")
 def test_a_tape_that_cannot_be_read_is_a_run_all_the_same(forge, store):
     some(forge, 1)
     bad = forge("bad").end()
@@ -191,6 +196,7 @@ def test_the_manifest_in_the_catalogue_is_the_one_in_the_folder(forge, store):
     assert one(store, "run").entry.manifest == read_manifest(path)
 
 
+@pytest.mark.usefixtures("wherever")
 def test_many_threads_that_look_at_a_growing_run_see_it_grow(forge, store):
     some(forge, 2)
     tape = forge("alive", pid=clock.pid())
@@ -234,6 +240,7 @@ def test_a_reindex_that_is_killed_half_way_is_finished_by_the_next_look(forge, s
     assert stats(store, by="tool").groups[0].calls == 8
 
 
+@pytest.mark.usefixtures("wherever")
 def test_a_reindex_that_is_stopped_is_finished_by_the_next_look(forge, store, monkeypatch):
     monkeypatch.setattr("playhead.library.indexing._AT_ONCE", 2)
     some(forge, 6)
@@ -247,6 +254,7 @@ def test_a_reindex_that_is_stopped_is_finished_by_the_next_look(forge, store, mo
     assert len(ids(store, text="parcel")) == 6
 
 
+@pytest.mark.usefixtures("wherever")
 def test_a_long_tape_that_grows_is_not_read_for_everybody_who_looks(forge, store, monkeypatch):
     tape = forge("alive", pid=clock.pid())
     tape.tool("lookup", {})
@@ -257,3 +265,19 @@ def test_a_long_tape_that_grows_is_not_read_for_everybody_who_looks(forge, store
     assert one(store, "alive").summary.calls == 1
     monkeypatch.setattr("playhead.library.indexing._pace", type(indexing._pace)())
     assert one(store, "alive").summary.calls == 2
+
+
+def test_a_catalogue_that_somebody_else_writes_to_is_read_as_it_is(forge, store, monkeypatch):
+    monkeypatch.setattr("playhead.library.database.PATIENCE_S", 0.1)
+    forge("one").end()
+    assert ids(store) == ["one"]
+    forge("two").end()
+    other = sqlite3.connect(store / "library.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        assert ids(store) == ["one"]
+        with pytest.raises(StoreError, match="locked"):
+            reindex(store)
+    finally:
+        other.close()
+    assert ids(store) == ["one", "two"]

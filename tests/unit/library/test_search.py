@@ -1,15 +1,15 @@
 import json
-import sqlite3
 
 import pytest
 
 from playhead import clock
-from playhead.errors import StoreError, UsageError
-from playhead.library.indexing import reindex
+from playhead.errors import UsageError
 from playhead.library.marking import change_tags, remove, rename, set_keep, set_note, set_tags
 from playhead.library.search import SORTS, Search, one, query
 from playhead.library.telling import found_json, page_json
 from playhead.testing import Reply, Usage
+
+pytestmark = pytest.mark.usefixtures("wherever")
 
 DAY = 86_400_000_000_000
 
@@ -257,19 +257,3 @@ def test_numbers_that_no_database_can_hold_are_held_as_the_largest(forge, store)
     (path / "manifest.json").write_text(json.dumps(huge))
     assert ids(store, sort="-tokens") == ["run"]
     assert ids(store, text="hello") == ["run"]
-
-
-def test_a_catalogue_that_somebody_else_writes_to_is_read_as_it_is(forge, store, monkeypatch):
-    monkeypatch.setattr("playhead.library.database.PATIENCE_S", 0.1)
-    forge("one").end()
-    assert ids(store) == ["one"]
-    forge("two").end()
-    other = sqlite3.connect(store / "library.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        assert ids(store) == ["one"]
-        with pytest.raises(StoreError, match="locked"):
-            reindex(store)
-    finally:
-        other.close()
-    assert ids(store) == ["two", "one"]

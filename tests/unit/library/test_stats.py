@@ -8,6 +8,8 @@ from playhead.library.stats import percentiles, stats
 from playhead.library.telling import stats_json
 from playhead.testing import Reply, Usage
 
+pytestmark = pytest.mark.usefixtures("wherever")
+
 DAY = 86_400_000_000_000
 STARTED = 1_794_744_000_000_000_000  # 2026-11-15 at noon, UTC: no zone makes two days of it
 

@@ -175,3 +175,38 @@ def test_pieces_keep_their_boundaries_and_their_times(forge):
         (b"def", 7),
         (b"abcdef", 0),
     ]
+
+
+def test_a_beginning_says_that_it_is_one_and_calls_nothing_in_it_in_flight(forge):
+    tape = forge()
+    turn = tape.turn("respond")
+    tape.llm("hi", Reply(text="hello", usage=Usage(input=10, output=5)), parent=turn)
+    first = tape.tool("first", {}, value=1, parent=turn)
+    late = tape.call("tool", "late", {}, parent=turn)
+    tape.outcome(late, value=2)
+    tape.turn_end(turn, error=ValueError("no"))
+    tape.end("failed", ValueError("no"))
+    whole = story_of(tape)
+    begun = story_of(tape, first=late + 1)
+    assert (whole.whole, begun.whole, begun.totals.events) == (True, False, late + 1)
+    assert begun.status == "failed"
+    assert (begun.failure, begun.failed_turn, begun.in_flight) == (None, None, ())
+    assert begun.calls()[0].cost is None
+    assert begun.duration_ns >= whole.duration_ns
+    # What has ended in it is as the whole has it.
+    ref = f"{tape.pid}:{first}"
+    assert begun.items[ref] == whole.items[ref]
+    assert story_of(tape, first=whole.totals.events) == whole
+
+
+def test_the_beginning_of_a_replay_has_what_it_left_on_the_tape_it_was_made_from(forge):
+    original = forge("20261115-071105-orig")
+    asked = original.tool("lookup", {"order": 1}, value="paid")
+    original.end()
+    replay = forge("20261115-071105-twin", replay_of="20261115-071105-orig")
+    match = {"of": f"{original.pid}:{asked}", "quiet": True}
+    replay.outcome(replay.call("tool", "lookup", match=match))
+    replay.tool("more", {}, value=1)
+    begun = story_of(replay, first=4)
+    assert not begun.whole
+    assert begun.calls()[0].value == "paid"

@@ -1,9 +1,11 @@
 """Runs are found, marked and let go of over HTTP as they are by the library."""
 
 import os
+import threading
 
 import pytest
 
+from playhead.library.indexing import Reader
 from playhead.serve.moments import parse_moment
 from playhead.tape.manifest import read_manifest
 from playhead.testing import Reply, Usage
@@ -77,7 +79,8 @@ def test_a_row_says_what_the_run_was_and_spent(site, three):
 
 
 def test_an_empty_store_has_no_runs(site):
-    assert site.ask("/api/recordings").json == {"runs": [], "total": 0, "next": None}
+    nothing = {"runs": [], "total": 0, "next": None, "indexing": None}
+    assert site.ask("/api/recordings").json == nothing
     assert site.ask("/api/stats").json["rows"] == []
 
 
@@ -132,3 +135,25 @@ def test_a_run_that_is_kept_or_goes_on_is_not_deleted(site, refund, forge):
 )
 def test_a_moment_is_a_day_a_time_or_how_long_ago(text, moment):
     assert parse_moment(text, 10 * HOUR) == moment
+
+
+def test_a_list_that_is_not_complete_says_so_and_when_to_ask_again(site, three, monkeypatch):
+    let_go, real = threading.Event(), Reader.read
+
+    def reading(self, run_id, manifest=None):
+        assert let_go.wait(60)
+        return real(self, run_id, manifest)
+
+    monkeypatch.setattr(Reader, "read", reading)
+    try:
+        said = site.ask("/api/recordings?q=refund")
+        assert (said.status, said.headers["retry-after"]) == (200, "1")
+        assert said.json["runs"] == []
+        assert said.json["indexing"]["of"] in (0, 3)
+        assert site.ask("/api/stats").json["indexing"] is not None
+    finally:
+        let_go.set()
+    while (said := site.ask("/api/recordings?q=refund")).json["indexing"] is not None:
+        assert said.status == 200
+    assert "retry-after" not in said.headers
+    assert said.json["runs"] != []

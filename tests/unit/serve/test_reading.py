@@ -1,9 +1,12 @@
 """What is asked of one run comes back whole, and what is not there is said to be not there."""
 
 import json
+import threading
 
 import pytest
 
+from playhead.model import tell
+from playhead.serve import stories
 from playhead.tape.blobs import push
 from playhead.tape.seal import seal
 
@@ -149,3 +152,59 @@ def test_a_number_larger_than_any_machine_word_is_told(site, forge):
     tape.tool("count", {"text": "\N{SNOWMAN}"}, value=2**70)
     tape.end()
     assert site.ask(f"{RUN}/calls/1").json["value"] == 2**70
+
+
+@pytest.fixture
+def long_run(forge):
+    tape = forge()
+    for number in range(20):
+        tape.tool("count", {"n": number}, value=number)
+    tape.end()
+    return tape
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """No run is told whole before `held.set()`."""
+    let_go = threading.Event()
+
+    def told(tape, **options):
+        if options["first"] is None:
+            assert let_go.wait(60)
+        return tell(tape, **options)
+
+    monkeypatch.setattr(stories, "tell", told)
+    yield let_go
+    let_go.set()
+
+
+def test_the_beginning_is_there_while_the_whole_run_is_being_told(site, long_run, held):
+    said = []
+    waiting = threading.Thread(target=lambda: said.append(site.ask(RUN)))
+    waiting.start()
+    begun = site.ask(f"{RUN}?first=10").json
+    assert begun["partial"] == {"events": 10, "of": 44}
+    assert begun["summary"]["calls"] == 4
+    ended = begun["model"]["refs"][0]
+    assert site.ask(f"{RUN}/items/{ended}").json["value"] == 0
+    assert said == []
+    held.set()
+    waiting.join(60)
+    assert said[0].json["partial"] is None
+    assert said[0].json["summary"]["calls"] == 20
+    # Known whole, it is given whole.
+    assert site.ask(f"{RUN}?first=10").json == said[0].json
+
+
+def test_a_step_that_the_beginning_leaves_open_is_waited_for(site, long_run, held):
+    begun = site.ask(f"{RUN}?first=9").json
+    open_one = begun["model"]["refs"][-1]
+    held.set()
+    assert site.ask(f"{RUN}/items/{open_one}").json["value"] == 3
+
+
+def test_a_run_with_no_more_events_than_asked_for_is_told_whole(site, long_run, held):
+    said = site.ask(f"{RUN}?first=44")
+    assert said.json["partial"] is None
+    assert said.headers["etag"]
+    assert site.ask(RUN).json == said.json

@@ -1,47 +1,52 @@
-"""The frame of a page, and taped text made fit for it. Knows HTML and colours; nothing of runs."""
+"""The frame of a page, and taped text made fit for it. Knows HTML and the viewer's style; nothing of runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
 
+from playhead.events import BOUNDARIES
 from playhead.views.text.safe import clean
+from playhead.views.web.page import digest, styles
 
-# The browser is told to run and to fetch nothing, whatever a stranger's tape says.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """
-:root { color-scheme: light dark; --back: #fff; --text: #1c1e21; --quiet: #666c75; --line: #dcdfe4;
-  --good: #14713d; --bad: #b3261e; --odd: #8a5a00; --soft: #f4f5f7; --add: #e3f5e9; --del: #fbe6e4; }
-@media (prefers-color-scheme: dark) { :root { --back: #14161a; --text: #e4e6ea; --quiet: #9aa1ab;
-  --line: #30343b; --good: #5fd38d; --bad: #ff8a80; --odd: #f0b849; --soft: #1d2025; --add: #16301f;
-  --del: #3a1d1b; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem; max-width: 72rem; background: var(--back); color: var(--text);
-  font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.35rem; margin: 0 0 .25rem; } p { margin: .25rem 0 1rem; }
-table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
-th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-th { color: var(--quiet); font-weight: 600; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-pre { margin: .35rem 0; padding: .6rem; background: var(--soft); border-radius: 4px; overflow: auto;
-  max-height: 30rem; white-space: pre-wrap; overflow-wrap: anywhere; font: 13px/1.45 ui-monospace, monospace; }
-code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; }
-details { border-bottom: 1px solid var(--line); padding: .35rem 0; }
-summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--odd); }
-.good { color: var(--good); } .bad { color: var(--bad); } .odd { color: var(--odd); } .quiet { color: var(--quiet); }
-ins, del { display: block; text-decoration: none; } ins { background: var(--add); } del { background: var(--del); }
-ul { margin: .25rem 0; padding-left: 1.2rem; }
+# The viewer fills a window and scrolls inside of it; a report is as long as it is, also on paper.
+_OWN = """
+html, body, #app { height: auto; min-height: 100%; }
+.page { overflow: visible; }
+.aligned-body > * + * { margin-top: 6px; }
+.page:has(#only:checked) .step-same { display: none; }
+summary.diff-fold { text-align: center; cursor: pointer; list-style: none; }
+li:target { outline: 2px solid var(--accent); outline-offset: -1px; }
+@media print {
+  .aligned-bar { display: none; }
+  .diff, .terminal { max-height: none; }
+  details:not([open]) { break-inside: avoid; }
+}
 """
+_STYLES = ("base.css", "detail.css", "pages.css")
+_ICON = (
+    '<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">'
+    '<path d="M2.5 5v6M5.5 3v10M8.5 6v4M11.5 4v8M14 7v2"/></svg>'
+)
 
 
-def page(title: str, body: Iterable[str]) -> str:
-    """A whole page; `body` is HTML already."""
+def page(title: str, kind: str, body: Iterable[str]) -> str:
+    """A whole page; `body` is HTML already. The browser is told to run and to fetch nothing, whatever a
+    stranger's tape says.
+    """
+    style = f"{styles(_STYLES)}{_OWN}"
+    policy = f"default-src 'none'; style-src '{digest(style)}'; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{text(title)} · Playhead</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        '<div id="app">\n<a class="skip-link" href="#main">To the content</a>\n'
+        f'<div class="topbar" role="banner"><span class="brand">{_ICON}<span>Playhead</span></span>'
+        f'<span class="nav">{kind}</span></div>\n<main class="page" id="main">\n'
         + "\n".join(body)
-        + "\n</body>\n</html>\n"
+        + "\n</main>\n</div>\n</body>\n</html>\n"
     )
 
 
@@ -50,12 +55,19 @@ def text(taped: object) -> str:
     return escape(clean(str(taped)), quote=True)
 
 
-def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A heading that ends in `#` is one of numbers. Cells are HTML already."""
+def head(title: str, *told: str) -> str:
+    """All of it HTML already."""
+    return f'<div class="page-head"><h1>{title}</h1>{"".join(told)}</div>'
+
+
+def table(look: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A heading that ends in `#` is one of numbers, in `?` one that a narrow screen can do without. Cells
+    are HTML already.
+    """
     names = list(headings)
-    marks = [' class="n"' if name.endswith("#") else "" for name in names]
+    marks = [_mark(name) for name in names]
     top = "".join(
-        f'<th scope="col"{mark}>{text(name.rstrip("#"))}</th>'
+        f'<th scope="col"{mark}>{text(name.rstrip("?#"))}</th>'
         for name, mark in zip(names, marks, strict=True)
     )
     lines = (
@@ -63,9 +75,24 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
         for row in rows
     )
     body = "".join(f"<tr>{line}</tr>\n" for line in lines)
-    return f"<table>\n<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    head_of = f"<thead><tr>{top}</tr></thead>"
+    return f'<div class="wide"><table class="{look}">\n{head_of}\n<tbody>\n{body}</tbody>\n</table></div>'
 
 
-def fold(summary: str, body: str, *, opened: bool = False) -> str:
+def _mark(name: str) -> str:
+    looks = [*(["n"] if "#" in name[-2:] else []), *(["extra"] if "?" in name[-2:] else [])]
+    return f' class="{" ".join(looks)}"' if looks else ""
+
+
+def fold(summary: str, body: str, *, look: str = "", opened: bool = False) -> str:
     """Both are HTML already."""
-    return f"<details{' open' if opened else ''}><summary>{summary}</summary>{body}</details>"
+    named = f' class="{look}"' if look else ""
+    return (
+        f"<details{named}{' open' if opened else ''}><summary>{summary}</summary>{body}</details>"
+    )
+
+
+def boundary_mark(boundary: str) -> str:
+    """The dot that a kind of call has everywhere; a boundary that nobody knows has that of a note."""
+    known = boundary if boundary in BOUNDARIES else "note"
+    return f'<span class="mark mark-{"tool" if known == "mcp" else known}"></span>'

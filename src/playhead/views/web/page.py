@@ -49,9 +49,9 @@ def standalone(data: Mapping[str, Any], *, title: str = "Playhead") -> str:
     """The viewer and its data in one file. Each value becomes a block of its own, compressed: a page
     unpacks what it shows. Base64 has no `<`, so nothing in a block can end it.
     """
-    script, style = _script(), _style()
+    script, style = _script(), styles()
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        f"default-src 'none'; script-src '{digest(script)}'; style-src '{digest(style)}'; "
         f"img-src data:; {_NOWHERE}"
     )
     blocks = "\n".join(
@@ -75,8 +75,9 @@ def _text(name: str) -> str:
 
 
 @cache
-def _style() -> str:
-    return "\n".join(_text(name) for name in _STYLES)
+def styles(names: tuple[str, ...] = _STYLES) -> str:
+    """The viewer's style sheets, also for pages that are none of its own."""
+    return "\n".join(_text(name) for name in names)
 
 
 @cache
@@ -84,7 +85,8 @@ def _script() -> str:
     return bundle(_ENTRY, _text)
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """How a policy names a script or a style that stands in the page itself."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -5,6 +5,19 @@ import { count, duration, money } from "./format.js";
 
 const SIGNS = { passed: "✓", diverged: "≠", broken: "✗", unusable: "!", error: "!" };
 
+// `extra`: what a narrow screen can do without.
+const COLUMNS = [
+  ["tape", ""],
+  ["verdict", ""],
+  ["passes", "n"],
+  ["answers", "n extra"],
+  ["steps", "n extra"],
+  ["tokens", "n extra"],
+  ["cost", "n extra"],
+  ["alike", "n extra"],
+  ["took", "n"],
+];
+
 export class BatchPage {
   constructor() {
     this.node = h("main", { class: "page batch", id: "main" });
@@ -74,16 +87,14 @@ export class BatchPage {
         { class: "wide" },
         h(
           "table",
-          { class: "run-table" },
+          { class: "run-table batch-table" },
           h(
             "thead",
             {},
             h(
               "tr",
               {},
-              ["tape", "verdict", "passes", "answers", "tokens", "cost", "alike", "took"].map((name, at) =>
-                h("th", { scope: "col", class: at > 1 ? "n" : "" }, name),
-              ),
+              COLUMNS.map(([name, look]) => h("th", { scope: "col", class: look }, name)),
             ),
           ),
           h("tbody", {}, rows),
@@ -95,6 +106,7 @@ export class BatchPage {
   #row(one) {
     const figures = one.verdicts.at(-1)?.figures ?? {};
     const number = (text) => h("td", { class: "n" }, text);
+    const extra = (text) => h("td", { class: "n extra" }, text);
     return h(
       "tr",
       {},
@@ -106,10 +118,11 @@ export class BatchPage {
         one.flaky ? h("span", { class: "tag odd" }, "flaky") : null,
       ),
       number(`${one.passes}/${one.rounds}`),
-      number(one.answers || "–"),
-      number(count(figures.tokens)),
-      number(money(figures.cost_usd)),
-      number(
+      extra(one.answers || "–"),
+      extra(count(figures.steps)),
+      extra(count(figures.tokens)),
+      extra(money(figures.cost_usd)),
+      extra(
         figures.similarity === null || figures.similarity === undefined
           ? "–"
           : `${Math.round(figures.similarity * 100)} %`,

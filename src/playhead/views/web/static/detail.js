@@ -44,14 +44,15 @@ export class Detail {
     const ref = model.refs[main];
     // A step that is over stays as it is drawn while its run grows.
     const isSame = ref === this.wanted && !this.wasOpen;
-    Object.assign(this, { wanted: ref, wasOpen: model.inFlight(main) });
+    Object.assign(this, { wanted: ref, wasOpen: model.inFlight(main) || model.partial !== null });
     if (isSame) {
       if (this.item?.ref === ref) Object.assign(this, { model, row: main });
       return;
     }
     const asked = (this.asked = {});
     try {
-      const stamp = model.inFlight(main) ? String(model.totals.events) : "";
+      // What is asked for beside a beginning has no price yet.
+      const stamp = this.wasOpen ? String(model.totals.events) : "";
       const item = await this.source.detail(model.run.id, ref, main, stamp);
       if (this.asked !== asked) return;
       if (item === null) throw new Error("It is not in this file.");

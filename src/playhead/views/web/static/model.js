@@ -27,7 +27,9 @@ const GROUP_OF = {
 };
 
 export class RunModel {
-  constructor(outline) {
+  // `partial`: how many events it holds, and of how many, where the rest is still to come.
+  constructor(outline, partial = null) {
+    this.partial = partial;
     const c = outline.columns;
     this.outline = outline;
     this.run = outline.run;
@@ -62,12 +64,13 @@ export class RunModel {
   }
 
   #total() {
-    let total = this.run.duration_us;
+    let total = 0;
     for (let row = 0; row < this.count; row++) {
       const end = this.at[row] + Math.max(0, this.took[row]);
       if (end > total) total = end;
     }
-    return Math.max(total, 1);
+    this.reached = total;
+    return Math.max(total, this.run.duration_us, 1);
   }
 
   // Group names by row, as an index into `groupNames`.
@@ -98,7 +101,8 @@ export class RunModel {
     return this.strings[this[column][row]];
   }
   end(row) {
-    return this.took[row] === IN_FLIGHT ? this.total : this.at[row] + Math.max(0, this.took[row]);
+    if (this.took[row] === IN_FLIGHT) return this.partial ? this.reached : this.total;
+    return this.at[row] + Math.max(0, this.took[row]);
   }
   failed(row) {
     return this.fail[row] !== 0;

@@ -10,9 +10,13 @@ import { GROUPS, RunModel } from "./model.js";
 import { Player } from "./player.js";
 import { Printed } from "./printed.js";
 import { runHead } from "./runhead.js";
+import { patiently } from "./source.js";
 import { Timeline } from "./timeline.js";
 import { Transport } from "./transport.js";
 import { Tree } from "./tree.js";
+
+// So many events are enough for the first screen, and read in a tenth of a second.
+const FIRST = 4000;
 
 export class RunPage {
   constructor({ source, id, ref, address }) {
@@ -38,28 +42,57 @@ export class RunPage {
       linkTo: (at) => address.link(id, at),
     });
     this.detail.node.addEventListener("leave", () => this.node.classList.remove("has-choice"));
+    // Who has begun to look around is not taken elsewhere when the rest of the run comes.
+    for (const one of ["pointerdown", "wheel", "keydown"])
+      this.node.addEventListener(one, () => (this.isTouched = true), { passive: true });
   }
 
   async open() {
     fill(this.node, h("p", { class: "loading", role: "status" }, "Reading the tape…"));
-    const { model, summary } = await this.source.run(this.id);
-    this.model = new RunModel(model);
-    this.summary = summary;
+    const { model, partial } = await this.source.run(this.id, FIRST);
+    this.model = new RunModel(model, partial);
     document.title = `${this.model.run.name || this.model.run.id} · Playhead`;
     this.#frame();
     this.#load();
     this.player.now = this.model.total;
     this.timeline.set({ now: this.model.total });
     this.#transport();
-    const row = this.ref ? this.model.row(this.ref) : -1;
-    if (row >= 0) this.choose(row, { scroll: "middle" });
-    else if (this.ref) announce("This run has no such step.");
-    else this.#begin();
-    if (this.model.run.status === "running" && this.source.follow) this.#follow();
-    if (this.follows) this.#newest();
+    this.#start();
     this.search.value = new URLSearchParams(location.search).get("q") ?? "";
     if (this.search.value) this.#search();
     this.node.dataset.ready = "true";
+    if (this.model.partial) this.#rest();
+    else this.#settle();
+  }
+
+  // The beginning is on the screen; the rest comes when the server has read it.
+  async #rest() {
+    try {
+      const told = await patiently(() => this.source.run(this.id));
+      if (this.isOver) return;
+      this.#redraw(told);
+    } catch (error) {
+      fill(this.reading, h("span", {}, `Only the beginning can be shown: ${error.message}`));
+      this.reading.classList.add("stopped");
+      return;
+    }
+    if (!this.isTouched) this.#start();
+    this.#settle();
+  }
+
+  // All of the run is here, as far as it has come.
+  #settle() {
+    if (this.model.run.status === "running" && this.source.follow) this.#follow();
+    if (this.follows) this.#newest();
+    this.node.dataset.whole = "true";
+    performance.mark("playhead-whole");
+  }
+
+  #start() {
+    const row = this.ref ? this.model.row(this.ref) : -1;
+    if (row >= 0) this.choose(row, { scroll: "middle" });
+    else if (!this.ref) this.#begin();
+    else if (!this.model.partial) announce("This run has no such step.");
   }
 
   // Where to look first: at what went wrong, else at the first thing that was said.
@@ -79,6 +112,7 @@ export class RunPage {
 
   #frame() {
     this.head = h("header", { class: "run-head" });
+    this.reading = h("p", { class: "reading", role: "status", hidden: true });
     this.search = h("input", {
       type: "search",
       placeholder: "Search in this run",
@@ -104,6 +138,7 @@ export class RunPage {
     fill(
       this.node,
       this.head,
+      this.reading,
       this.timeline.node,
       this.transport.node,
       h("div", { class: "panes" }, left, divider(this.node), this.detail.node),
@@ -127,6 +162,9 @@ export class RunPage {
         failure: () => this.#failure(),
       }),
     );
+    const { partial } = this.model;
+    this.reading.hidden = !partial;
+    if (partial) fill(this.reading, h("span", {}, beginning(partial)));
   }
 
   #transport() {
@@ -299,12 +337,16 @@ export class RunPage {
   }
 
   async #grow() {
-    const { model, summary } = await this.source.run(this.id);
+    this.#redraw(await this.source.run(this.id));
+    return this.model;
+  }
+
+  // The same run, of which there is more.
+  #redraw({ model }) {
     const atEnd = this.player.now >= this.model.total - 1 || this.tree.selected < 0;
     const list = this.tree.node;
     const atBottom = list.scrollTop + list.clientHeight >= list.scrollHeight - 60;
     this.model = new RunModel(model);
-    this.summary = summary;
     this.#header();
     this.player.load(this.model);
     this.tree.grow(this.model);
@@ -321,11 +363,11 @@ export class RunPage {
     else if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
     if (atBottom) list.scrollTop = list.scrollHeight;
     if (this.search.value) this.#search();
-    return this.model;
   }
 
   key(event) {
     const { player } = this;
+    this.isTouched = true;
     const keys = {
       " ": () => player.toggle(),
       f: () => this.#failure(),
@@ -362,9 +404,15 @@ export class RunPage {
   }
 
   end() {
+    this.isOver = true;
     this.player.pause();
     this.follower?.stop();
     this.tree.end();
     this.timeline.end();
   }
+}
+
+function beginning({ events, of }) {
+  const all = of > events ? ` of ${count(of)}` : "";
+  return `Reading the tape: here are its first ${count(events)}${all} events, the rest follows…`;
 }

@@ -16,6 +16,8 @@ export function runHead(model, source, { choose, failure }) {
     ["tools", count(totals.tool_calls)],
     ["failures", count(totals.failures)],
   ];
+  // Of a beginning only the time is known: the manifest says it.
+  if (model.partial) for (const fact of facts.slice(1)) fact[1] = "…";
   return [
     h(
       "div",
@@ -39,7 +41,7 @@ export function runHead(model, source, { choose, failure }) {
       facts.map(([name, told]) =>
         h(
           "div",
-          { class: name === "failures" && totals.failures ? "warn" : "" },
+          { class: name === "failures" && totals.failures && !model.partial ? "warn" : "" },
           h("dt", {}, name),
           h("dd", {}, told),
         ),
@@ -52,7 +54,7 @@ export function runHead(model, source, { choose, failure }) {
       run.git_commit ? ` · ${run.git_commit.slice(0, 10)}` : "",
       Object.entries(run.tags).map(([name, value]) => h("span", { class: "tag" }, `${name}=${value}`)),
     ),
-    trouble(model, choose, failure),
+    model.partial ? null : trouble(model, choose, failure),
   ];
 }
 

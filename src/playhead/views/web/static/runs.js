@@ -21,6 +21,8 @@ const SINCE = [
   ["7d", "last week"],
   ["30d", "last month"],
 ];
+// Milliseconds until a list that is not complete is asked for again.
+const AGAIN = 1000;
 const SECONDS = { "1h": 3600, "1d": 86400, "7d": 604800, "30d": 2592000 };
 
 export class RunsPage {
@@ -29,6 +31,8 @@ export class RunsPage {
     this.runs = [];
     this.at = -1;
     this.chosen = new Set();
+    // What the server has still to read, for the list and for the sums: [done, of] or null.
+    this.backlogs = { list: null, sums: null };
     this.node = h("main", { class: "page runs", id: "main" });
   }
 
@@ -87,6 +91,7 @@ export class RunsPage {
     );
     this.sparks = h("div", { class: "sparks" });
     this.total = h("p", { class: "quiet total", role: "status" });
+    this.indexing = h("div", { class: "indexing", role: "status", hidden: true });
     this.compare = h("div", { class: "compare-bar", hidden: true });
     this.body = h("tbody", {});
     const names = ["", "run", "status", "models", "started", "took", "LLM", "tools", "tokens", "cost"];
@@ -120,6 +125,7 @@ export class RunsPage {
       this.node,
       h("div", { class: "page-head" }, h("h1", {}, "Runs"), this.total, this.sparks),
       this.form,
+      this.indexing,
       this.compare,
       h("div", { class: "wide" }, this.table),
       this.more,
@@ -141,9 +147,9 @@ export class RunsPage {
     return { ...given, limit: PAGE };
   }
 
-  #later(isLive = false) {
+  #later(isLive = false, wait = isLive ? 300 : 200) {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.#load(false, isLive), isLive ? 300 : 200);
+    this.timer = setTimeout(() => this.#load(false, isLive), wait);
   }
 
   async #load(isMore, isLive = false) {
@@ -161,11 +167,28 @@ export class RunsPage {
       this.at = this.runs.findIndex((one) => one.id === chosen);
       fill(this.total, plural(found.total ?? this.runs.length, "run"));
       this.more.hidden = !found.next;
+      this.#behind("list", found.indexing);
       this.#rows();
-      if (isLive) this.#figures();
+      if (found.indexing) this.#later(true, AGAIN);
+      else if (isLive) this.#figures();
     } catch (error) {
       fill(this.total, h("span", { class: "bad" }, error.message));
     }
+  }
+
+  // A catalogue that is being made answers with what it has: the page says so, and fills up.
+  #behind(part, indexing) {
+    this.backlogs[part] = indexing;
+    const shown = this.backlogs.list ?? this.backlogs.sums;
+    this.indexing.hidden = shown === null;
+    if (shown === null) return;
+    const { done, of } = shown;
+    const known = of ? `${count(done)} of ${count(of)}` : "…";
+    fill(
+      this.indexing,
+      h("progress", of ? { max: of, value: done } : {}),
+      h("span", {}, `Reading runs for the first time: ${known}. What is shown is what has been read so far.`),
+    );
   }
 
   #rows() {
@@ -183,8 +206,9 @@ export class RunsPage {
           h(
             "td",
             { colspan: 10, class: "nothing" },
-            "No run fits. Record one: ",
-            h("code", {}, "playhead record -- python my_agent.py"),
+            this.backlogs.list
+              ? "No run that has been read yet fits."
+              : ["No run fits. Record one: ", h("code", {}, "playhead record -- python my_agent.py")],
           ),
         ),
       );
@@ -279,8 +303,12 @@ export class RunsPage {
   // Cost and failures by day, from the server's own sums; without them, from the runs on the page.
   async #figures() {
     let rows;
+    clearTimeout(this.sumsTimer);
     try {
-      rows = (await this.source.stats("day")).rows.map((row) => ({
+      const told = await this.source.stats("day");
+      this.#behind("sums", told.indexing);
+      if (told.indexing && !this.isOver) this.sumsTimer = setTimeout(() => this.#figures(), 2 * AGAIN);
+      rows = told.rows.map((row) => ({
         ...row,
         key: String(row.key),
         failures: row.failed_runs,
@@ -363,7 +391,9 @@ export class RunsPage {
   }
 
   end() {
+    this.isOver = true;
     clearTimeout(this.timer);
+    clearTimeout(this.sumsTimer);
     this.stop?.();
   }
 }

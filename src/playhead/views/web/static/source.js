@@ -10,7 +10,7 @@ export class ServerSource {
 
   async #get(path) {
     const response = await fetch(path, { headers: { accept: "application/json" } });
-    if (!response.ok) throw new Error(await reason(response));
+    if (!response.ok) throw await refusal(response);
     return response.json();
   }
 
@@ -20,8 +20,9 @@ export class ServerSource {
   stats(by) {
     return this.#get(`/api/stats?by=${encodeURIComponent(by)}`);
   }
-  run(id) {
-    return this.#get(run(id));
+  // `first`: so many events will do, if the server has not read the run yet; then there is a `partial`.
+  run(id, first = null) {
+    return this.#get(first === null ? run(id) : `${run(id)}?first=${first}`);
   }
   report(id) {
     return this.#get(`${run(id)}/report`);
@@ -70,12 +71,31 @@ function listen(path, heard, ended) {
   return () => stream.close();
 }
 
+// The reason, and how many seconds later one may ask again, if that is of use.
+async function refusal(response) {
+  const error = new Error(await reason(response));
+  error.again = response.status === 503 ? Number(response.headers.get("retry-after")) || 5 : 0;
+  return error;
+}
+
 async function reason(response) {
   try {
     const told = await response.json();
     return [told.error.reason, told.error.next].filter(Boolean).join(" ");
   } catch {
     return `${response.status} ${response.statusText}`;
+  }
+}
+
+// For what may take the server longer than it lets one wait.
+export async function patiently(ask) {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!error.again) throw error;
+      await new Promise((done) => setTimeout(done, error.again * 1000));
+    }
   }
 }
 

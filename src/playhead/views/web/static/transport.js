@@ -62,6 +62,6 @@ export class Transport {
     this.scrubber.value = String((now / total) * STEPS);
     this.scrubber.setAttribute("aria-valuetext", position(now, total));
     fill(this.clock, h("strong", {}, position(now, total)), ` / ${position(total, total)}`);
-    fill(this.soFar, `${count(upTo.tokens)} tokens · ${money(upTo.cost)}`);
+    fill(this.soFar, model.partial ? "…" : `${count(upTo.tokens)} tokens · ${money(upTo.cost)}`);
   }
 }

@@ -155,7 +155,7 @@ export class Tree {
       h("span", { class: "brief" }, marked(brief, this.wanted)),
     ];
     if (failure) words.push(h("span", { class: "failure" }, marked(failure, this.wanted)));
-    if (model.inFlight(row))
+    if (model.inFlight(row) && !model.partial)
       words.push(
         h(
           "span",
