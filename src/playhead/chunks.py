@@ -9,19 +9,29 @@ that a stream that stalls, and a process that is killed, leave what had come.
 from __future__ import annotations
 
 import _thread
-import base64
 import os
 import sys
-from collections import deque
-from collections.abc import Iterable
-from typing import Any, Protocol
 
 from playhead import clock, events
-from playhead.events import Ref
+from playhead.later import Later
+from playhead.lean import Protocol, deque
 from playhead.recorder import Recorder
 from playhead.redact import StreamCleaner
 from playhead.stderr import say
 from playhead.values import safe_str
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import base64
+    import threading
+    from collections.abc import Iterable
+    from typing import Any
+
+    from playhead.events import Ref
+else:
+    base64 = Later("base64")
+    threading = Later("threading")
+
 
 Piece = tuple[bytes, int]
 
@@ -202,6 +212,8 @@ class _Flusher:
         self._waiting.append(buffer)
         if not self._running:
             self._running = True
+            # Whoever loads `threading` first is the main thread to it: not this one.
+            threading.main_thread()
             _start_new_thread(self._run, ())
         if self._wake.locked():
             try:

@@ -7,17 +7,22 @@ tasks, threads and executors.
 
 from __future__ import annotations
 
-import json
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from itertools import count
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
-from playhead.events import Ref
+from playhead.jsonbytes import quote
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
+    from contextvars import Token
+    from types import TracebackType
+    from typing import Any
+
+    from playhead.events import Ref
+
+    Luggage = list[tuple[ContextVar[Any], Any]]
 else:
     hashlib = Later("hashlib")
 
@@ -31,7 +36,7 @@ class Lane:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.quoted = json.dumps(name)
+        self.quoted = quote(name)
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
 
     def child(self) -> Lane:
@@ -63,7 +68,6 @@ enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=Non
 # What a thread or a job takes along from where it was started, beside a lane of its own: Python
 # gives threads an empty context. Others put their variables here.
 carried: list[ContextVar[Any]] = [enclosing]
-Luggage = list[tuple[ContextVar[Any], Any]]
 
 
 def pack() -> Luggage:

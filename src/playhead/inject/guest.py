@@ -8,28 +8,29 @@ the run, so what can wait does: see docs/design/004-injection.md for what was me
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from playhead import ambient, deck, lanes
-from playhead.ambient import Source
 from playhead.boundaries.children import set_standing
 from playhead.deck import Mode
 from playhead.errors import TapeNotReplayable
 from playhead.importing import when_imported
 from playhead.inject import rules, session, variables
 from playhead.inject.output import Tee
+from playhead.jsonbytes import quote
 from playhead.lanes import Lane
 from playhead.later import Later
 from playhead.recorder import Recorder
 from playhead.tape.store import PLAN
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+    from playhead.ambient import Source
     from playhead.replay import begin as replay
     from playhead.tape import manifest
 else:
@@ -42,7 +43,7 @@ def begin() -> None:
     ticket = variables.read(os.environ)
     if ticket is None:
         return
-    is_replay = (Path(ticket.run) / PLAN).exists()
+    is_replay = os.path.exists(os.path.join(ticket.run, PLAN))
     try:
         _begin(ticket, is_replay=is_replay)
     except Exception as error:
@@ -57,15 +58,14 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
     variables.hide(os.environ, ticket)
     # Whatever is started before the hooks are in place is not ours: it must not come here again.
     os.unsetenv(variables.RUN)
-    run = Path(ticket.run)
     # The default of every context, so that threads started behind our back are in this lane as well.
-    lanes.MAIN.name, lanes.MAIN.quoted = ticket.lane, json.dumps(ticket.lane)
-    recorder = rules.join(run, ticket.parent or None, os.environ)
+    lanes.MAIN.name, lanes.MAIN.quoted = ticket.lane, quote(ticket.lane)
+    recorder = rules.join(ticket.run, ticket.parent or None, os.environ)
     if recorder is None:
         if is_replay:
-            raise TapeNotReplayable(f"the replay in {run} has ended")
+            raise TapeNotReplayable(f"the replay in {ticket.run} has ended")
         return  # a daemon of a run that has ended: its tape is closed
-    mode, source = _world(run, recorder) if is_replay else (None, None)
+    mode, source = _world(recorder) if is_replay else (None, None)
     session.start(
         recorder,
         mode,
@@ -96,9 +96,9 @@ def stay(ticket: variables.Ticket) -> None:
     set_standing(standing)
 
 
-def _world(run: Path, recorder: Recorder) -> tuple[Mode | None, Source | None]:
+def _world(recorder: Recorder) -> tuple[Mode | None, Source | None]:
     """Where answers come from: the tape that the run's plan names."""
-    return replay.begin_replay(run, recorder)
+    return replay.begin_replay(recorder.run, recorder)
 
 
 def _branch_lanes() -> None:

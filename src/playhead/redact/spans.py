@@ -9,10 +9,13 @@ nothing to look at. (Measured for 4 KiB: one regex over everything 2,600 µs, a 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from playhead.redact import shapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
 
 # start, end, kind
 Span = tuple[int, int, str]
@@ -81,7 +84,7 @@ def run_of(value: bytes) -> bytes | None:
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
     """Spelled out, because ids and paths bring the recorder's hot path here."""
-    size, find, may_start = len(raw), runs.find, shapes.start_in_run().search
+    size, find, may_start = len(raw), runs.find, shapes.starts_in
     while at >= 0:
         end = find(b" ", at + _LONG)
         if end < 0:
@@ -90,7 +93,7 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
         before = raw[at - 1]
         if (
             # No start is made of hexadecimal digits and dashes alone, as UUIDs and hashes are.
-            (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end) is not None)
+            (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end))
             or before in _TELLING
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end), None) is not None:
