@@ -130,6 +130,8 @@ class SegmentWriter:
         OSError: not yet; what we hold stays held, for the next try.
         """
         with self.lock:
+            if self.is_on_disk():
+                return 0  # another thread has missed it too, and was first
             # Asked before anything is made: a new file may get the number of the old one.
             held = self.holds()
             if not held and self._find():

@@ -113,6 +113,15 @@ def test_a_deleted_folder_is_written_anew_with_everything_so_far(writer):
     assert ([event.seq for event in found], damage) == ([0, 1, 2, 3], [])
 
 
+def test_two_threads_that_miss_the_file_make_it_once(writer):
+    add(writer)
+    shutil.rmtree(writer.run)
+    assert [writer.reopen(), writer.reopen()] == [0, 0]
+    add(writer)
+    found, damage = events(writer.run)
+    assert ([event.seq for event in found], damage) == ([0, 1], [])
+
+
 def test_a_descriptor_closed_under_us_is_noticed(writer):
     add(writer)
     os.close(writer._fd)
