@@ -211,9 +211,9 @@ class _Flusher:
     def push(self, buffer: Flushed) -> None:
         self._waiting.append(buffer)
         if not self._running:
-            self._running = True
-            # Whoever loads `threading` first is the main thread to it: not this one.
+            # Whoever loads `threading` first is the main thread to it: not the one that starts here.
             threading.main_thread()
+            self._running = True
             _start_new_thread(self._run, ())
         if self._wake.locked():
             try:

@@ -154,6 +154,18 @@ def _leave(recorder: Recorder, tee: Tee) -> None:
     tee.undo()
     error = _uncaught()
     recorder.close(**({} if error is None else {"error": error}))
+    if type(error) is KeyboardInterrupt:
+        _stay_interrupted()
+
+
+def _stay_interrupted() -> None:
+    """Python ends as one that Ctrl-C has killed, unless any text was evaluated after that: named tuples
+    do so, and modules that make some may have been loaded to tell what happened.
+    """
+    try:
+        exec("raise KeyboardInterrupt", {})  # noqa: S102  what Python looks at is that such a text was left so
+    except KeyboardInterrupt:
+        return
 
 
 def _uncaught() -> BaseException | None:

@@ -147,7 +147,9 @@ def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
 
 
 def _in_run(raw: bytes, at: int, end: int) -> Iterator[Span]:
-    start = shapes.start_in_run().search(raw, at, end)
+    start = None
+    if shapes.starts_in(raw, at, end):
+        start = shapes.start_in_run().search(raw, at, end)
     while start is not None:
         hit = shapes.exact().match(raw, start.start())
         if hit is not None:
