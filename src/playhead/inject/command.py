@@ -173,7 +173,7 @@ def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | 
 def _load(meanwhile: Callable[[], object] | None) -> None:
     """What is needed when the command has ended is loaded while nobody waits for us."""
     try:
-        _ = closing.close
+        closing.prepare()
         if meanwhile is not None:
             meanwhile()
     except Exception as error:  # noqa: BLE001  it is tried again, and told, when it is needed
