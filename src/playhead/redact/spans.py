@@ -84,7 +84,7 @@ def run_of(value: bytes) -> bytes | None:
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
     """Spelled out, because ids and paths bring the recorder's hot path here."""
-    size, find, may_start = len(raw), runs.find, shapes.starts_in
+    size, find, may_start = len(raw), runs.find, shapes.seeker()
     while at >= 0:
         end = find(b" ", at + _LONG)
         if end < 0:
@@ -93,7 +93,7 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
         before = raw[at - 1]
         if (
             # No start is made of hexadecimal digits and dashes alone, as UUIDs and hashes are.
-            (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end))
+            (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end) is not None)
             or before in _TELLING
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end), None) is not None:
@@ -147,9 +147,7 @@ def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
 
 
 def _in_run(raw: bytes, at: int, end: int) -> Iterator[Span]:
-    start = None
-    if shapes.starts_in(raw, at, end):
-        start = shapes.start_in_run().search(raw, at, end)
+    start = shapes.seeker()(raw, at, end)
     while start is not None:
         hit = shapes.exact().match(raw, start.start())
         if hit is not None:
