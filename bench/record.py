@@ -33,7 +33,6 @@ import playhead
 from bench.peers import Make, Once, agenttape, langfuse, opentelemetry, runtape, structlog_to_file
 from bench.report import put_table
 from playhead import clock, jsonbytes
-from playhead.jsonbytes import Encode
 from playhead.runs import NO_RUN
 
 SIZES = (400, 4096)
@@ -133,7 +132,7 @@ def floor_of_json(folder: Path, data: dict[str, Any]) -> Once:
     return once
 
 
-def ours(*, redact: bool, encode: Encode) -> Make:
+def ours(*, redact: bool, encode: jsonbytes.Encode) -> Make:
     def make(folder: Path, data: dict[str, Any]) -> Once:
         store = folder / f"store-{redact}-{encode is jsonbytes.encode_std}"
         run: Any = playhead.record(name="bench", store=store, redact=redact).__enter__()

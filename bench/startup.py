@@ -84,7 +84,7 @@ def cases(python: str, folder: Path, ticket: Ticket) -> list[Case]:
 
 def report(python: str, taken: list[Case]) -> None:
     bare, *others = taken
-    print(f"{python}: bare {statistics.median(bare.wall_ms):.1f} ms")
+    print(f"{Path(python).name}: bare {statistics.median(bare.wall_ms):.1f} ms")
     for case in others:
         wall, cpu = (
             statistics.median(one - zero for one, zero in zip(mine, zeros, strict=True))

@@ -12,12 +12,13 @@ Names are loaded when they are first used: `import playhead` costs next to nothi
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from playhead._version import __version__
+from playhead.later import loaded
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from playhead.boundaries.state import watch
     from playhead.boundaries.tools import tool
     from playhead.errors import Divergence, PlayheadError
@@ -72,7 +73,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'playhead' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
+    value = getattr(loaded(home), name)
     globals()[name] = value
     return value
 

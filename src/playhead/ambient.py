@@ -10,20 +10,25 @@ from __future__ import annotations
 import _thread
 import os
 import sys
-from collections.abc import Callable
-from types import CodeType
-from typing import Any, Protocol, TypeVar
 
 from playhead import clock, events, lanes
 from playhead.lanes import Lane
+from playhead.lean import Protocol
 from playhead.readers import BEHALF, OWNERS, place_of, reader_at
 from playhead.readings import MOST_EXACT, Run
 from playhead.recorder import Recorder
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+    from typing import Any, TypeVar
 
-# Makes a value from a source of bytes.
-Derive = Callable[[Callable[[int], bytes]], Any]
+    T = TypeVar("T")
+
+    # Makes a value from a source of bytes.
+    Derive = Callable[[Callable[[int], bytes]], Any]
+
 
 # Readings that share an event: what a kill may lose are those of so long, and no call came after.
 _TOGETHER_NS = 100_000_000

@@ -6,16 +6,16 @@ nothing.
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
 from playhead.jsonbytes import canonical
 from playhead.later import Later
+from playhead.lean import RLock, deque
 from playhead.values import freeze
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from playhead import wire
 else:
     wire = Later("playhead.wire")
@@ -41,7 +41,7 @@ class Asked:
 
     def make_lock(self) -> None:
         # Re-entrant: decoding makes garbage, and a stream that is collected meanwhile tells its end.
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def hear(
         self, call: str, api: str, status: int, headers: Mapping[str, str], body: bytes

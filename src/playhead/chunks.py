@@ -9,23 +9,35 @@ that a stream that stalls, and a process that is killed, leave what had come.
 from __future__ import annotations
 
 import _thread
-import base64
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any, Protocol
 
 from playhead import clock, events
 from playhead.clock import mono_ns
-from playhead.events import Ref
+from playhead.later import Later
+from playhead.lean import Protocol
 from playhead.recorder import Recorder
 from playhead.redact import StreamCleaner
 from playhead.stderr import say
 from playhead.values import safe_str
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import base64
+    import threading
+    from collections.abc import Iterable
+    from typing import Any
+
+    from playhead.events import Ref
+
+    # A head that is clean, and the pieces of one stream that are not.
+    Held = tuple[dict[str, Any], str, list["Piece"]]
+else:
+    base64 = Later("base64")
+    threading = Later("threading")
+
+
 Piece = tuple[bytes, int]
-# A head that is clean, and the pieces of one stream that are not.
-Held = tuple[dict[str, Any], str, list[Piece]]
 
 # Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
 MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
@@ -230,6 +242,8 @@ class _Flusher:
     def push(self, buffer: Flushed) -> None:
         self._waiting[buffer] = None
         if not self._running:
+            # Whoever loads `threading` first is the main thread to it: not the one that starts here.
+            threading.main_thread()
             self._running = True
             _start_new_thread(self._run, ())
         if self._wake.locked():

@@ -6,9 +6,9 @@ recorder must go on seeing the real ones. Knows nothing of runs or tapes.
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
-import threading
 import time
 
 wall_ns = time.time_ns
@@ -18,7 +18,7 @@ thread_cpu_ns = time.thread_time_ns
 sleep = time.sleep
 urandom = os.urandom
 pid = os.getpid
-thread_id = threading.get_ident
+thread_id = _thread.get_ident
 _utc = time.gmtime
 _shown = time.strftime
 

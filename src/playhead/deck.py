@@ -7,27 +7,32 @@ Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from contextvars import ContextVar
 
 from playhead import ambient, events, lanes, outcomes, pacing, where
 from playhead.causes import LARGEST_HEARD, Asked
-from playhead.chunks import LARGEST_TOGETHER, ChunkBuffer, Held
+from playhead.chunks import LARGEST_TOGETHER, ChunkBuffer
 from playhead.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.clock import mono_ns
-from playhead.events import Ref
 from playhead.interrupts import is_interrupt
 from playhead.later import Later
+from playhead.lean import Protocol
 from playhead.recorder import Recorder
 from playhead.values import safe_str
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextvars import Token
+    from typing import Any, TypeVar
+
     from playhead.calls import Call as Call  # noqa: PLC0414  (handed on: see __getattr__)
     from playhead.calls import Piece as Piece  # noqa: PLC0414
     from playhead.calls import Taped as Taped  # noqa: PLC0414
+    from playhead.chunks import Held
+    from playhead.events import Ref
 
-T = TypeVar("T")
+    T = TypeVar("T")
 
 
 class Mode(Protocol):
@@ -36,7 +41,6 @@ class Mode(Protocol):
     def answer(self, call: Call, lane: str) -> Taped | None: ...
 
 
-@runtime_checkable
 class Rewriting(Protocol):
     """A mode that may change what is asked of the world: bytes in, bytes out."""
 
@@ -270,8 +274,8 @@ class Deck:
         """
         mode, rewriting = self._rewriting
         if mode is not self.mode:
-            asked: object = self.mode
-            rewriting = asked if isinstance(asked, Rewriting) else None
+            asked: Any = self.mode
+            rewriting = asked if hasattr(asked, "rewrite") and hasattr(asked, "rewrites") else None
             self._rewriting = self.mode, rewriting
         return rewriting
 

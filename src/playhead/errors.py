@@ -16,10 +16,11 @@ They carry objects, and a message that says what was wrong, what was expected an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from playhead.event import Damage
 
 

@@ -5,20 +5,22 @@ Data only. Time, ids and sequence numbers are passed in; nothing here reads a cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Union
-
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from playhead.event import Damage as Damage  # noqa: PLC0414  for mypy: it is exported from here
-    from playhead.event import Event as Event  # noqa: PLC0414  likewise
+    from typing import Any
 
-Level = Literal["minimal", "standard", "full"]
+    from playhead.event import Boundary as Boundary  # noqa: PLC0414  handed on: see __getattr__
+    from playhead.event import Damage as Damage  # noqa: PLC0414
+    from playhead.event import Effect as Effect  # noqa: PLC0414
+    from playhead.event import Event as Event  # noqa: PLC0414
+    from playhead.event import Level as Level  # noqa: PLC0414
+    from playhead.event import Ref as Ref  # noqa: PLC0414
+    from playhead.event import Status as Status  # noqa: PLC0414
+
 LEVELS: tuple[Level, ...] = ("minimal", "standard", "full")
 
-Status = Literal["running", "ok", "failed", "interrupted"]
-
-Boundary = Literal["llm", "http", "process", "tool", "mcp", "state", "clock", "entropy"]
 BOUNDARIES: tuple[Boundary, ...] = (
     "llm",
     "http",
@@ -29,8 +31,6 @@ BOUNDARIES: tuple[Boundary, ...] = (
     "clock",
     "entropy",
 )
-
-Effect = Literal["read", "write", "irreversible"]
 
 # The closed vocabulary. Every other word is a user's own kind, or one from a later version of
 # Playhead: both are kept and written back as they were.
@@ -75,16 +75,13 @@ KINDS = frozenset(
     }
 )
 
-# An event of the same segment by its seq, or of another by "SEGMENT:SEQ".
-Ref = Union[int, str]  # noqa: UP007  evaluated by 3.10, too
-
-
 _event = Later("playhead.event")
+_THERE = frozenset({"Boundary", "Damage", "Effect", "Event", "Level", "Ref", "Status"})
 
 
 def __getattr__(name: str) -> Any:
-    """`Event` and `Damage` when they are first asked for: see `playhead.event`."""
-    if name not in ("Event", "Damage"):
+    """Types, when they are first asked for: see `playhead.event`."""
+    if name not in _THERE:
         raise AttributeError(f"module 'playhead.events' has no attribute {name!r}")
     value = globals()[name] = getattr(_event, name)
     return value

@@ -7,17 +7,19 @@ Hooks must not import the libraries they hook: that would cost every program wha
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from playhead.interrupts import is_interrupt
 from playhead.stderr import say
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
-Callback = Callable[[ModuleType], None]
+    Callback = Callable[[ModuleType], None]
+
 
 _waiting: dict[str, list[Callback]] = {}
 _warned: dict[str, list[Callable[[], None]]] = {}

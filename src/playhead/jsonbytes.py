@@ -6,25 +6,85 @@ nothing of events or of values that JSON cannot hold (see `values`).
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
-from importlib.util import find_spec
-from typing import Any
 
-Encode = Callable[[Any], bytes]
-Decode = Callable[[bytes], Any]
+from playhead.later import Later
 
-_text = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")
-).encode
-_canonical = json.JSONEncoder(
-    ensure_ascii=False,
-    check_circular=False,
-    allow_nan=False,
-    separators=(",", ":"),
-    sort_keys=True,
-).encode
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import json
+    from collections.abc import Callable
+    from importlib import util
+    from typing import Any
+
+    Encode = Callable[[Any], bytes]
+    Decode = Callable[[bytes], Any]
+else:
+    json = Later("json")
+    util = Later("importlib.util")
+
+# `json` itself needs `re` and five patterns, 6 ms of every start, for what C does without them.
+try:
+    import _json
+
+    _c: Any = _json
+except ImportError:  # no CPython
+    _c = None
+
+
+def _encoder(
+    quoted: Callable[[str], str], comma: str, colon: str, *, sort_keys: bool = False
+) -> Callable[[Any], str]:
+    """`json.JSONEncoder(…).encode`, made once and not again for each value."""
+    if _c is None:
+        return json.JSONEncoder(
+            ensure_ascii=quoted is quote,
+            check_circular=False,
+            allow_nan=False,
+            separators=(comma, colon),
+            sort_keys=sort_keys,
+        ).encode
+    spell = _c.make_encoder(None, _refuse, quoted, None, colon, comma, sort_keys, False, False)
+    return lambda value: "".join(spell(value, 0))
+
+
+def _refuse(value: object) -> None:
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+# A text as JSON: in ASCII, as `json.dumps` has it, and as it is.
+quote: Callable[[str], str] = json.dumps if _c is None else _c.encode_basestring_ascii
+quote_as_is: Callable[[str], str] = (
+    json.JSONEncoder(ensure_ascii=False).encode if _c is None else _c.encode_basestring
+)
+
+_text = _encoder(quote_as_is, ",", ":")
+_canonical = _encoder(quote_as_is, ",", ":", sort_keys=True)
+dumps = _encoder(quote, ", ", ": ")
+
+
+class _AsUsual:
+    """How C reads JSON: all that `json.loads` does by default."""
+
+    strict = True
+    object_hook = object_pairs_hook = parse_constant = None
+    parse_float, parse_int = float, int
+
+
+_scan: Callable[[str, int], tuple[Any, int]] | None = (
+    None if _c is None else _c.make_scanner(_AsUsual)
+)
+
+
+def loads(text: str) -> Any:
+    """The inverse of `dumps`. Whatever is not JSON as that writes it is left to `json`."""
+    value, end = None, -1
+    if _scan is not None:
+        try:
+            value, end = _scan(text, 0)
+        except StopIteration:
+            end = -1  # JSON breaks off: `json` says where
+    return value if end == len(text) else json.loads(text)
 
 
 def encode_std(value: Any) -> bytes:
@@ -75,4 +135,6 @@ def fastest_decode() -> Decode:
 
 def could_be_faster(encode: Encode) -> bool:
     """Whether this host has msgspec and `encode` does not use it yet."""
-    return encode is encode_std and ("msgspec" in sys.modules or find_spec("msgspec") is not None)
+    return encode is encode_std and (
+        "msgspec" in sys.modules or util.find_spec("msgspec") is not None
+    )

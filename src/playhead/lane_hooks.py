@@ -5,18 +5,19 @@ Guests: installed once, idempotent, and `uninstall` puts back the very objects t
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from contextvars import Context
-from functools import partial, wraps
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from playhead import lanes
 from playhead.importing import forget, when_imported
+from playhead.lean import partial, wrapping
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
     from concurrent.futures import Executor, Future
+    from types import ModuleType
+    from typing import Any
 
 _POOL = "concurrent.futures.thread"
 _originals: list[tuple[type, str, Any]] = []
@@ -25,10 +26,14 @@ _originals: list[tuple[type, str, Any]] = []
 def install() -> None:
     if _originals:
         return
-    _replace(threading.Thread, "start", _carry_thread)
+    when_imported("threading", _hook_threads)
     # asyncio costs 30 ms to import: a program that does not use it must not pay for it.
     when_imported("asyncio.base_events", _hook_asyncio)
     when_imported("concurrent.futures.thread", _hook_executor)
+
+
+def _hook_threads(module: ModuleType) -> None:
+    _replace(module.Thread, "start", _carry_thread)
 
 
 def _hook_asyncio(module: ModuleType) -> None:
@@ -46,6 +51,7 @@ def install_loop(loop_class: type) -> None:
 
 
 def uninstall() -> None:
+    forget(_hook_threads)
     forget(_hook_asyncio)
     forget(_hook_executor)
     while _originals:
@@ -56,7 +62,7 @@ def uninstall() -> None:
 
 def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
     original = getattr(owner, name)
-    setattr(owner, name, wraps(original)(wrap(original)))
+    setattr(owner, name, wrapping(wrap(original), original))
     _originals.append((owner, name, original))
 
 

@@ -7,16 +7,21 @@ tasks, threads and executors.
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from itertools import count
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
 
-from playhead.events import Ref
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
+    from contextvars import Token
+    from types import TracebackType
+    from typing import Any
+
+    from playhead.events import Ref
+
+    Luggage = list[tuple[ContextVar[Any], Any]]
 else:
     hashlib = Later("hashlib")
 
@@ -62,7 +67,6 @@ enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=Non
 # What a thread or a job takes along from where it was started, beside a lane of its own: Python
 # gives threads an empty context. Others put their variables here.
 carried: list[ContextVar[Any]] = [enclosing]
-Luggage = list[tuple[ContextVar[Any], Any]]
 
 
 def pack() -> Luggage:

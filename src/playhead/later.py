@@ -1,8 +1,10 @@
-"""A module that is imported when it is first used. Knows the import system; not what is put off.
+"""A module that is imported when it is first used, a pattern that is compiled then. Knows the import
+system; not what is put off.
 
 Every process of a recorded run pays for what is imported at its start: a child that lives for ten
 milliseconds must not wait for hashlib's OpenSSL, or for decoders of answers that it never gets. Use as
 
+    TYPE_CHECKING = False
     if TYPE_CHECKING:
         import hashlib
     else:
@@ -11,8 +13,19 @@ milliseconds must not wait for hashlib's OpenSSL, or for decoders of answers tha
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from types import ModuleType
+    from typing import Any
+
+
+def loaded(module: str) -> ModuleType:
+    """`importlib.import_module`, without importlib."""
+    __import__(module)
+    return sys.modules[module]
 
 
 class Later:
@@ -22,6 +35,26 @@ class Later:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self._module), name)
+        value = getattr(loaded(self._module), name)
         setattr(self, name, value)
         return value
+
+
+class _Pattern:
+    """Stands where the pattern would."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(_re.compile(self._text), name)
+        setattr(self, name, value)
+        return value
+
+
+_re = Later("re")
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """`re.compile(text)`."""
+    return _Pattern(text)  # type: ignore[return-value]  # has what a pattern has

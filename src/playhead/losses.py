@@ -4,8 +4,7 @@ under threads, forks and signals; not how events are written.
 
 from __future__ import annotations
 
-import threading
-
+from playhead.lean import RLock
 from playhead.stderr import say
 from playhead.values import safe_str
 
@@ -19,7 +18,7 @@ class Losses:
         # What the tape does not say yet: how many, and why.
         self.untold: tuple[int, str] | None = None
         # Re-entrant: a signal handler may lose an event while one is being counted.
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
     def count(self, lost: int, why: str) -> None:
         with self._lock:

@@ -6,12 +6,16 @@ hold none costs as much as the rest of a call. Knows members of one event; not c
 
 from __future__ import annotations
 
-from typing import Any
-
 from playhead import events
-from playhead.chunks import Held, spelled_together, told_together
-from playhead.events import Ref
-from playhead.recorder import Recorder
+from playhead.chunks import spelled_together, told_together
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from playhead.chunks import Held
+    from playhead.events import Ref
+    from playhead.recorder import Recorder
 
 
 def add_value(recorder: Recorder, call: int, took_ns: int, value: Any) -> bool:

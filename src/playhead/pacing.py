@@ -8,7 +8,12 @@ again, a ticker ticks as often, and a timeout that did not fire does not.
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+
+from playhead.lean import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Time(Protocol):

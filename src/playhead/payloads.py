@@ -5,17 +5,22 @@ values, redaction and encoders; not what an event is, nor where it goes.
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any
 
 from playhead import events, jsonbytes
-from playhead.events import Level
 from playhead.plain import Keys, is_plain
 from playhead.redact import Redactor
 from playhead.reduce import reduce
 from playhead.tape.blobs import THRESHOLD
 from playhead.tape.spill import spill
 from playhead.values import freeze
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from playhead.events import Level
+
 
 # Lone surrogates; keys of another class than `str`; a dict that another thread changes just now.
 _UNPLAIN = (ValueError, TypeError, RecursionError, RuntimeError)
@@ -27,7 +32,7 @@ class Payloads:
     """One per recorder; a forked child shares its parent's."""
 
     def __init__(
-        self, run: Path, *, level: Level, redactor: Redactor | None, may_import: bool
+        self, run: Path | str, *, level: Level, redactor: Redactor | None, may_import: bool
     ) -> None:
         self._run = run
         self._level = level

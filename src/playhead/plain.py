@@ -5,9 +5,11 @@ On the recorder's hot path: everything that is plain is encoded without another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from types import NoneType
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 DEEPEST = 100  # deeper than that nobody reads, and CPython 3.10 recurses in C at some 1,000
@@ -16,7 +18,7 @@ _LONGEST_KEY = 200
 # A few lists that hold each other several times over unfold to more than any tape can hold.
 _MOST_PARTS = 100_000
 _COUNTED_FROM = 3
-_LEAVES = frozenset({str, bool, NoneType})
+_LEAVES = frozenset({str, bool, type(None)})
 
 
 class Keys:

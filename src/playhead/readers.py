@@ -5,9 +5,13 @@ frames and file names; not what is read.
 from __future__ import annotations
 
 import os
-from types import CodeType, FrameType
 
 from playhead import where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
 
 # Code of the program and its packages; of a scheduler or a tool; of the standard library or our own,
 # which read on behalf of somebody else.

@@ -9,9 +9,13 @@ did nothing but look at the clock. Pure; knows numbers that grow, not who reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from itertools import accumulate, pairwise
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
 
 _FEW = 3
 # How many readings in a row a place may have with every one kept. A loop that prints what it reads

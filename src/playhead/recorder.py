@@ -6,26 +6,35 @@ Knows redaction, levels and the segment writer; not why an event happened.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import threading
-import weakref
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from _weakrefset import WeakSet
 
 from playhead import clock, events, jsonbytes, lanes
 from playhead.clock import thread_id
-from playhead.events import KINDS, Level, Ref
+from playhead.events import KINDS
 from playhead.interrupts import is_interrupt
+from playhead.later import Later
+from playhead.lean import RLock
 from playhead.losses import Losses, reason
 from playhead.payloads import Payloads
 from playhead.redact import Redactor
 from playhead.spelling import Quoted, is_seq, word
-from playhead.tape.format import FORMAT_VERSION
+from playhead.tape.names import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
 from playhead.values import safe_str
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+    from playhead.events import Level, Ref
+else:
+    pathlib = Later("pathlib")
+
 
 # On the way of every event: looked up once.
 current_lane, enclosing = lanes.current.get, lanes.enclosing.get
@@ -44,7 +53,7 @@ class Recorder:
     def __init__(
         self,
         *,
-        run: Path,
+        run: Path | str,
         run_id: str,
         who: str,
         level: Level = "full",
@@ -54,7 +63,8 @@ class Recorder:
         generation: int = 0,
         may_import: bool = False,
     ) -> None:
-        self.run = run
+        # As text: paths are not loaded before somebody asks for `run`.
+        self.folder = os.fspath(run)
         self.run_id = run_id
         self.level = level
         self.redactor = redactor
@@ -73,7 +83,9 @@ class Recorder:
         self._quoted = Quoted(redactor)
         self._who = self._quoted[who]
         self._parent = parent
-        self._payloads = Payloads(run, level=level, redactor=redactor, may_import=may_import)
+        self._payloads = Payloads(
+            self.folder, level=level, redactor=redactor, may_import=may_import
+        )
         self.frozen = self._payloads.frozen
         self._data = self._payloads.encode
         self._clean = self._payloads.encode_clean
@@ -83,9 +95,13 @@ class Recorder:
         self.spell_value = self._payloads.spell_value
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
-        self._opening = threading.RLock()
+        self._opening = RLock()
         self._open()
         _live.add(self)
+
+    @property
+    def run(self) -> Path:
+        return pathlib.Path(self.folder)
 
     @property
     def root(self) -> str:
@@ -239,7 +255,7 @@ class Recorder:
         with self._opening:
             if self._writer is not None:  # another thread was first
                 return self._writer
-            writer = SegmentWriter(self.run, first_seq=self._first_seq)
+            writer = SegmentWriter(self.folder, first_seq=self._first_seq)
             self._root: Ref = self._parent if self._parent is not None else self._first_seq
             self._call_ourselves(writer)
             with writer.lock:  # so that nobody's event comes before it
@@ -251,7 +267,7 @@ class Recorder:
         self.segment = writer.name
         self._ids = f'"pid":{clock.pid()},'
         if writer.name != str(clock.pid()):
-            self._ids += f'"seg":{json.dumps(writer.name)},'
+            self._ids += f'"seg":{jsonbytes.dumps(writer.name)},'
 
     def _process(self) -> dict[str, Any]:
         return {
@@ -301,7 +317,7 @@ class Recorder:
             return False
         happened = "was deleted or closed during the run, and taken up again"
         self._losses.count(gone, f"the tape {happened}")
-        self.warn(f"the tape in {self.run} {happened}.")
+        self.warn(f"the tape in {self.folder} {happened}.")
         return True
 
     def _lose(self, error: Exception) -> None:
@@ -311,7 +327,7 @@ class Recorder:
 
     def _warn_of(self, error: Exception) -> None:
         self.warn(
-            f"an event could not be recorded in {self.run} ({safe_str(error)}); "
+            f"an event could not be recorded in {self.folder} ({safe_str(error)}); "
             "what is lost is counted."
         )
 
@@ -323,7 +339,7 @@ class Recorder:
         lost, why = untold
         rest = (
             f'{self._ids}"thread":{thread_id()},"lane":{self._quoted[lanes.current.get().name]},'
-            f'"at":"","who":{self._who},"parent":{json.dumps(self._root)},'
+            f'"at":"","who":{self._who},"parent":{jsonbytes.dumps(self._root)},'
         )
         try:
             writer.append('"gap"', rest, self._data(events.GAP, {"lost": lost, "why": why}, False))
@@ -356,7 +372,7 @@ class Recorder:
         # The parent's to say and to tell; and its locks may be held by threads that are not here.
         self.last_words = []
         self._losses = Losses(warned=self._losses.warned)
-        self._opening = threading.RLock()
+        self._opening = RLock()
         if writer is None:
             return
         here = lanes.enclosing.get()
@@ -367,7 +383,7 @@ class Recorder:
         self._first_seq = 0
 
 
-_live: weakref.WeakSet[Recorder] = weakref.WeakSet()
+_live: WeakSet[Recorder] = WeakSet()
 
 
 def _for_all(method: str) -> None:

@@ -6,21 +6,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 from playhead import events
-from playhead.events import Level
 from playhead.jsonbytes import canonical
 from playhead.later import Later
 from playhead.values import Frozen, freeze, type_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
+    from collections.abc import Callable
+    from typing import Any
+
+    from playhead.events import Level
+
+    Freeze = Callable[[Any], Any]
 else:
     hashlib = Later("hashlib")
 
-Freeze = Callable[[Any], Any]
 
 # Members that say what happened, when and how it ended, and hold no content.
 _METADATA: dict[str, frozenset[str]] = {

@@ -4,12 +4,18 @@ that there may be secrets in it; not what is named.
 
 from __future__ import annotations
 
-import json
-from enum import Enum
-from typing import Any
-
+from playhead.jsonbytes import quote
+from playhead.later import Later
 from playhead.redact import Redactor
 from playhead.values import safe_str
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import enum
+    from typing import Any
+else:
+    enum = Later("enum")
+
 
 _LONGEST_REMEMBERED = 200
 _MOST_REMEMBERED = 10_000
@@ -48,7 +54,7 @@ class Quoted(dict[str, str]):
         if clean.isascii() and clean.isprintable() and '"' not in clean and "\\" not in clean:
             return f'"{clean}"'
         # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
-        return json.dumps(clean.encode("utf-8", "backslashreplace").decode())
+        return quote(clean.encode("utf-8", "backslashreplace").decode())
 
 
 def is_seq(ref: Any) -> bool:
@@ -61,6 +67,6 @@ def word(value: Any) -> str:
         return value
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, Enum) and isinstance(value.value, str):
+    if isinstance(value, enum.Enum) and isinstance(value.value, str):
         return value.value
     return safe_str(value)

@@ -9,25 +9,33 @@ the caller names them: a tape is data from a stranger.
 
 from __future__ import annotations
 
-import base64
-import enum
-import pathlib
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import sys
 
 from playhead.interrupts import is_interrupt
 from playhead.later import Later
 from playhead.plain import DEEPEST, INT_MAX, INT_MIN, is_plain
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import base64
     import dataclasses
     import datetime
     import decimal
+    import enum
+    import pathlib
     import uuid
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    _Codec = Callable[["_Freezer", Any], Any]
+
+    Types = Mapping[str, type]
 else:
+    base64 = Later("base64")
     dataclasses = Later("dataclasses")
     datetime = Later("datetime")
     decimal = Later("decimal")
+    pathlib = Later("pathlib")
     uuid = Later("uuid")
 
 _LONGEST_REPR = 2000
@@ -88,6 +96,10 @@ class _Freezer:
         codec = _BY_NAME.get((kind.__module__, kind.__qualname__))
         if codec is not None:
             return codec(self, value)
+        for module, name, codec in _LOADED:
+            known = getattr(sys.modules.get(module), name, None)
+            if known is not None and issubclass(kind, known):
+                return codec(self, value)
         for base, codec in _SUBCLASS:
             if issubclass(kind, base):
                 return codec(self, value)
@@ -271,8 +283,6 @@ def _text(value: str) -> Any:
     return value
 
 
-_Codec = Callable[[_Freezer, Any], Any]
-
 _EXACT: dict[type, _Codec] = {
     dict: _Freezer.mapping,
     list: _Freezer.sequence,
@@ -295,10 +305,13 @@ _BY_NAME: dict[tuple[str, str], _Codec] = {
     ("decimal", "Decimal"): lambda _, v: {"$decimal": str(v)},
     ("uuid", "UUID"): lambda _, v: {"$uuid": str(v)},
 }
+# A value of theirs there is only where their module is; asked in this order, before all others.
+_LOADED: tuple[tuple[str, str, _Codec], ...] = (
+    ("enum", "Enum", _Freezer.enum),
+    ("pathlib", "PurePath", lambda _, v: {"$path": _text(str(v))}),
+)
 _SUBCLASS: tuple[tuple[type, _Codec], ...] = (
-    (enum.Enum, _Freezer.enum),
     (BaseException, _Freezer.exception),
-    (pathlib.PurePath, lambda _, v: {"$path": _text(str(v))}),
     (bool, lambda _, v: bool(v)),
     (str, lambda _, v: _text(str.__str__(v))),
     (int, lambda f, v: f.freeze(int.__int__(v))),
@@ -310,8 +323,6 @@ _SUBCLASS: tuple[tuple[type, _Codec], ...] = (
     (set, _Freezer.set),
     (frozenset, _Freezer.set),
 )
-
-Types = Mapping[str, type]
 
 
 def thaw(frozen: Any, types: Types | None = None) -> Any:

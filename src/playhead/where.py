@@ -6,10 +6,15 @@ string.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from types import CodeType, FrameType
+
+from playhead.jsonbytes import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
 
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Of the standard library, as it is spelled and where it lies. sysconfig would know the folders of
@@ -46,7 +51,7 @@ def quoted(file: str, line: int, function: str) -> str:
 
 def json_text(text: str) -> str:
     # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
-    return json.dumps(text.encode("utf-8", "backslashreplace").decode())
+    return quote(text.encode("utf-8", "backslashreplace").decode())
 
 
 def shown(file: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -89,14 +90,17 @@ def assert_one_line(err, *words):
     assert all(word in err for word in words), err
 
 
-def open_to_all(folder):
-    """A folder that nobody can reach: pytest's own are its owner's alone."""
-    for above in (folder, *folder.parents):
-        if above.name.startswith(("pytest", "popen", "test")):
-            above.chmod(0o755)
-    store = folder / "store"
-    store.mkdir()
-    return store
+@pytest.fixture
+def open_store():
+    """A store that nobody can reach: pytest's own folders are their owner's alone, and another session
+    that starts meanwhile makes them so again.
+    """
+    with tempfile.TemporaryDirectory(prefix="playhead-test-") as folder:
+        Path(folder).chmod(0o755)
+        store = Path(folder) / "store"
+        store.mkdir()
+        yield store
+        store.chmod(0o755)
 
 
 def test_a_full_disk(tmp_path, expected):
@@ -130,25 +134,23 @@ def test_a_limit_on_the_size_of_files(tmp_path, expected):
     assert assert_told(tmp_path, lost=unsaid) == SENT - unsaid
 
 
-def test_a_folder_that_becomes_read_only(tmp_path, expected):
-    store = open_to_all(tmp_path)
+def test_a_folder_that_becomes_read_only(open_store, expected):
     if os.geteuid() == 0:
-        os.chown(store, NOBODY, NOBODY)
-    result, unsaid, err = host(store, "read-only")
+        os.chown(open_store, NOBODY, NOBODY)
+    result, unsaid, err = host(open_store, "read-only")
     assert result == expected
     assert unsaid == 0
     assert_one_line(err, "could not be recorded", "Permission denied")
-    assert assert_told(store, lost=3) == SENT
+    assert assert_told(open_store, lost=3) == SENT
 
 
-def test_a_folder_that_is_read_only_from_the_start(tmp_path, expected):
-    store = open_to_all(tmp_path)
-    store.chmod(0o555)
-    result, unsaid, err = host(store, "read-only-from-the-start")
+def test_a_folder_that_is_read_only_from_the_start(open_store, expected):
+    open_store.chmod(0o555)
+    result, unsaid, err = host(open_store, "read-only-from-the-start")
     assert result == expected
     assert unsaid == SENT
     assert_one_line(err, "nothing is recorded", "Permission denied")
-    assert list(store.iterdir()) == []
+    assert list(open_store.iterdir()) == []
 
 
 def test_a_folder_that_is_deleted(tmp_path, expected):

@@ -27,6 +27,7 @@ LAYERS = {
             "interrupts",
             "jsonbytes",
             "later",
+            "lean",
             "plain",
             "project",
             "readers",

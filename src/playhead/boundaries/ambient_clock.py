@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from collections.abc import Callable
-from functools import partial
-from types import ModuleType
-from typing import Any
 
 from playhead import ambient, clock, events
 from playhead.boundaries.copies import replace_copies
@@ -16,6 +11,18 @@ from playhead.boundaries.graft import graft
 from playhead.boundaries.guest import NotAsExpected, Patches, need, report
 from playhead.boundaries.process_builtin import Builtin
 from playhead.importing import before_import, forget
+from playhead.later import Later
+from playhead.lean import partial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import warnings
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+else:
+    warnings = Later("warnings")
+
 
 _STEADY = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns")
 _USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")

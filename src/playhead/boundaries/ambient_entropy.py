@@ -5,14 +5,17 @@ Bytes are drawn for real and taped; in replay they come from the tape.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
-
 from playhead import ambient
 from playhead.boundaries.copies import replace_copies
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import Builtin
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
 
 _UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7", "uuid8")
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 import _thread
 import struct
 import sys
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
 from playhead import ambient, clock, lanes
 from playhead.boundaries.ambient_entropy import bytes_of
 from playhead.boundaries.copies import replace_copies
 from playhead.boundaries.guest import Patches, need
 from playhead.lanes import Lane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
 
 
 def hook_random(module: ModuleType, patches: Patches) -> None:

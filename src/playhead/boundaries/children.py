@@ -7,14 +7,19 @@ start it with `-I`: what makes it join has to be put back each time a process is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Optional
 
 from playhead.deck import Crossing
 from playhead.values import safe_str
 
-Env = Optional[dict[str, str]]  # noqa: UP045  evaluated: 3.10 has no `|` between these
-Carrier = Callable[[list[str], "Mapping[str, str] | None", str], tuple[list[str], Env]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Optional
+
+    Env = Optional[dict[str, str]]  # noqa: UP045  evaluated: 3.10 has no `|` between these
+
+    Carrier = Callable[[list[str], "Mapping[str, str] | None", str], tuple[list[str], Env]]
+
 
 _carrier: Carrier | None = None
 # Tells the variables that children inherit and `os.environ` does not show.

@@ -9,11 +9,14 @@ arguments and class bodies are not (docs/determinism.md).
 from __future__ import annotations
 
 import sys
-from types import ModuleType
-from typing import Any
 
 from playhead import where
 from playhead.boundaries.guest import Patches
+from playhead.lean import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def replace_copies(patches: Patches, made: dict[int, Any]) -> None:

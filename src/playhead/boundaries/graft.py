@@ -8,9 +8,12 @@ were, which a subclass in its place would not allow.
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 from playhead.boundaries.guest import NotAsExpected, Patches
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def graft(patches: Patches, kind: type, name: str, made: Any) -> None:

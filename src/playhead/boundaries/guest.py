@@ -5,13 +5,18 @@ and a way out when the library is not what we think. Knows patching; no library 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import update_wrapper
-from types import ModuleType
-from typing import Any
 
 from playhead import deck, events
+from playhead.lean import ModuleType, wrapping
 from playhead.values import safe_str
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Hook = Callable[[ModuleType, "Patches"], None]
+
 
 _MISSING = object()
 
@@ -78,9 +83,6 @@ def holders(name: str, original: Any) -> list[ModuleType]:
     return [module for module in modules if vars(module).get(name) is original]
 
 
-Hook = Callable[[ModuleType, Patches], None]
-
-
 def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
     """Run one hook on a freshly imported module. A failing one takes itself out and says so."""
     patches = Patches()
@@ -117,7 +119,7 @@ def version_of(module: ModuleType) -> str | None:
 
 def _named(made: Any, original: Any) -> Any:
     if callable(made) and callable(original) and not isinstance(made, type):
-        update_wrapper(made, original)
+        wrapping(made, original)
     return made
 
 

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from playhead import deck
 from playhead.boundaries import children
@@ -14,19 +10,25 @@ from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.process_builtin import Builtin
 from playhead.boundaries.process_flight import Flight, leave_all, within
 from playhead.boundaries.process_request import call_of, text_of
-from playhead.later import Later
+from playhead.later import Later, pattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any, NoReturn
+
     from playhead.boundaries import process_player, process_script, revive
+
+    Exec = Callable[..., NoReturn]
 else:
     # Only what replays needs these: see `playhead.later`.
     process_player = Later("playhead.boundaries.process_player")
     process_script = Later("playhead.boundaries.process_script")
     revive = Later("playhead.boundaries.revive")
 
-Exec = Callable[..., NoReturn]
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_PYTHON = pattern(r"(?:python|pypy)[\d.]*")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:

@@ -8,9 +8,13 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Hashable
 
 from playhead.boundaries.process_flight import Flight
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
 
 _PIECE = 64 * 1024
 

@@ -10,20 +10,26 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
-from collections import deque
-from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from playhead import clock, deck
 from playhead.deck import Crossing
 from playhead.errors import Divergence
+from playhead.later import Later
+from playhead.lean import deque, wrapping
 from playhead.values import safe_str
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
     from playhead.boundaries.process_player import Player
+
+    F = TypeVar("F", bound=Callable[..., None])
+else:
+    signal = Later("signal")
 
 # Whether the code running now is our own hook's, so that a hook further down passes through:
 # `Popen(close_fds=False)` calls `os.posix_spawn`. "spawn": the child made here will exec, for us.
@@ -38,13 +44,10 @@ _MOST_HELD = 1 << 20
 by_pid: dict[int, Flight] = {}
 _unfinished: set[Flight] = set()
 
-F = TypeVar("F", bound=Callable[..., None])
-
 
 def _fails_open(method: F) -> F:
     """Recording fails open: what goes wrong while the program is watched is not its concern."""
 
-    @wraps(method)
     def guarded(flight: Flight, *args: Any, **kwargs: Any) -> None:
         try:
             method(flight, *args, **kwargs)
@@ -52,7 +55,7 @@ def _fails_open(method: F) -> F:
             if (open_deck := deck.active()) is not None:
                 open_deck.recorder.warn(f"a process is not recorded in full: {safe_str(error)}.")
 
-    return cast("F", guarded)
+    return wrapping(guarded, method)  # type: ignore[return-value]  # it takes what `method` does
 
 
 class Flight:

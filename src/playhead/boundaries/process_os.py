@@ -5,9 +5,6 @@ program talks to its children. Knows those functions; the others of `os` have fi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from playhead import deck, pacing
 from playhead.boundaries import children, process_exec, process_pty, process_spawn
@@ -19,7 +16,12 @@ from playhead.boundaries.process_streams import Closing, Reading, Writing
 from playhead.deck import Crossing
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
     from playhead.boundaries import process_inherited, process_stage, revive
 else:
     # What few programs need, or only replays: see `playhead.later`.

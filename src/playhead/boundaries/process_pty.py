@@ -7,9 +7,6 @@ program's own side gets a stand-in on a real terminal, and the child's branch is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.boundaries.guest import Patches, need
@@ -20,7 +17,12 @@ from playhead.boundaries.process_spawn import start_stand_in
 from playhead.boundaries.process_streams import expect_master
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
     from playhead.boundaries import process_player, process_script, revive
     from playhead.calls import Taped
 else:

@@ -6,17 +6,21 @@ Knows command lines, environments and kinds of streams; not how processes are st
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import stat
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from playhead import deck
 from playhead.chunks import as_text
+from playhead.later import Later, pattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import shlex
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from playhead.calls import Call
+else:
+    shlex = Later("shlex")
 
 PIPE, STDOUT, DEVNULL = -1, -2, -3  # as `subprocess` spells them
 
@@ -30,10 +34,11 @@ _TRADES = frozenset(
         *("podman", "poetry", "rustup", "svn", "systemctl", "terraform", "uv", "uvx", "yarn"),
     )
 )
-_INTERPRETER = re.compile(r"(?:python|pypy)[\d.]*|node|perl|ruby|php")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_STEP = re.compile(r"&&|\|\||[|;\n]")
-_SHORT_SCRIPT = re.compile(r"-[a-z]*c")
+_INTERPRETER = pattern(r"(?:python|pypy)[\d.]*|node|perl|ruby|php")
+_ASSIGNMENT = pattern(r"[A-Za-z_]\w*=")
+_STEP = pattern(r"&&|\|\||[|;\n]")
+_VERB = pattern(r"[\w:@./-]{1,40}")
+_SHORT_SCRIPT = pattern(r"-[a-z]*c")
 # More than these are not single variables taken away but an environment made from nothing, and
 # which names it lacks says more about the machine than about the program.
 _MOST_UNSET = 8
@@ -112,7 +117,7 @@ def name_of(words: Sequence[str], script: str | None = None) -> str:
     rest = words[1:]
     if program in _TRADES:
         verb = next((word for word in rest if not word.startswith("-")), "")
-        return f"{program} {verb}" if re.fullmatch(r"[\w:@./-]{1,40}", verb) else program
+        return f"{program} {verb}" if _VERB.fullmatch(verb) else program
     if _INTERPRETER.fullmatch(program) and rest:
         if rest[0] == "-m" and len(rest) > 1:
             return f"{program} -m {rest[1]}"

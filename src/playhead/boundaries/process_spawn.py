@@ -5,9 +5,6 @@ modes of spawning; the streams of such a child are those that the program gave i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 from playhead import deck, pacing
 from playhead.boundaries import children
@@ -20,9 +17,16 @@ from playhead.boundaries.process_streams import expect
 from playhead.deck import Crossing
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+    from typing import Any
+
     from playhead.boundaries import process_inherited, process_player, process_script, revive
     from playhead.calls import Taped
+
+    Spawn = Callable[..., int]
 else:
     # What few programs need, or only replays: see `playhead.later`.
     process_inherited = Later("playhead.boundaries.process_inherited")
@@ -129,9 +133,6 @@ def start_stand_in(
         raise
     finally:
         within.reset(token)
-
-
-Spawn = Callable[..., int]
 
 
 def _spawnv(with_env: Spawn | None, spawn: Spawn) -> Callable[[Spawn], Spawn]:

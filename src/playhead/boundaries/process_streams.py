@@ -13,21 +13,24 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from playhead.boundaries.process_flight import Flight
 from playhead.later import Later
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import Any, TypeVar
+
     from playhead.boundaries import process_stage
+
+    N = TypeVar("N", int, "int | None")
+
+    T = TypeVar("T")
+    Key = Hashable
 else:
     # Only what replays needs it: see `playhead.later`.
     process_stage = Later("playhead.boundaries.process_stage")
-
-Key = Hashable
-N = TypeVar("N", int, "int | None")
-T = TypeVar("T")
 
 _PTMX = (5, 2)
 _LINUX: bool = sys.platform == "linux"

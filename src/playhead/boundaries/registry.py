@@ -5,14 +5,16 @@ Our file is imported only when the library is: a program pays for what it uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from types import ModuleType
-from typing import NamedTuple
-
 from playhead import deck
 from playhead.boundaries.guest import Patches, hook_module
 from playhead.importing import forget, when_imported
+from playhead.later import loaded
+from playhead.lean import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
 
 
 class Row(NamedTuple):
@@ -115,7 +117,7 @@ def _callback(row: Row, done: list[Patches]) -> Callable[[ModuleType], None]:
 
     def hook(module: ModuleType, patches: Patches) -> None:
         # Imported inside, so that a fault of ours is a hole on the tape, not a failed import there.
-        getattr(import_module(f"playhead.boundaries.{ours}"), function or "hook")(module, patches)
+        getattr(loaded(f"playhead.boundaries.{ours}"), function or "hook")(module, patches)
 
     def imported(module: ModuleType) -> None:
         done.append(hook_module(hook, module, boundary=row.boundary))

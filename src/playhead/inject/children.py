@@ -5,23 +5,23 @@ ways in which a Python is closed to us; not how processes are started (see `boun
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from playhead import lanes
 from playhead.inject import variables
 from playhead.inject.variables import Ticket
-from playhead.later import Later
-from playhead.proxy.routes import Detour
+from playhead.later import Later, pattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from playhead.inject import python_argv
+    from playhead.proxy.routes import Detour
 else:
     python_argv = Later("playhead.inject.python_argv")
 
-_CONFIGURED = r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)"
+_CONFIGURED = pattern(r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)")
 
 
 class Carriage:
@@ -111,7 +111,7 @@ def _configured(path: str) -> tuple[int, int] | None:
         with open(
             os.path.join(os.path.dirname(path), os.pardir, "pyvenv.cfg"), encoding="utf-8"
         ) as file:
-            found = re.search(_CONFIGURED, file.read())
+            found = _CONFIGURED.search(file.read())
     except (OSError, ValueError):
         return None
     return (int(found[1]), int(found[2])) if found else None

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import events
 from playhead.errors import PlayheadError
@@ -18,14 +18,20 @@ from playhead.events import Event, Status
 from playhead.inject import rules
 from playhead.inject.launch import Ended
 from playhead.inject.python_argv import is_closed, is_python
+from playhead.later import Later
 from playhead.proxy.switches import why_silent
 from playhead.runs import Run
+from playhead.tape.format import decoder
 from playhead.tape.manifest import SegmentSummary, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.rebuild import manifest_from
 from playhead.tape.rows import Row
-from playhead.tape.seal import seal
 from playhead.values import Frozen, safe_str
+
+if TYPE_CHECKING:
+    from playhead.tape import seal as sealing
+else:
+    sealing = Later("playhead.tape.seal")  # few tapes are worth it
 
 # Below, compressing saves nobody anything; above, the person would wait for it at the prompt.
 _WORTH_SEALING = 256 * 1024
@@ -74,6 +80,11 @@ class Survey:
             call = event.absolute(data.get("call"))
             if call is not None:
                 self.failed.add(call)
+
+
+def prepare() -> None:
+    """Load what reads a tape, before there is anything to read."""
+    decoder()
 
 
 def survey(run: Path) -> Survey:
@@ -135,7 +146,7 @@ def seal_if_worth(run: Run) -> str | None:
     if size > _QUICK_TO_SEAL:
         return "large"
     try:
-        seal(run.path)
+        sealing.seal(run.path)
     except PlayheadError as error:
         return safe_str(error)
     return None

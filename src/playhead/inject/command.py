@@ -18,6 +18,7 @@ from playhead.inject import attendant, launch, rules, streams
 from playhead.inject.children import equip
 from playhead.inject.environment import kept
 from playhead.inject.launch import Ended
+from playhead.inject.streams import Plan
 from playhead.inject.variables import SEED, Ticket
 from playhead.later import Later
 from playhead.proxy.beside import Waiting
@@ -42,6 +43,16 @@ class Recorded:
     ended: Ended
     # Why the tape was not sealed; None: it was.
     plain: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A run that has begun, and what its command is to be started with."""
+
+    run: Run
+    plan: Plan
+    env: Mapping[str, str]
+    seed: str
 
 
 def record_command(
@@ -100,6 +111,26 @@ def run_command(
     `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
     what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours.
     """
+    start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
+    if prepare is not None:
+        prepare(start.run)
+    ended, own = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile)
+    plain = _closed(start.run, ended, command, own, seal=seal)
+    return Recorded(run=start.run, ended=ended, plain=plain)
+
+
+def _start(
+    wish: Wish,
+    settings: Settings,
+    command: list[str],
+    shims: Wanted,
+    *,
+    proxy: bool,
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+    seed: str | None,
+) -> Start:
+    """The run's first words, which say all that a replay has to know beforehand."""
     plan = streams.plan()
     env = os.environ if env is None else env
     if seed is not None:
@@ -118,17 +149,30 @@ def run_command(
         dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"'
     )
     rules.post(run.recorder)
-    if prepare is not None:
-        prepare(run)
-    waiting = _waiting(run, command, env) if proxy else None
+    return Start(run=run, plan=plan, env=env, seed=seed)
+
+
+def _attended(
+    command: list[str],
+    start: Start,
+    shims: Wanted,
+    *,
+    proxy: bool,
+    meanwhile: Callable[[], object] | None,
+) -> tuple[Ended, frozenset[str]]:
+    """The command from its start to its end, with those beside it who see what it does: how it ended,
+    and the segments that are not its own.
+    """
+    run, plan = start.run, start.plan
+    waiting = _waiting(run, command, start.env) if proxy else None
     ticket = Ticket(
         run=str(run.path),
         parent=run.recorder.root,
         terminals=plan.terminals,
-        seed=seed,
+        seed=start.seed,
         detours=None if waiting is None else waiting.detours,
     )
-    argv, env = equip(command if waiting is None else waiting.command, env, ticket)
+    argv, env = equip(command if waiting is None else waiting.command, start.env, ticket)
     mask = launch.block_signals()
     posted = post.post(run.recorder, shims, env)
     between = None if waiting is None else waiting.post(run.recorder, posted.tell)
@@ -147,18 +191,24 @@ def run_command(
     posted.dismiss()
     if between is not None:
         between.dismiss()
+    beside = {str(one.pid) for one in (witness, between) if one is not None}
+    return ended, frozenset({run.recorder.segment, *beside, *posted.segments})
+
+
+def _closed(
+    run: Run, ended: Ended, command: list[str], own: frozenset[str], *, seal: bool
+) -> str | None:
+    """The run's last words; why its tape was not sealed, or None."""
     output_at.forget(run.path)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
-    beside = {str(one.pid) for one in (witness, between) if one is not None}
-    own = frozenset({run.recorder.segment, *beside, *posted.segments})
     try:
         closing.close(run, ended, command, own)
-        plain = closing.seal_if_worth(run) if seal else "not asked for"
+        return closing.seal_if_worth(run) if seal else "not asked for"
     except Exception as error:  # noqa: BLE001  the command has ended: its exit code is what counts now
         plain = f"{type(error).__name__}: {safe_str(error)}"
         _say(f"the tape of {run.id} could not be closed ({plain}).")
-    return Recorded(run=run, ended=ended, plain=plain)
+        return plain
 
 
 def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | None:
@@ -173,7 +223,7 @@ def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | 
 def _load(meanwhile: Callable[[], object] | None) -> None:
     """What is needed when the command has ended is loaded while nobody waits for us."""
     try:
-        _ = closing.close
+        closing.prepare()
         if meanwhile is not None:
             meanwhile()
     except Exception as error:  # noqa: BLE001  it is tried again, and told, when it is needed

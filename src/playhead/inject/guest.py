@@ -10,13 +10,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from playhead import ambient, deck, lanes
-from playhead.ambient import Source
 from playhead.boundaries.children import set_standing
 from playhead.deck import Mode
 from playhead.errors import TapeNotReplayable
@@ -28,7 +23,13 @@ from playhead.later import Later
 from playhead.recorder import Recorder
 from playhead.tape.store import PLAN
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+    from playhead.ambient import Source
     from playhead.replay import begin as replay
     from playhead.tape import manifest
 else:
@@ -41,7 +42,7 @@ def begin() -> None:
     ticket = variables.read(os.environ)
     if ticket is None:
         return
-    is_replay = (Path(ticket.run) / PLAN).exists()
+    is_replay = os.path.exists(os.path.join(ticket.run, PLAN))
     try:
         _begin(ticket, is_replay=is_replay)
     except Exception as error:
@@ -56,15 +57,14 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
     variables.hide(os.environ, ticket)
     # Whatever is started before the hooks are in place is not ours: it must not come here again.
     os.unsetenv(variables.RUN)
-    run = Path(ticket.run)
     # The default of every context, so that threads started behind our back are in this lane as well.
     lanes.MAIN.name = ticket.lane
-    recorder = rules.join(run, ticket.parent or None, os.environ)
+    recorder = rules.join(ticket.run, ticket.parent or None, os.environ)
     if recorder is None:
         if is_replay:
-            raise TapeNotReplayable(f"the replay in {run} has ended")
+            raise TapeNotReplayable(f"the replay in {ticket.run} has ended")
         return  # a daemon of a run that has ended: its tape is closed
-    mode, source = _world(run, recorder) if is_replay else (None, None)
+    mode, source = _world(recorder) if is_replay else (None, None)
     session.start(
         recorder,
         mode,
@@ -95,9 +95,9 @@ def stay(ticket: variables.Ticket) -> None:
     set_standing(standing)
 
 
-def _world(run: Path, recorder: Recorder) -> tuple[Mode | None, Source | None]:
+def _world(recorder: Recorder) -> tuple[Mode | None, Source | None]:
     """Where answers come from: the tape that the run's plan names."""
-    return replay.begin_replay(run, recorder)
+    return replay.begin_replay(recorder.run, recorder)
 
 
 def _branch_lanes() -> None:
@@ -153,6 +153,18 @@ def _leave(recorder: Recorder, tee: Tee) -> None:
     tee.undo()
     error = _uncaught()
     recorder.close(**({} if error is None else {"error": error}))
+    if type(error) is KeyboardInterrupt:
+        _stay_interrupted()
+
+
+def _stay_interrupted() -> None:
+    """Python ends as one that Ctrl-C has killed, unless any text was evaluated after that: named tuples
+    do so, and modules that make some may have been loaded to tell what happened.
+    """
+    try:
+        exec("raise KeyboardInterrupt", {})  # noqa: S102  what Python looks at is that such a text was left so
+    except KeyboardInterrupt:
+        return
 
 
 def _uncaught() -> BaseException | None:

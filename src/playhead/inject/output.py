@@ -12,13 +12,16 @@ import _thread
 import io
 import os
 import sys
-from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 from playhead import chunks, clock, events
+from playhead.lean import deque
 from playhead.recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 _TOGETHER_NS = 5_000_000
 _LARGEST = 32 * 1024
@@ -47,8 +50,10 @@ class OutputBuffer:
 
     def take_back(self, stream: str, piece: bytes) -> None:
         """It was not printed after all."""
-        with suppress(ValueError):  # it is on the tape by now
+        try:
             self._pieces.remove((stream, piece))
+        except ValueError:
+            return  # it is on the tape by now
 
     def tell(self) -> None:
         """It is printed."""

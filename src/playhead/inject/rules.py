@@ -7,15 +7,18 @@ show them. Not the manifest: that is written for readers, and costs every proces
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from pathlib import Path
 
 from playhead.errors import TapeDamaged
+from playhead.jsonbytes import dumps, loads
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
 from playhead.tape.store import redaction_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 FILE = "guests.json"
 
@@ -35,7 +38,7 @@ def post(recorder: Recorder) -> None:
     part = recorder.run / f"{FILE}.{os.getpid()}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, json.dumps(members).encode())
+        os.write(fd, dumps(members).encode())
     finally:
         os.close(fd)
     os.replace(part, recorder.run / FILE)
@@ -49,18 +52,19 @@ def withdraw(run: Path) -> None:
         return  # withdrawn before, or the folder is gone: nobody will find them
 
 
-def join(run: Path, parent: str | None, variables: Mapping[str, str]) -> Recorder | None:
+def join(run: str, parent: str | None, variables: Mapping[str, str]) -> Recorder | None:
     """This process's segment of the run; None: the run has ended."""
     try:
-        members = json.loads((run / FILE).read_bytes())
+        with open(os.path.join(run, FILE), encoding="utf-8") as file:
+            members = loads(file.read())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         # Without the rules it would be a guess whether secrets may be written: then nothing is.
-        raise TapeDamaged(f"{run / FILE} cannot be read ({error})") from None
+        raise TapeDamaged(f"{os.path.join(run, FILE)} cannot be read ({error})") from None
     redactor = None
     if (redact := members["redact"]) is not None:
-        key = redaction_key(run.parent.parent)
+        key = redaction_key(os.path.dirname(os.path.dirname(run)))
         redactor = Redactor(
             key=key, variables=variables, patterns=redact["patterns"], names=redact["names"]
         )

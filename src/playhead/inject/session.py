@@ -4,19 +4,19 @@ began.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from playhead import ambient, deck, lane_hooks, lanes
 from playhead.boundaries import process_flight, registry
 from playhead.boundaries.children import set_carrier
 from playhead.deck import Deck, Mode
 from playhead.inject import children
 from playhead.later import Later
-from playhead.proxy.routes import Detour
 from playhead.recorder import Recorder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from playhead.proxy.routes import Detour
     from playhead.replay import surroundings
 else:
     surroundings = Later("playhead.replay.surroundings")  # a recorded program never loads it
@@ -52,7 +52,7 @@ def start(
     lane_hooks.install()
     registry.install()
     carriage = children.Carriage(
-        str(recorder.run), terminals=terminals, seed=seed, detours=detours, shims=shims
+        recorder.folder, terminals=terminals, seed=seed, detours=detours, shims=shims
     )
     set_carrier(carriage.carry)
     return made

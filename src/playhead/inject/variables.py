@@ -6,14 +6,19 @@ the C library hands to children. So a child that nobody hooked inherits them all
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, MutableMapping
-from typing import Any, NamedTuple
 
+from playhead.jsonbytes import dumps, loads
+from playhead.lean import NamedTuple
 from playhead.proxy import routes
 from playhead.proxy.routes import Detour
 from playhead.shims import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+    from typing import Any
+
 
 RUN = "PLAYHEAD_RUN"
 PARENT = "PLAYHEAD_PARENT"
@@ -65,12 +70,12 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
     if ticket.terminals:
         written[TERMINALS] = ",".join(map(str, ticket.terminals))
     if restore:
-        written[RESTORE] = json.dumps(restore)
+        written[RESTORE] = dumps(restore)
     if ticket.detours:
         parent = ticket.parent if ticket.inner else None
         values, told = routes.led(written, ticket.detours, parent)
         written.update(values)
-        written[DETOURS] = json.dumps(told)
+        written[DETOURS] = dumps(told)
     if ticket.shims:
         written.update(paths.put_first(written, ticket.shims))
     return written
@@ -81,8 +86,8 @@ def read(env: Mapping[str, str]) -> Ticket | None:
     run = env.get(RUN)
     if not run:
         return None
-    restore = json.loads(env.get(RESTORE) or "{}")
-    ways = json.loads(env.get(DETOURS) or "{}")
+    restore = loads(env.get(RESTORE) or "{}")
+    ways = loads(env.get(DETOURS) or "{}")
     return Ticket(
         run=run,
         parent=env.get(PARENT, ""),

@@ -7,8 +7,14 @@ call started the program, and, where that program was given an address of its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from playhead.lean import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Detours = Mapping[str, "Detour"]
+
 
 _ANTHROPIC = "https://api.anthropic.com"
 _OPENAI = "https://api.openai.com/v1"
@@ -56,9 +62,6 @@ class Detour(NamedTuple):
 
     through: str
     had: str | None
-
-
-Detours = Mapping[str, Detour]
 
 
 def addresses(env: Mapping[str, str]) -> dict[str, str]:

@@ -1,29 +1,45 @@
-"""Names of fields, headers and variables that hold secrets. Knows words; not values."""
+"""Names of fields, headers and variables that hold secrets. Knows words; not values.
+
+Not by patterns: every process of a run looks at its variables when it starts, and to compile these few
+would take it longer than all the rest of that.
+"""
 
 from __future__ import annotations
 
-import re
-
-_SECRET = re.compile(
-    r"(?:authorization|proxy[_-]authorization|(?:set[_-])?cookie2?"
-    r"|.*(?:api|access|private|signing|encryption|account|secret)[_-]?key|ocp-apim-subscription-key"
-    r"|.*(?:access|refresh|auth|session|csrf|xsrf|id|security|bearer)[_-]?token|token|.*[_-]token"
-    r"|.*secret|.*password|.*passwd|pwd|.*passphrase|.*credentials?|.*[_-]pat)$",
-    re.IGNORECASE,
+_JOINTS = ("", "_", "-")
+_KEYS = ("api", "access", "private", "signing", "encryption", "account", "secret")
+_TOKENS = (
+    *("access", "refresh", "auth", "session", "csrf", "xsrf", "id", "security", "bearer"),
+    *("_", "-"),
 )
-_HARMLESS = re.compile(
-    r"(?:.*[_-])?(?:page|continuation|next|prev|cursor|sync|resume|pad|eos|bos|sep|unk|cls|mask|stop"
-    r"|start|end|max|min|num|per|first|last|image|special|speech|text|input|output|cached)[_-]token$",
-    re.IGNORECASE,
+_SECRETS = frozenset(
+    {
+        *("authorization", "proxy_authorization", "proxy-authorization"),
+        *(f"{sent}cookie{two}" for sent in ("", "set_", "set-") for two in ("", "2")),
+        *("ocp-apim-subscription-key", "token", "pwd"),
+    }
 )
-_VARIABLE = re.compile(
-    r"(?:(?:.*_)?(?:KEY|TOKEN|PASSPHRASE|PASS|PWD|CREDENTIALS?|PAT|DSN)"
-    r"|.*(?:PASSWORD|PASSWD|SECRET|APIKEY|TOKEN))$",
-    re.IGNORECASE,
+_ENDS = (
+    *(f"{word}{joint}key" for word in _KEYS for joint in _JOINTS),
+    *(f"{word}{joint}token" for word in _TOKENS for joint in _JOINTS),
+    *("secret", "password", "passwd", "passphrase", "credential", "credentials", "_pat", "-pat"),
 )
-_HARMLESS_VARIABLE = re.compile(r"(?:OLD)?PWD|(?:.*_)?PUBLIC_KEY", re.IGNORECASE)
-_NUMERIC = re.compile(r".*(?:password|passwd|pwd|passphrase|secret|pin)$", re.IGNORECASE)
-_TOKEN = re.compile(r"(?:.*[_-])?token$", re.IGNORECASE)
+# Before `_token`: what is counted or listed, not kept.
+_COUNTED = frozenset(
+    {
+        *("page", "continuation", "next", "prev", "cursor", "sync", "resume", "pad", "eos", "bos"),
+        *("sep", "unk", "cls", "mask", "stop", "start", "end", "max", "min", "num", "per", "first"),
+        *("last", "image", "special", "speech", "text", "input", "output", "cached"),
+    }
+)
+_VARIABLES = frozenset(
+    {"key", "token", "passphrase", "pass", "pwd", "credential", "credentials", "pat", "dsn"}
+)
+_ENDS_OF_VARIABLES = (
+    *("password", "passwd", "secret", "apikey", "token"),
+    *(f"_{word}" for word in sorted(_VARIABLES)),
+)
+_NUMERIC = ("password", "passwd", "pwd", "passphrase", "secret", "pin")
 
 
 def is_secret_name(name: str) -> bool:
@@ -33,22 +49,35 @@ def is_secret_name(name: str) -> bool:
     """
     if name.isupper() and is_secret_variable(name):
         return True
-    return bool(_SECRET.match(name)) and not _HARMLESS.match(name)
+    low = name.casefold()
+    return (low in _SECRETS or low.endswith(_ENDS)) and not _is_counted(low)
 
 
 def is_secret_variable(name: str) -> bool:
     """Whether an environment variable of that name holds a secret: wider than for fields, because
     names there are written by people who follow the convention.
     """
-    return bool(_VARIABLE.match(name)) and not _HARMLESS_VARIABLE.fullmatch(name)
+    low = name.casefold()
+    if low in {"pwd", "oldpwd", "public_key"} or low.endswith("_public_key"):
+        return False
+    return low in _VARIABLES or low.endswith(_ENDS_OF_VARIABLES)
 
 
 def may_hold(name: str, item: object) -> bool:
     """Whether `item`, in a field of a secret's name, can be one. Tokens are counted (a number) and
     listed (a word: `{"token": "Hel", "logprob": …}`) far more often than they are kept.
     """
+    low = name.casefold()
     if isinstance(item, str):
-        return not (_TOKEN.match(name) and (len(item) < 8 or item.count(" ") > 1))
+        is_token = low == "token" or low.endswith(("_token", "-token"))
+        return not (is_token and (len(item) < 8 or item.count(" ") > 1))
     if isinstance(item, (int, float)):
-        return not isinstance(item, bool) and bool(_NUMERIC.match(name))
+        return not isinstance(item, bool) and low.endswith(_NUMERIC)
     return item is not None
+
+
+def _is_counted(low: str) -> bool:
+    """`next_page_token`, `eos-token`."""
+    if not low.endswith(("_token", "-token")):
+        return False
+    return low[:-6].replace("-", "_").rpartition("_")[2] in _COUNTED

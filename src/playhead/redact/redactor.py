@@ -7,24 +7,28 @@ secrets stay equal, so that a replay still matches, and nobody can test a guess 
 
 from __future__ import annotations
 
-import json
-import re
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
+from playhead.jsonbytes import quote, quote_as_is
 from playhead.later import Later
+from playhead.lean import partial
 from playhead.plain import Keys
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
 from playhead.redact.spans import Span, apart, run_of, spans, suspicious
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
     import hmac
+    import json
+    import re
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 else:
     hashlib = Later("hashlib")
     hmac = Later("hmac")
+    json = Later("json")
+    re = Later("re")
 
 _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
 _SHORTEST_TEXT = 8
@@ -272,7 +276,7 @@ class Redactor:
 
 def _spellings(value: str) -> tuple[str, ...]:
     """As it is, and as it stands in JSON."""
-    return (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    return (value, quote(value)[1:-1], quote_as_is(value)[1:-1])
 
 
 def _is_option(word: str) -> bool:

@@ -4,8 +4,14 @@ only; how they are looked for is the business of `spans`.
 
 from __future__ import annotations
 
-import re
-from functools import cache
+from playhead.later import Later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable
+else:
+    re = Later("re")
 
 # Every machine-made secret has a run of this many letters, digits, dashes and underscores. Words of
 # prose have not, so looking for such runs first leaves next to nothing to look at closely.
@@ -81,7 +87,42 @@ def any_of(words: tuple[str, ...]) -> str:
 _STARTS = tuple(start for _, starts, _ in SHAPES for start in starts.split())
 KINDS = (*(kind for kind, _, _ in SHAPES), "telegram", "discord")
 
-# Compiled when first needed: all of these together take 15 ms, and most processes need one.
+_IN_RUN = tuple(one for one in _STARTS if one[-1] != ".")
+_LITERALS = tuple(one.encode() for one in _IN_RUN)
+# As often as this, one literal after the other is quicker than to compile a pattern for all of them.
+_FEW = 100
+_looks = 0
+
+
+def seeker() -> Callable[[bytes, int, int], re.Match[bytes] | None]:
+    """`start_in_run().search`, or what does the same and needs no pattern where there is nothing."""
+    global _looks  # noqa: PLW0603  where threads count one too few, a literal more is looked for
+    if _looks >= _FEW:
+        return start_in_run().search
+    _looks += 1
+    return _by_literals
+
+
+def _by_literals(raw: bytes, at: int, end: int) -> re.Match[bytes] | None:
+    run = raw[at:end]
+    if any(one in run for one in _LITERALS):
+        return start_in_run().search(raw, at, end)
+    return None
+
+
+# Compiled when first needed: all of these together take 15 ms, and most processes need none.
+
+
+def cache(make: Callable[[], re.Pattern[bytes]]) -> Callable[[], re.Pattern[bytes]]:
+    """`functools.cache`, for this alone."""
+    made: list[re.Pattern[bytes]] = []
+
+    def once() -> re.Pattern[bytes]:
+        if not made:
+            made.append(make())
+        return made[0]
+
+    return once
 
 
 @cache
@@ -96,7 +137,7 @@ def exact() -> re.Pattern[bytes]:
 
 @cache
 def start_in_run() -> re.Pattern[bytes]:
-    return re.compile(any_of(tuple(one for one in _STARTS if one[-1] != ".")).encode())
+    return re.compile(any_of(_IN_RUN).encode())
 
 
 @cache

@@ -9,10 +9,13 @@ nothing to look at. (Measured for 4 KiB: one regex over everything 2,600 µs, a 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from playhead.redact import shapes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
 
 # start, end, kind
 Span = tuple[int, int, str]
@@ -81,7 +84,7 @@ def run_of(value: bytes) -> bytes | None:
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
     """Spelled out, because ids and paths bring the recorder's hot path here."""
-    size, find, may_start = len(raw), runs.find, shapes.start_in_run().search
+    size, find, may_start = len(raw), runs.find, shapes.seeker()
     while at >= 0:
         end = find(b" ", at + _LONG)
         if end < 0:
@@ -144,7 +147,7 @@ def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
 
 
 def _in_run(raw: bytes, at: int, end: int) -> Iterator[Span]:
-    start = shapes.start_in_run().search(raw, at, end)
+    start = shapes.seeker()(raw, at, end)
     while start is not None:
         hit = shapes.exact().match(raw, start.start())
         if hit is not None:

@@ -8,11 +8,10 @@ that a process that is killed leaves what had come. What has passed already stil
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from playhead.redact import shapes
 from playhead.redact.spans import Span
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from playhead.redact.redactor import Redactor
 

@@ -11,15 +11,18 @@ import hashlib
 from collections.abc import Callable, Iterator
 from itertools import chain
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import clock, lanes
-from playhead.ambient import CLOCKS, Derive
+from playhead.ambient import CLOCKS
 from playhead.events import Event
 from playhead.lanes import Lane
 from playhead.readers import place_of
 from playhead.readings import unpack
 from playhead.replay.virtual_time import VirtualTime
+
+if TYPE_CHECKING:
+    from playhead.ambient import Derive
 
 Key = tuple[str, str, str]
 

@@ -10,17 +10,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from playhead import clock, lanes
 from playhead.boundaries.process_flight import Flight, facts_of, signal_name
-from playhead.boundaries.process_player import Player
-from playhead.boundaries.process_script import script_of
-from playhead.calls import Taped
 from playhead.deck import Crossing, Deck
 from playhead.errors import Divergence
 from playhead.lanes import Lane
-from playhead.replay.divergence import Parting
-from playhead.replay.mode import ReplayMode
+from playhead.later import Later
 from playhead.shims.asked import LONGEST_INPUT, Surroundings, call_from
 from playhead.shims.frames import (
     REFUSED,
@@ -33,6 +30,18 @@ from playhead.shims.frames import (
     take_frames,
 )
 from playhead.shims.telling import heard
+
+if TYPE_CHECKING:
+    from playhead.boundaries import process_player, process_script
+    from playhead.calls import Taped
+    from playhead.replay import divergence
+    from playhead.replay import mode as modes
+else:
+    # Only what replays needs these: see `playhead.later`.
+    process_player = Later("playhead.boundaries.process_player")
+    process_script = Later("playhead.boundaries.process_script")
+    divergence = Later("playhead.replay.divergence")
+    modes = Later("playhead.replay.mode")
 
 _AT_ONCE = 1 << 18
 _PIECE = 1 << 16
@@ -55,7 +64,7 @@ class Caller:
         self._crossing: Crossing | None = None
         self._started = 0
         self._files: dict[str, tuple[int, int]] = {}
-        self._player: Player | None = None
+        self._player: process_player.Player | None = None
 
     def hear(self) -> bool:
         """Take in what the shim has said; False: it has gone."""
@@ -151,15 +160,15 @@ class Caller:
             why = f"{crossing.call.name}: {taped.error}"
             self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
             return
-        script = script_of(taped, sent=sent)
+        script = process_script.script_of(taped, sent=sent)
         mode = self._deck.mode
         # As the run ended then, the command ends now.
-        dies = isinstance(mode, ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
+        dies = isinstance(mode, modes.ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
         if script.cut and not dies:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
             script = replace(script, ending=f"exit {REFUSED}")
         flight = _Heard(crossing, self, sent=sent)
-        player = self._player = flight.player = Player(script, flight)
+        player = self._player = flight.player = process_player.Player(script, flight)
         self._fds = []
         for fd, own in files.items():
             stream = _STREAM_OF[fd]
@@ -178,10 +187,10 @@ class Caller:
 
     def _part(self, detail: str) -> None:
         mode, crossing = self._deck.mode, self._crossing
-        if isinstance(mode, ReplayMode) and crossing is not None:
+        if isinstance(mode, modes.ReplayMode) and crossing is not None:
             lane = lanes.current.get().name
             mode.part(
-                Parting(
+                divergence.Parting(
                     kind="parted",
                     boundary="process",
                     name=crossing.call.name,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import selectors
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead import clock, deck
 from playhead.deck import Deck
+from playhead.later import Later
 from playhead.recorder import Recorder
-from playhead.replay import begin
-from playhead.replay.mode import ReplayMode
 from playhead.shims import folders
 from playhead.shims.asked import Surroundings
 from playhead.shims.caller import Caller, ChildLanes
@@ -23,6 +23,13 @@ from playhead.shims.frames import DRAIN, WATCH, refusal
 from playhead.shims.launcher import Launcher
 from playhead.tape.store import PLAN
 from playhead.values import safe_str
+
+if TYPE_CHECKING:
+    from playhead.replay import begin
+    from playhead.replay.mode import ReplayMode
+else:
+    # Where nothing is replayed, the launcher would wait at its end for what nobody needs.
+    begin = Later("playhead.replay.begin")
 
 # To those who never stop talking.
 _LONGEST_LISTENING_NS = 5_000_000_000

@@ -7,7 +7,11 @@ find them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 SHIMS = "PLAYHEAD_SHIMS"
 

@@ -26,11 +26,14 @@ else:
     subprocess = Later("subprocess")
 
 _NATIVE = Path(__file__).parent / "native"
-# Imported and not run, so that it is compiled once and not each time.
-_RUN_FALLBACK = (
-    f"import sys; sys.path.insert(0, {str(_NATIVE.parent)!r}); import fallback; "
-    "fallback.main(sys.argv[1], sys.argv[2:])"
-)
+# Loaded and not run, so that it is compiled once and not each time; without a search for it.
+_RUN_FALLBACK = f"""import sys
+from _frozen_importlib_external import SourceFileLoader
+shim = {{"__name__": "fallback"}}
+exec(SourceFileLoader("fallback", {str(_NATIVE.parent / "fallback.py")!r}).get_code("fallback"), shim)
+shim["main"]"""
+# The kernel reads no more of a first line than this, and takes what follows a blank for an option.
+_LONGEST_FIRST_LINE = 127
 _MARK = b"PLAYHEAD-SHIM-SETTINGS:"
 _ROOM = 16384
 _COMPILERS = ("cc", "gcc", "clang")
@@ -125,6 +128,10 @@ def _told(image: bytes, stand: Stand) -> bytes:
 
 def _script(stand: Stand) -> bytes:
     """For the fallback: which Python runs it is ours to say, and not the program's."""
-    words = [sys.executable, "-I", "-S", "-c", _RUN_FALLBACK, stand.packed().hex()]
+    told = stand.packed().hex()
+    first = f"#!{sys.executable} -IS"
+    if len(os.fsencode(first)) <= _LONGEST_FIRST_LINE and len(first.split()) == 2:
+        return os.fsencode(f"{first}\n{_RUN_FALLBACK}({told!r}, sys.argv[1:])\n")
+    words = [sys.executable, "-I", "-S", "-c", f"{_RUN_FALLBACK}(sys.argv[1], sys.argv[2:])", told]
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
-    return f'#!/bin/sh\nexec {quoted} "$@"\n'.encode()
+    return os.fsencode(f'#!/bin/sh\nexec {quoted} "$@"\n')

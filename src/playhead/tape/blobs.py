@@ -6,21 +6,20 @@ Equal payloads share one file, and nothing is ever truncated.
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING
 
 from playhead.errors import TapeDamaged
-from playhead.later import Later
+from playhead.later import Later, pattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
+    from pathlib import Path
 else:
     hashlib = Later("hashlib")
 
 THRESHOLD = 64 * 1024
-_NAME = re.compile(r"[0-9a-f]{64}")
+_NAME = pattern(r"[0-9a-f]{64}")
 
 
 def blob_path(run: Path, digest: str) -> Path:

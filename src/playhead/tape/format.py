@@ -20,22 +20,18 @@ from zlib import crc32
 from playhead import events
 from playhead.errors import TapeDamaged
 from playhead.events import SEGMENT_START
+from playhead.tape.names import FORMAT_VERSION as FORMAT_VERSION  # noqa: PLC0414  handed on
+from playhead.tape.names import INDEX_FILE as INDEX_FILE  # noqa: PLC0414  handed on
+from playhead.tape.names import SEALED_FILE as SEALED_FILE  # noqa: PLC0414  handed on
+from playhead.tape.names import SEGMENT_PREFIX as SEGMENT_PREFIX  # noqa: PLC0414  handed on
+from playhead.tape.names import SEGMENT_SUFFIX as SEGMENT_SUFFIX  # noqa: PLC0414  handed on
 
 if TYPE_CHECKING:
     from playhead.event import Event
 
-# When this changes: a step in `migrate.STEPS`, a golden tape in tests/tapes/, docs/tape-format.md,
-# CHANGELOG.md.
-FORMAT_VERSION = 1
-
 # Payloads above 64 KiB live in blobs, so no line of ours comes near this; a longer one is damage,
 # and is skipped without being held in memory.
 LONGEST_LINE = 16 * 1024 * 1024
-
-SEGMENT_PREFIX = "tape-"
-SEGMENT_SUFFIX = ".jsonl"
-SEALED_FILE = "tape.jsonl.zst"
-INDEX_FILE = "tape.index.json"
 
 _SEGMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 

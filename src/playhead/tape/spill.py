@@ -5,13 +5,23 @@ A spilled value stands as `{"$blob": SHA256, "size": N, "as": "text" | "bytes" |
 
 from __future__ import annotations
 
-import base64
-from pathlib import Path
-from typing import Any
-
 from playhead.errors import TapeDamaged
-from playhead.jsonbytes import Encode, decode_std
+from playhead.jsonbytes import decode_std
+from playhead.later import Later
 from playhead.tape.blobs import THRESHOLD, pull, push
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import base64
+    import pathlib
+    from pathlib import Path
+    from typing import Any
+
+    from playhead.jsonbytes import Encode
+else:
+    base64 = Later("base64")
+    pathlib = Later("pathlib")
+
 
 # Stands in each line that has a part of its data in a blob.
 SPILLED = b'"$blob"'
@@ -19,8 +29,9 @@ SPILLED = b'"$blob"'
 _DEEPEST = 3
 
 
-def spill(run: Path, frozen: Any, encode: Encode) -> bytes:
+def spill(run: Path | str, frozen: Any, encode: Encode) -> bytes:
     """`frozen` as JSON of at most 64 KiB or so, its large parts in blobs."""
+    run = pathlib.Path(run)
     small = _leaves(run, frozen)
     encoded = encode(small)
     if len(encoded) <= THRESHOLD:

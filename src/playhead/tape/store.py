@@ -6,13 +6,20 @@ Knows folders, ids and permissions; not what is on a tape.
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from playhead import clock
 from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.later import Later, pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+else:
+    pathlib = Later("pathlib")
+
 
 MANIFEST = "manifest.json"
 # In the folder of a replay: what its processes are asked to do.
@@ -20,10 +27,10 @@ PLAN = "replay.json"
 _RUNS = "runs"
 _KEY = "redact.key"
 _CHANGED = "changed"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_LAST = re.compile(r"last(?:~(\d+))?")
+_ID = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_LAST = pattern(r"last(?:~(\d+))?")
 # A folder that an earlier run was moved to (`force`): kept, listed on request, never resolved.
-_ASIDE = re.compile(r"\.old\.\d{8}T\d{6}(?:\.\d+)?$")
+_ASIDE = pattern(r"\.old\.\d{8}T\d{6}(?:\.\d+)?$")
 
 
 def default_home(environ: Mapping[str, str] = os.environ) -> Path:
@@ -31,12 +38,12 @@ def default_home(environ: Mapping[str, str] = os.environ) -> Path:
     that greps its own tree must not find its own tapes.
     """
     if told := environ.get("PLAYHEAD_HOME"):
-        return Path(told).expanduser().absolute()
+        return pathlib.Path(told).expanduser().absolute()
     if data := environ.get("XDG_DATA_HOME"):
-        return Path(data) / "playhead"
+        return pathlib.Path(data) / "playhead"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "playhead"
-    return Path.home() / ".local" / "share" / "playhead"
+        return pathlib.Path.home() / "Library" / "Application Support" / "playhead"
+    return pathlib.Path.home() / ".local" / "share" / "playhead"
 
 
 def open_store(home: Path) -> Path:
@@ -69,23 +76,23 @@ def _in_work_tree(home: Path) -> bool:
     return any((above / ".git").exists() for above in home.resolve().parents)
 
 
-def redaction_key(home: Path) -> bytes:
+def redaction_key(home: Path | str) -> bytes:
     """The store's own secret: equal secrets get equal placeholders in all its tapes."""
-    path = home / _KEY
+    path = os.path.join(home, _KEY)
     try:
-        key = path.read_bytes()
+        key = _content(path)
         if len(key) >= 32:
             return key
-        path.unlink()  # cut short: no secret at all
+        os.unlink(path)  # cut short: no secret at all
     except FileNotFoundError:
         key = b""
     key = clock.urandom(32)
-    part = home / f"{_KEY}.{clock.pid()}.{clock.thread_id()}.part"
+    part = f"{path}.{clock.pid()}.{clock.thread_id()}.part"
     _write_private(part, key)
     try:
         os.link(part, path)
     except FileExistsError:
-        key = path.read_bytes()  # another process was first: its key is the key
+        key = _content(path)  # another process was first: its key is the key
     except OSError:
         os.replace(part, path)  # a file system without links
         return key
@@ -93,7 +100,12 @@ def redaction_key(home: Path) -> bytes:
     return key
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _write_private(path: Path | str, content: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(content)
@@ -202,7 +214,7 @@ def find_run(home: Path, asked: str, *, among: list[str] | None = None) -> Path:
 
     `among`: the ids to choose from, newest first (the current project's); all of the store if None.
     """
-    path = Path(asked).expanduser()
+    path = pathlib.Path(asked).expanduser()
     if (os.sep in asked or asked.startswith((".", "~"))) or path.is_dir():
         return _run_at(path, asked)
     ids = run_ids(home) if among is None else among

@@ -4,16 +4,21 @@ the index; nothing that would cost a recorded program its start.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import os
 
-from playhead.tape.format import INDEX_FILE
+from playhead.jsonbytes import loads
+from playhead.tape.names import INDEX_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def sealed_segments(run: Path) -> dict[str, int]:
+def sealed_segments(run: Path | str) -> dict[str, int]:
     """Name → last seq of each sealed segment; empty where nothing is sealed, or nothing is known."""
     try:
-        members = json.loads((run / INDEX_FILE).read_bytes())
+        with open(os.path.join(run, INDEX_FILE), encoding="utf-8") as file:
+            members = loads(file.read())
         return {str(one["name"]): int(one["last"]) for one in members["segments"]}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}

@@ -8,17 +8,20 @@ import errno
 import fcntl
 import os
 import resource
-import threading
-from collections import deque
 from os import SEEK_CUR, lseek, write
-from pathlib import Path
-from typing import NoReturn
 from zlib import crc32
 
 from playhead import clock
 from playhead.clock import mono_ns, wall_ns
-from playhead.tape.format import SEGMENT_PREFIX, SEGMENT_SUFFIX
+from playhead.lean import RLock, deque
+from playhead.tape.names import SEGMENT_PREFIX, SEGMENT_SUFFIX
 from playhead.tape.taken import sealed_segments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import NoReturn
+
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
@@ -30,14 +33,14 @@ class SegmentWriter:
     far. Buffering would lose exactly the ones that explain the crash.
     """
 
-    def __init__(self, run: Path, *, first_seq: int = 0) -> None:
+    def __init__(self, run: Path | str, *, first_seq: int = 0) -> None:
         self.run = run
         self.first_seq = first_seq
         self.seq = first_seq
         self.crc = 0
         self.size = 0
         # Re-entrant: a signal handler or a __del__ of the host may record while we write.
-        self.lock = threading.RLock()
+        self.lock = RLock()
         # Why events that were put off could not be written; emptied by the recorder.
         self.unwritten: list[OSError] = []
         self._writing = False
@@ -127,6 +130,8 @@ class SegmentWriter:
         OSError: not yet; what we hold stays held, for the next try.
         """
         with self.lock:
+            if self.is_on_disk():
+                return 0  # another thread has missed it too, and was first
             # Asked before anything is made: a new file may get the number of the old one.
             held = self.holds()
             if not held and self._find():
@@ -176,7 +181,7 @@ def _identity(state: os.stat_result) -> tuple[int, int]:
     return state.st_dev, state.st_ino
 
 
-def _create(run: Path) -> tuple[str, Path, int]:
+def _create(run: Path | str) -> tuple[str, str, int]:
     """A segment of our own: `tape-PID.jsonl`, or `tape-PID-2.jsonl` where a pid came again."""
     # In a container the same program has the same pid each time: a resumed run must not take a name
     # that is in the sealed file.
@@ -185,15 +190,24 @@ def _create(run: Path) -> tuple[str, Path, int]:
         name = str(clock.pid()) if again == 1 else f"{clock.pid()}-{again}"
         if name in sealed:
             continue
-        path = run / f"{SEGMENT_PREFIX}{name}{SEGMENT_SUFFIX}"
+        path = os.path.join(run, f"{SEGMENT_PREFIX}{name}{SEGMENT_SUFFIX}")
         try:
             return name, path, _high(os.open(path, _FLAGS | os.O_EXCL, 0o600))
         except FileExistsError:
             continue
         except FileNotFoundError:  # the folder was deleted under the program
-            run.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make(os.fspath(run))
             return name, path, _high(os.open(path, _FLAGS | os.O_EXCL, 0o600))
     raise FileExistsError(f"{run} holds 10,000 segments of pid {clock.pid()}")
+
+
+def _make(folder: str) -> None:
+    """With what is above it: that as the user's own rules will have it, and this for its owner alone."""
+    os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        return  # another process of the run was first
 
 
 def _high(fd: int) -> int:

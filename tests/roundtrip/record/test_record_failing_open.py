@@ -54,7 +54,7 @@ def test_a_disk_that_is_full_costs_events_and_nothing_else(record):
     assert all(path.stat().st_size <= limit for path in record.take().run.iterdir())
 
 
-def test_a_run_whose_folder_is_deleted_goes_on(record):
+def test_a_run_whose_folder_is_deleted_goes_on(record, tmp_path):
     program = """
 import subprocess, sys
 print('ready', flush=True)
@@ -65,7 +65,9 @@ print('done')
     running = record.start(sys.executable, "-c", program, stdin=-1, stderr=-1, text=True)
     with running:
         assert running.stdout.readline() == "ready\n"
-        shutil.rmtree(record.take().run)
+        # At one stroke: somebody beside the command may be about to make a file in there.
+        gone = record.take().run.rename(tmp_path / "gone")
+        shutil.rmtree(gone)
         running.stdin.write("go\n")
         running.stdin.close()
         assert running.stdout.read() == "done\n"

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_events_are_numbered_and_chained(writer):
     found, damage = events(writer.run)
     assert [event.data["n"] for event in found] == list(range(5))
     assert damage == []
-    assert writer.size == writer.path.stat().st_size
+    assert writer.size == Path(writer.path).stat().st_size
 
 
 def test_counting_goes_on_where_a_resumed_run_left_off(tmp_path):
@@ -48,11 +49,11 @@ def test_counting_goes_on_where_a_resumed_run_left_off(tmp_path):
 
 def test_every_event_is_on_the_disk_when_append_returns(writer):
     add(writer)
-    assert writer.path.read_bytes().endswith(b'"}\n')
+    assert Path(writer.path).read_bytes().endswith(b'"}\n')
 
 
 def test_a_segment_is_for_its_owner_alone(writer):
-    assert writer.path.stat().st_mode & 0o777 == 0o600
+    assert Path(writer.path).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_pid_that_came_round_again_gets_a_name_of_its_own(tmp_path):
@@ -110,6 +111,15 @@ def test_a_deleted_folder_is_written_anew_with_everything_so_far(writer):
     add(writer)
     found, damage = events(writer.run)
     assert ([event.seq for event in found], damage) == ([0, 1, 2, 3], [])
+
+
+def test_two_threads_that_miss_the_file_make_it_once(writer):
+    add(writer)
+    shutil.rmtree(writer.run)
+    assert [writer.reopen(), writer.reopen()] == [0, 0]
+    add(writer)
+    found, damage = events(writer.run)
+    assert ([event.seq for event in found], damage) == ([0, 1], [])
 
 
 def test_a_descriptor_closed_under_us_is_noticed(writer):

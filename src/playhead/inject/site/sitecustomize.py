@@ -27,7 +27,9 @@ def _step_aside():
 def _load_playhead(here):
     # type: (str) -> None
     """The package this file belongs to, and nothing else of the environment that it is installed in."""
-    from importlib.util import module_from_spec, spec_from_file_location
+    # By their other names: `importlib` is there already, its package with all that it imports is not.
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import spec_from_file_location
 
     root = os.path.dirname(os.path.dirname(here))
     init = os.path.join(root, "__init__.py")
