@@ -13,21 +13,16 @@ from contextlib import contextmanager
 
 @contextmanager
 def left_alone() -> Iterator[None]:
+    """What is alive at the end counts as old: the collector would look through all of it at once otherwise,
+    just because it is new. Not where the program has frozen objects itself, which would be undone.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-@contextmanager
-def never_among_these() -> Iterator[None]:
-    """For objects that stay long and make no circles: what is alive at the end is not looked through
-    again, in a process that goes on collecting. They still go when nobody refers to them any more.
-    """
-    gc.collect()  # or what is garbage now would stay for ever, too
-    with left_alone():
-        yield
-        gc.freeze()

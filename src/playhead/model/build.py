@@ -256,7 +256,12 @@ def _is_stdout(event: Event) -> bool:
 
 
 def _owner(event: Event, member: str) -> str:
-    return event.absolute(data_of(event).get(member)) or ""
+    data = event.data
+    ref = data.get(member) if isinstance(data, dict) else None
+    # As `Event.absolute` has it, without the calls: two of three events go through here.
+    if isinstance(ref, int):
+        return f"{event.seg or event.pid}:{ref}"
+    return ref if isinstance(ref, str) else ""
 
 
 def _last_turn(items: Mapping[str, Item], status: Status) -> TurnItem | None:

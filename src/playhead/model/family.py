@@ -26,7 +26,10 @@ def family(items: Mapping[str, Item]) -> dict[str | None, tuple[str, ...]]:
     places: dict[str | None, str | None] = {None: None}
     children: dict[str | None, list[str]] = defaultdict(list)
     for ref in items:
-        for one in _down_to(ref, above, depths):
+        parent = above[ref]
+        # Nearly always what encloses an item stands before it.
+        known = parent is None or parent in depths
+        for one in (ref,) if known else _down_to(ref, above, depths):
             parent = above[one]
             depths[one] = 0 if parent is None else depths[parent] + 1
             places[one] = one if depths[one] < DEEPEST else places[parent]

@@ -62,12 +62,12 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
     tokens: dict[str, int | None] = {}
     cost: Decimal | None = None
     for item in items:
-        said = _said(item)
-        for name in TOKENS:
-            if type(more := said.get(name)) is int:
-                tokens[name] = (tokens.get(name) or 0) + more
-        if isinstance(claimed := said.get("cost_usd"), (int, float)):
-            cost = (cost or Decimal(0)) + Decimal(str(claimed))
+        if said := _said(item):
+            for name in TOKENS:
+                if type(more := said.get(name)) is int:
+                    tokens[name] = (tokens.get(name) or 0) + more
+            if isinstance(claimed := said.get("cost_usd"), (int, float)):
+                cost = (cost or Decimal(0)) + Decimal(str(claimed))
         if isinstance(item, NoteItem):
             counts["holes"] += item.kind == _HOLE
         if not isinstance(item, CallItem):

@@ -46,7 +46,7 @@ def model(_: Desk, asked: Asked) -> Response:
     if tag in asked.headers.get("if-none-match", ""):
         return Response(status_code=304, headers={"ETag": tag})
     if "model" not in told.made:
-        with garbage.never_among_these():
+        with garbage.left_alone():
             told.made["model"] = json_bytes(outline(told.story))
     summary = json_bytes(listing.row_of(told))
     body = b'{"summary":' + summary + b',"partial":null,"model":' + told.made["model"] + b"}"

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from playhead import clock, garbage
+from playhead import clock
 from playhead.errors import RunNotFound, UsageError
 from playhead.library.catalogue import entry_at
 from playhead.library.summary import stamp_of, stamp_of_prices
@@ -157,8 +157,7 @@ class Stories:
         began = clock.mono_ns()
         # Taken first: what is written meanwhile makes it out of date.
         stamp = self.stamp(path)
-        with garbage.never_among_these():
-            story = tell(Tape(path), prices=self._prices, first=first)
+        story = tell(Tape(path), prices=self._prices, first=first)
         return Told(path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns())
 
     def _keep(self, run_id: str, told: Told) -> None:

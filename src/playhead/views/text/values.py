@@ -9,16 +9,18 @@ from playhead.values import thaw
 
 LONGEST = 400
 _SHORT = 60
+# `json.dumps` makes an encoder for every value, which takes longer than encoding a short one.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def compact(frozen: Any) -> str:
     """On one line, and not much more of it than a line can hold."""
     if isinstance(frozen, str):
-        return json.dumps(frozen[:LONGEST], ensure_ascii=False)
+        return _encode(frozen[:LONGEST])
     if isinstance(frozen, dict) and next(iter(frozen), "")[:1] == "$":
         return _special(frozen)[:LONGEST]
     try:
-        return json.dumps(_shallow(frozen), ensure_ascii=False)[:LONGEST]
+        return _encode(_shallow(frozen))[:LONGEST]
     except (TypeError, ValueError, RecursionError):
         return repr(frozen)[:LONGEST]
 
