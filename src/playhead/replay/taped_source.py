@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any
 
 from playhead import clock, lanes
-from playhead.ambient import CLOCKS, Derive
+from playhead.ambient import CLOCKS, STEADY, USED, WALL, Derive
 from playhead.events import Event
 from playhead.lanes import Lane
 from playhead.readers import place_of
@@ -22,8 +22,16 @@ from playhead.readings import unpack
 from playhead.replay.virtual_time import VirtualTime
 
 Key = tuple[str, str, str]
+Line = tuple[CodeType, Iterator[Any]]
 
 _MISSING = object()
+_NONE: Iterator[Any] = iter(())
+_MOST_LINES = 20_000  # a program that makes lanes as it goes must not make us grow
+_current_lane = lanes.current.get
+# As C has it: a replay hooks the methods of locks. One that may be taken again: the garbage collector
+# may run in between, and with it code of the program that looks at the clock.
+_take, _give = _thread.RLock.acquire, _thread.RLock.release
+_NEVER = float("inf")
 # A clock that is read again and again moves on, or a loop that waits for it would never end.
 _TICK_NS = 1_000
 
@@ -37,7 +45,7 @@ class TapedSource:
         self.began_ns = started_wall_ns
         self.missed = 0
         self.served = 0
-        self._lock = _thread.allocate_lock()
+        self._lock = _thread.RLock()
         self._derived: dict[Key, int] = {}
         rows: dict[Key, list[list[Any]]] = {}
         for event in taped:
@@ -46,6 +54,10 @@ class TapedSource:
         self._readings: dict[Key, Iterator[Any]] = {
             key: unpack(chain.from_iterable(lists)) for key, lists in rows.items()
         }
+        # By lane, kind and code, which is kept so that its id stays its own.
+        self._lines: dict[tuple[str, str, int], Line] = {}
+        # The highest that each clock has shown, in its own unit: what the tape has come to.
+        self._latest: dict[str, float] = dict.fromkeys(CLOCKS, 0)
         # The steady clock at that moment: the tape's own, so that what is served and what passes
         # by itself are readings of one clock.
         first = taped[0] if taped else None
@@ -63,25 +75,43 @@ class TapedSource:
         derive: Derive | None = None,
         lane: Lane | None = None,
     ) -> Any:
-        key = ((lane or lanes.current.get()).name, kind, place_of(code))
-        with self._lock:
-            readings = self._readings.get(key)
-            value = _MISSING if readings is None else next(readings, _MISSING)
-            if value is not _MISSING and _fits(kind, value):
-                self.served += 1
-                self._follow(kind, value)
-                return value
+        name = (_current_lane() if lane is None else lane).name
+        # By the code itself and not by its place, which takes a while to find.
+        line = self._lines.get((name, kind, id(code))) or self._line(name, kind, code)
+        _take(self._lock)
+        try:
+            value = next(line[1], _MISSING)
+            if value is not _MISSING:
+                latest = self._latest.get(kind)
+                if latest is None:
+                    self.served += 1
+                    return value
+                # A tape is data from a stranger: a clock gives numbers, whatever stands there.
+                if type(value) is float or type(value) is int:
+                    self.served += 1
+                    if latest < value < _NEVER:
+                        self._latest[kind] = value
+                    return value
             if lane is None:
                 self.missed += 1
             if kind in CLOCKS:
                 return self._made(kind, live)
             if derive is None:
                 return live()
-            return derive(self._bytes_for(key))
+            return derive(self._bytes_for((name, kind, place_of(code))))
+        finally:
+            _give(self._lock)
+
+    def _line(self, name: str, kind: str, code: CodeType) -> Line:
+        if len(self._lines) > _MOST_LINES:
+            self._lines.clear()
+        line = (code, self._readings.get((name, kind, place_of(code)), _NONE))
+        self._lines[name, kind, id(code)] = line
+        return line
 
     def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
         """What waits sees the time of the replay; what spins by itself sees it move on, too."""
-        if not self.time.drives or kind.startswith(("process", "thread")):
+        if not self.time.drives or kind in USED:
             return live()
         return _as(kind, self.time.now_ns() if waits else self.time.moving_ns())
 
@@ -92,24 +122,22 @@ class TapedSource:
         return None
 
     def start_anew(self) -> None:
-        self._lock = _thread.allocate_lock()
-
-    def _follow(self, kind: str, value: Any) -> None:
-        """The tape has come this far: what is made up later must not lie before it."""
-        if kind in ("time", "time_ns", "now"):
-            self._wall_ns = max(self._wall_ns, _ns(kind, value))
-        elif kind in CLOCKS:
-            self._steady_ns = max(self._steady_ns, _ns(kind, value))
+        self._lock = _thread.RLock()
 
     def _made(self, kind: str, live: Callable[[], Any]) -> Any:
-        if kind.startswith(("process", "thread")):
+        """What is made up must not lie before what the tape has come to."""
+        if kind in USED:
             return live()
-        if kind in ("time", "time_ns", "now"):
+        if kind in WALL:
             passed = self.time.now_ns() + self._wall_offset
-            self._wall_ns = max(self._wall_ns + _TICK_NS, passed)
+            self._wall_ns = max(self._wall_ns + _TICK_NS, passed, *self._reached(WALL))
             return _as(kind, self._wall_ns)
-        self._steady_ns = max(self._steady_ns + _TICK_NS, self.time.now_ns())
+        reached = self._reached(STEADY)
+        self._steady_ns = max(self._steady_ns + _TICK_NS, self.time.now_ns(), *reached)
         return _as(kind, self._steady_ns)
+
+    def _reached(self, kinds: tuple[str, ...]) -> Iterator[int]:
+        return (_ns(kind, self._latest[kind]) + _TICK_NS for kind in kinds if self._latest[kind])
 
     def _bytes_for(self, key: Key) -> Callable[[int], bytes]:
         number = self._derived[key] = self._derived.get(key, 0) + 1
@@ -122,11 +150,6 @@ def _rows(event: Event) -> Iterator[tuple[Key, list[Any]]]:
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 4 and isinstance(row[3], list):
             yield (str(row[0]), str(row[1]), str(row[2])), row[3]
-
-
-def _fits(kind: str, value: Any) -> bool:
-    """A tape is data from a stranger: a clock gives numbers, whatever stands there."""
-    return type(value) in (int, float) if kind in CLOCKS else True
 
 
 def _ns(kind: str, value: Any) -> int:
