@@ -10,12 +10,13 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from playhead.fingerprint import canonical_text, plain_key
 from playhead.replay.settled import Places, Settler
 from playhead.replay.taped import TapedCall
 
+T = TypeVar("T")
 Rung = str  # exact, normalised; other modes add theirs
 
 
@@ -104,6 +105,18 @@ class Matcher:
                 return None
             self.mark(match.call)
             return match
+
+    def take_exact(
+        self, key: Hashable, lane: str, serve: Callable[[TapedCall], T | None]
+    ) -> tuple[TapedCall, T] | None:
+        """The next call of this lane with that plain key, if `serve` makes something of it."""
+        with self._lock:
+            call = self._plain.next(key, lane)
+            served = None if call is None else serve(call)
+            if call is None or served is None:
+                return None
+            self.mark(call)
+            return call, served
 
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
         """What `take` would give; it stays there."""

@@ -9,7 +9,8 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from itertools import count
 from typing import Any
 
 from playhead import clock, events, where
@@ -23,6 +24,7 @@ from playhead.replay.matcher import Matcher
 from playhead.replay.nearest import nearest
 from playhead.replay.settled import places_of
 from playhead.replay.taped import Recording, answer_of
+from playhead.replay.whole import Whole, whole_of
 
 _MOST_NAMES = 2_000
 
@@ -49,9 +51,14 @@ class ReplayMode:
             then=places_of(then.get("cwd"), then.get("home")),
             now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
         )
+        # Whether requests on the tape are found as they stand, and nothing of theirs is written again.
+        self.is_short = lean and trim is None
+        # What a boundary has worked out about requests that come again and again.
+        self.outlines: dict[Hashable, Any] = {}
         self.partings: list[Parting] = []
+        self.frozen = recorder.frozen
         self._recorder = recorder
-        self._count = 0
+        self._steps = count(1)
         self._names: dict[str, str] = {}
         self._printed: dict[str, Printed] = {}
         # Who dies where the run was killed; None: this process.
@@ -61,7 +68,7 @@ class ReplayMode:
     def answer(self, call: Call, lane: str) -> Taped | None:
         step = self._step()
         request = self._recorder.frozen(call.request)
-        name = self._name(call.name)
+        name = self.name_on_tape(call.name)
         match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
             if (aside := answer_aside(self.recording, call, name)) is not None:
@@ -87,6 +94,20 @@ class ReplayMode:
             self.die()
         return taped
 
+    def exact(self, key: Hashable, lane: str, at: str) -> Whole | None:
+        """The answer to a call that is on the tape to the letter, in this lane, and came to its end: what
+        most are. None: `answer` decides. `key` is that of the matcher, `at` says where, as JSON.
+        """
+        found = self.matcher.take_exact(key, lane, whole_of)
+        if found is None:
+            return None
+        call, whole = found
+        next(self._steps)
+        match = {"rung": "exact", "of": call.ref, "number": call.number, "quiet": True}
+        told = {"boundary": call.boundary, "name": call.name, "match": match}
+        self._recorder.add(events.CALL, told, at, clean=True)
+        return whole
+
     def with_output(self, taped: Taped) -> Taped:
         """With what a child had printed by itself, on the output that it had from the program."""
         recording = self.recording
@@ -95,7 +116,7 @@ class ReplayMode:
     def look(self, call: Call, lane: str) -> Taped | None:
         """The taped answer of this call, which stays on the tape."""
         request = self._recorder.frozen(call.request)
-        name = self._name(call.name)
+        name = self.name_on_tape(call.name)
         match = self.matcher.look(call.boundary, name, request, lane)
         return None if match is None else answer_of(self.recording.tape, match.call, match={})
 
@@ -125,7 +146,7 @@ class ReplayMode:
         self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
         return Divergence(str(parting), parting)
 
-    def _name(self, name: str) -> str:
+    def name_on_tape(self, name: str) -> str:
         """As it stands on a tape. Remembered: a program asks for the same few things again and again."""
         frozen = self._names.get(name)
         if frozen is None:
@@ -135,9 +156,7 @@ class ReplayMode:
         return frozen
 
     def _step(self) -> int:
-        with self._lock:
-            self._count += 1
-            return self._count
+        return next(self._steps)  # one step in C: no two threads get the same
 
     def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
         return Parting(

@@ -1,0 +1,98 @@
+"""The short way to a taped answer, for what most requests of a replay are: whole, and on the tape to the
+letter. Knows how a request is described; no client by name.
+
+Requests of a program differ in their bodies and in little else. So what the rest of one comes to (its
+name, what is compared, secrets out) is worked out once, and a body is looked up as it stands: one with
+a secret in it is not on the tape like that. Whatever is not found here goes the long way, through
+`exchange.begin`, which has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from playhead import deck, lanes, where
+from playhead.boundaries.exchange import Pair, Request, describe
+from playhead.fingerprint import key_of_text, plain_key
+from playhead.replay.mode import ReplayMode
+from playhead.wire import recognise
+
+if TYPE_CHECKING:
+    from playhead.replay.whole import Whole
+
+# Mentions all that tells an LLM call from others: where this is none, no body makes it one.
+_TELLING = b'{"messages" "model" "input" "contents" "anthropic_version"}'
+_MOST_OUTLINES = 2_000
+
+# The address and the headers of a request, spelled out.
+Spell = Callable[[], tuple[str, Sequence[Pair]]]
+
+
+class _Outline(NamedTuple):
+    """What requests come to that differ in their bodies alone."""
+
+    name: str
+    others: tuple[Hashable, ...]
+    # Given where the body decides whether it is an LLM that is asked, and which.
+    request: Request | None
+
+
+def find(
+    library: str, method: str, parts: tuple[Hashable, ...], spell: Spell, body: object
+) -> Whole | None:
+    """The answer to this request; its call is on the replay's tape then. None: go the long way.
+
+    `parts` stand for address and headers: equal where those are.
+    """
+    open_deck = deck.active()
+    mode = None if open_deck is None else open_deck.mode
+    if type(mode) is not ReplayMode or not mode.is_short or deck.inside():
+        return None
+    if type(body) is not bytes:
+        return None
+    key = (library, method, *parts)
+    outline = mode.outlines.get(key, _UNKNOWN)
+    if outline is _UNKNOWN:
+        outline = _learn(mode, key, Request(library, method, *spell(), body))
+    if outline is None:
+        return None
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return None
+    boundary, name = "http", outline.name
+    if outline.request is not None:
+        call = describe(outline.request._replace(body=body))
+        boundary, name = call.boundary, mode.name_on_tape(call.name)
+    at = where.fragment(where.asker(2))
+    asked = key_of_text(text, outline.others) if text else ("dict", ("body", None), *outline.others)
+    return mode.exact((boundary, name, asked), lanes.current.get().name, at)
+
+
+def _learn(mode: ReplayMode, key: Hashable, request: Request) -> _Outline | None:
+    if len(mode.outlines) > _MOST_OUTLINES:
+        mode.outlines.clear()
+    outline = mode.outlines[key] = _outline(mode, request)
+    return outline
+
+
+def _outline(mode: ReplayMode, request: Request) -> _Outline | None:
+    for name, _ in request.headers:
+        if name.lower() in ("content-encoding", "upgrade"):
+            return None  # what it comes to depends on more than its text
+    call = describe(request)
+    others = {name: item for name, item in call.request.items() if name != "body"}
+    frozen = mode.frozen(others)
+    if not isinstance(frozen, dict) or list(frozen) != list(others):
+        return None
+    may_be_llm = recognise.api_of(request.method, request.url, request.headers, _TELLING)
+    name = call.name if call.boundary == "http" else ""
+    return _Outline(
+        name=mode.name_on_tape(name),
+        others=tuple((name, plain_key(frozen[name])) for name in sorted(frozen)),
+        request=request if may_be_llm is not None or call.boundary != "http" else None,
+    )
+
+
+_UNKNOWN = _Outline("", (), None)
