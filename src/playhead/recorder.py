@@ -131,14 +131,18 @@ class Recorder:
     ) -> int | None:
         """Put one event on the tape; its seq, or None if it could not be written.
 
-        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`).
+        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`), or is
+        spelled already, by `spell` or by hand.
         """
         try:
             # First: a forked child has no segment yet, and the event must carry the child's names.
             writer = self._writer or self._open()
             if type(kind) is not str:
                 kind = word(kind)
-            encoded = self._clean(kind, data) if clean else self._data(kind, data, user)
+            if not clean:
+                encoded = self._data(kind, data, user)
+            else:
+                encoded = data if type(data) is bytes else self._clean(kind, data)
             if parent is None:
                 parent = enclosing()
                 if parent is None:

@@ -46,10 +46,13 @@ class _Shelf:
         if call not in calls:
             calls.appendleft(call)
 
+    def lane_of(self, key: Hashable, lane: str) -> deque[TapedCall] | None:
+        lanes = self._lanes.get(key)
+        return None if lanes is None else lanes.get(lane)
+
     def next(self, key: Hashable, lane: str) -> TapedCall | None:
         """The next of this lane. It leaves the shelf when it has been served."""
-        lanes = self._lanes.get(key)
-        return None if lanes is None else _peek(lanes.get(lane))
+        return _peek(self.lane_of(key, lane))
 
     def heads(self, key: Hashable) -> list[TapedCall]:
         """The next of every lane that has one left."""
@@ -111,12 +114,21 @@ class Matcher:
     ) -> tuple[TapedCall, T] | None:
         """The next call of this lane with that plain key, if `serve` makes something of it."""
         with self._lock:
-            call = self._plain.next(key, lane)
-            served = None if call is None else serve(call)
-            if call is None or served is None:
-                return None
-            self.mark(call)
-            return call, served
+            calls = self._plain.lane_of(key, lane)
+            while calls:
+                call = calls[0]
+                if call.served:
+                    calls.popleft()
+                    continue
+                served = serve(call)
+                if served is None:
+                    return None
+                calls.popleft()
+                call.served = True
+                if self._below:
+                    self.mark(call)
+                return call, served
+            return None
 
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
         """What `take` would give; it stays there."""

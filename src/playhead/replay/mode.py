@@ -23,7 +23,7 @@ from playhead.replay.inherited import Printed, with_output
 from playhead.replay.matcher import Matcher
 from playhead.replay.nearest import nearest
 from playhead.replay.settled import places_of
-from playhead.replay.taped import Recording, answer_of
+from playhead.replay.taped import Recording, TapedCall, answer_of
 from playhead.replay.whole import Whole, whole_of
 
 _MOST_NAMES = 2_000
@@ -52,7 +52,7 @@ class ReplayMode:
             now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
         )
         # Whether requests on the tape are found as they stand, and nothing of theirs is written again.
-        self.is_short = lean and trim is None
+        self.is_short = lean and trim is None and recorder.level == "full"
         # What a boundary has worked out about requests that come again and again.
         self.outlines: dict[Hashable, Any] = {}
         self.partings: list[Parting] = []
@@ -60,6 +60,7 @@ class ReplayMode:
         self._recorder = recorder
         self._steps = count(1)
         self._names: dict[str, str] = {}
+        self._told: dict[tuple[str, str], str] = {}
         self._printed: dict[str, Printed] = {}
         # Who dies where the run was killed; None: this process.
         self.mortal: int | None = None
@@ -103,10 +104,22 @@ class ReplayMode:
             return None
         call, whole = found
         next(self._steps)
-        match = {"rung": "exact", "of": call.ref, "number": call.number, "quiet": True}
-        told = {"boundary": call.boundary, "name": call.name, "match": match}
-        self._recorder.add(events.CALL, told, at, clean=True)
+        self._recorder.add(events.CALL, self._spelled(call), at, clean=True)
         return whole
+
+    def _spelled(self, call: TapedCall) -> bytes:
+        """What the replay's tape says of a call that matched to the letter, as JSON."""
+        event = call.event
+        data = event.data
+        known = (data["boundary"], data["name"])
+        told = self._told.get(known)
+        if told is None:
+            if len(self._told) > _MOST_NAMES:
+                self._told.clear()
+            names = json.dumps({"boundary": call.boundary, "name": call.name}, ensure_ascii=False)
+            told = self._told[known] = f'{names[:-1]},"match":{{"rung":"exact","of":'
+        of = f'"{event.pid}:{event.seq}"' if event.seg is None else where.json_text(event.ref)
+        return f'{told}{of},"number":{call.number},"quiet":true}}}}'.encode()
 
     def with_output(self, taped: Taped) -> Taped:
         """With what a child had printed by itself, on the output that it had from the program."""

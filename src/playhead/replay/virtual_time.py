@@ -175,18 +175,21 @@ class VirtualTime:
         """Let so much time go by at once, if there is nobody else: no thread, no child. What `wait` does
         in that case, without the ceremony: most programs are alone whenever they wait.
         """
-        if ns is None or self._waits or not self._is_alone():
+        if (
+            ns is None
+            or self._waits
+            or len(_current_frames()) != 1
+            or threading._limbo  # type: ignore[attr-defined]  # noqa: SLF001  see `_starting`
+            or not self.strangers.are_none()
+        ):
             return False
         until = self._now + ns
         if until > self._furthest or (self.end_ns is not None and until > self.end_ns):
             return False
-        with self._guard:
-            self._now = max(self._now, until + _BEYOND_NS)
-            self._looked = clock.mono_ns()
+        # Unguarded: there is nobody else.
+        self._now = until + _BEYOND_NS
+        self._looked = clock.mono_ns()
         return True
-
-    def _is_alone(self) -> bool:
-        return len(_current_frames()) == 1 and not _starting() and self.strangers.are_none()
 
     def start_anew(self) -> None:
         """In a forked child: the others are not here."""
