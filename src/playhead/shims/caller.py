@@ -15,6 +15,7 @@ from playhead import clock, lanes
 from playhead.boundaries.process_flight import Flight, facts_of, signal_name
 from playhead.boundaries.process_player import Player
 from playhead.boundaries.process_script import script_of
+from playhead.boundaries.process_stand_in import IN_SHELL
 from playhead.calls import Taped
 from playhead.deck import Crossing, Deck
 from playhead.errors import Divergence
@@ -157,9 +158,9 @@ class Caller:
         dies = isinstance(mode, ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
         if script.cut and not dies:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
-            script = replace(script, ending=f"exit {REFUSED}")
+            script = replace(script, ending=REFUSED)
         flight = _Heard(crossing, self, sent=sent)
-        player = self._player = flight.player = Player(script, flight)
+        player = self._player = flight.player = Player(script, flight, IN_SHELL)
         self._fds = []
         for fd, own in files.items():
             stream = _STREAM_OF[fd]
