@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from playhead import clock
+from playhead.boundaries.process_flight import within
 
 SHELL = "/bin/sh"
 
@@ -134,6 +135,7 @@ def _is_its_machine() -> bool:
 def _runs(path: str) -> bool:
     """Tried once: a system may forbid to execute such a file, or hide it."""
     line, told = os.pipe()
+    token = within.set("stand-in")
     try:
         os.write(told, StandIn(path, is_shell=False).told(_CHECKED_WITH))
         pid = posix.posix_spawn(path, ["sh"], {}, file_actions=[(os.POSIX_SPAWN_DUP2, line, 0)])
@@ -141,6 +143,7 @@ def _runs(path: str) -> bool:
     except OSError:
         return False
     finally:
+        within.reset(token)
         os.close(line)
         os.close(told)
 
