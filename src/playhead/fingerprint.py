@@ -61,14 +61,6 @@ def plain_key(request: Any) -> Hashable:
     return request if kind is int or request is None else (kind.__name__, request)
 
 
-def key_of_text(text: str, others: tuple[Hashable, ...]) -> Hashable:
-    """`plain_key` of a request whose body is this text; `others` are its other members, by name, each
-    with its key.
-    """
-    body = ("dict", ("text", text if len(text) <= 64 else ("str", hash(text))))
-    return ("dict", ("body", body), *others)
-
-
 def canonical_form(request: Any) -> Any:
     """JSON inside texts (a body) becomes structure, so that spelling and key order do not count."""
     if type(request) is dict:

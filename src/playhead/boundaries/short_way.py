@@ -9,16 +9,19 @@ a secret in it is not on the tape like that. Whatever is not found here goes the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from playhead import deck, lanes, where
 from playhead.boundaries.exchange import Pair, Request, describe
-from playhead.fingerprint import key_of_text, plain_key
+from playhead.fingerprint import plain_key
 from playhead.replay.mode import ReplayMode
 from playhead.wire import recognise
 
 if TYPE_CHECKING:
+    from playhead.replay.alike import Alike
     from playhead.replay.whole import Whole
 
 # Mentions all that tells an LLM call from others: where this is none, no body makes it one.
@@ -32,8 +35,8 @@ Spell = Callable[[], tuple[str, Sequence[Pair]]]
 class _Outline(NamedTuple):
     """What requests come to that differ in their bodies alone."""
 
-    name: str
     others: tuple[Hashable, ...]
+    alike: Alike | None
     # Given where the body decides whether it is an LLM that is asked, and which.
     request: Request | None
 
@@ -61,13 +64,34 @@ def find(
         text = body.decode()
     except UnicodeDecodeError:
         return None
-    boundary, name = "http", outline.name
+    alike = outline.alike
     if outline.request is not None:
         call = describe(outline.request._replace(body=body))
-        boundary, name = call.boundary, mode.name_on_tape(call.name)
-    at = where.fragment(where.asker(2))
-    asked = key_of_text(text, outline.others) if text else ("dict", ("body", None), *outline.others)
-    return mode.exact((boundary, name, asked), lanes.current.get().name, at)
+        common = (call.boundary, mode.name_on_tape(call.name), outline.others)
+        alike = mode.alike.get(common)
+    if alike is None:
+        return None
+    return mode.exact(alike, text, lanes.current.get().name, where.fragment(_asker()))
+
+
+def _asker() -> FrameType:
+    """`where.asker`, for a replay: there an audit hook hears of each code that is taken from a frame, so
+    most frames are told by their module.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if type(module) is not str or module not in _libraries:
+            file = frame.f_code.co_filename
+            if not where.is_foreign(file):
+                return frame
+            if type(module) is str and file == frame.f_globals.get("__file__"):
+                _libraries.add(module)
+        frame = frame.f_back
+    return where.asker(2)
+
+
+_libraries: set[str] = set()
 
 
 def _learn(mode: ReplayMode, key: Hashable, request: Request) -> _Outline | None:
@@ -87,12 +111,12 @@ def _outline(mode: ReplayMode, request: Request) -> _Outline | None:
     if not isinstance(frozen, dict) or list(frozen) != list(others):
         return None
     may_be_llm = recognise.api_of(request.method, request.url, request.headers, _TELLING)
-    name = call.name if call.boundary == "http" else ""
+    keys = tuple((name, plain_key(frozen[name])) for name in sorted(frozen))
     return _Outline(
-        name=mode.name_on_tape(name),
-        others=tuple((name, plain_key(frozen[name])) for name in sorted(frozen)),
+        others=keys,
+        alike=mode.alike.get((call.boundary, mode.name_on_tape(call.name), keys)),
         request=request if may_be_llm is not None or call.boundary != "http" else None,
     )
 
 
-_UNKNOWN = _Outline("", (), None)
+_UNKNOWN = _Outline((), None, None)

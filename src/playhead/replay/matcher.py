@@ -46,13 +46,10 @@ class _Shelf:
         if call not in calls:
             calls.appendleft(call)
 
-    def lane_of(self, key: Hashable, lane: str) -> deque[TapedCall] | None:
-        lanes = self._lanes.get(key)
-        return None if lanes is None else lanes.get(lane)
-
     def next(self, key: Hashable, lane: str) -> TapedCall | None:
         """The next of this lane. It leaves the shelf when it has been served."""
-        return _peek(self.lane_of(key, lane))
+        lanes = self._lanes.get(key)
+        return None if lanes is None else _peek(lanes.get(lane))
 
     def heads(self, key: Hashable) -> list[TapedCall]:
         """The next of every lane that has one left."""
@@ -109,25 +106,23 @@ class Matcher:
             self.mark(match.call)
             return match
 
-    def take_exact(
-        self, key: Hashable, lane: str, serve: Callable[[TapedCall], T | None]
-    ) -> tuple[TapedCall, T] | None:
-        """The next call of this lane with that plain key, if `serve` makes something of it."""
+    def take_next(
+        self, calls: deque[TapedCall], serve: Callable[[TapedCall], T | None]
+    ) -> T | None:
+        """The next of these that has not been served, if `serve` makes something of it."""
         with self._lock:
-            calls = self._plain.lane_of(key, lane)
             while calls:
                 call = calls[0]
                 if call.served:
                     calls.popleft()
                     continue
                 served = serve(call)
-                if served is None:
-                    return None
-                calls.popleft()
-                call.served = True
-                if self._below:
-                    self.mark(call)
-                return call, served
+                if served is not None:
+                    calls.popleft()
+                    call.served = True
+                    if self._below:
+                        self.mark(call)
+                return served
             return None
 
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -17,13 +18,14 @@ from playhead import clock, events, where
 from playhead.deck import Call, Taped
 from playhead.errors import Divergence
 from playhead.recorder import Recorder
+from playhead.replay.alike import Alike, Common, grouped
 from playhead.replay.aside import answer_aside, is_side
 from playhead.replay.divergence import Parting, advice_for
 from playhead.replay.inherited import Printed, with_output
 from playhead.replay.matcher import Matcher
 from playhead.replay.nearest import nearest
 from playhead.replay.settled import places_of
-from playhead.replay.taped import Recording, TapedCall, answer_of
+from playhead.replay.taped import Recording, answer_of
 from playhead.replay.whole import Whole, whole_of
 
 _MOST_NAMES = 2_000
@@ -60,7 +62,6 @@ class ReplayMode:
         self._recorder = recorder
         self._steps = count(1)
         self._names: dict[str, str] = {}
-        self._told: dict[tuple[str, str], str] = {}
         self._printed: dict[str, Printed] = {}
         # Who dies where the run was killed; None: this process.
         self.mortal: int | None = None
@@ -95,31 +96,24 @@ class ReplayMode:
             self.die()
         return taped
 
-    def exact(self, key: Hashable, lane: str, at: str) -> Whole | None:
-        """The answer to a call that is on the tape to the letter, in this lane, and came to its end: what
-        most are. None: `answer` decides. `key` is that of the matcher, `at` says where, as JSON.
-        """
-        found = self.matcher.take_exact(key, lane, whole_of)
-        if found is None:
-            return None
-        call, whole = found
-        next(self._steps)
-        self._recorder.add(events.CALL, self._spelled(call), at, clean=True)
-        return whole
+    @cached_property
+    def alike(self) -> dict[Common, Alike]:
+        return grouped(self.matcher.calls)
 
-    def _spelled(self, call: TapedCall) -> bytes:
-        """What the replay's tape says of a call that matched to the letter, as JSON."""
-        event = call.event
-        data = event.data
-        known = (data["boundary"], data["name"])
-        told = self._told.get(known)
-        if told is None:
-            if len(self._told) > _MOST_NAMES:
-                self._told.clear()
-            names = json.dumps({"boundary": call.boundary, "name": call.name}, ensure_ascii=False)
-            told = self._told[known] = f'{names[:-1]},"match":{{"rung":"exact","of":'
+    def exact(self, alike: Alike, text: str, lane: str, at: str) -> Whole | None:
+        """The answer to a call of this group with that body, in this lane, that came to its end: what
+        most are. None: `answer` decides. `at` says where, as JSON.
+        """
+        calls = alike.find(text, lane)
+        whole = None if calls is None else self.matcher.take_next(calls, whole_of)
+        if whole is None:
+            return None
+        next(self._steps)
+        event = whole.call.event
         of = f'"{event.pid}:{event.seq}"' if event.seg is None else where.json_text(event.ref)
-        return f'{told}{of},"number":{call.number},"quiet":true}}}}'.encode()
+        told = f'{alike.told}{of},"number":{whole.call.number},"quiet":true}}}}'
+        self._recorder.add(events.CALL, told.encode(), at, clean=True)
+        return whole
 
     def with_output(self, taped: Taped) -> Taped:
         """With what a child had printed by itself, on the output that it had from the program."""

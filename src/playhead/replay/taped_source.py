@@ -22,7 +22,6 @@ from playhead.readings import unpack
 from playhead.replay.virtual_time import VirtualTime
 
 Key = tuple[str, str, str]
-Line = tuple[CodeType, Iterator[Any]]
 
 _MISSING = object()
 _NONE: Iterator[Any] = iter(())
@@ -54,10 +53,11 @@ class TapedSource:
         self._readings: dict[Key, Iterator[Any]] = {
             key: unpack(chain.from_iterable(lists)) for key, lists in rows.items()
         }
-        # By lane, kind and code, which is kept so that its id stays its own.
-        self._lines: dict[tuple[str, str, int], Line] = {}
+        # The same by lane, kind, file and function.
+        self._lines: dict[tuple[str, str, str, str], Iterator[Any]] = {}
         # The highest that each clock has shown, in its own unit: what the tape has come to.
         self._latest: dict[str, float] = dict.fromkeys(CLOCKS, 0)
+        self._is_behind = False
         # The steady clock at that moment: the tape's own, so that what is served and what passes
         # by itself are readings of one clock.
         first = taped[0] if taped else None
@@ -76,11 +76,13 @@ class TapedSource:
         lane: Lane | None = None,
     ) -> Any:
         name = (_current_lane() if lane is None else lane).name
-        # By the code itself and not by its place, which takes a while to find.
-        line = self._lines.get((name, kind, id(code))) or self._line(name, kind, code)
+        # Not by its place, which takes a while to find, nor by `id`: an audit hook hears of each.
+        line = self._lines.get((name, kind, code.co_filename, code.co_name))
+        if line is None:
+            line = self._line(name, kind, code)
         _take(self._lock)
         try:
-            value = next(line[1], _MISSING)
+            value = next(line, _MISSING)
             if value is not _MISSING:
                 latest = self._latest.get(kind)
                 if latest is None:
@@ -91,6 +93,7 @@ class TapedSource:
                     self.served += 1
                     if latest < value < _NEVER:
                         self._latest[kind] = value
+                        self._is_behind = True
                     return value
             if lane is None:
                 self.missed += 1
@@ -102,11 +105,11 @@ class TapedSource:
         finally:
             _give(self._lock)
 
-    def _line(self, name: str, kind: str, code: CodeType) -> Line:
+    def _line(self, name: str, kind: str, code: CodeType) -> Iterator[Any]:
         if len(self._lines) > _MOST_LINES:
             self._lines.clear()
-        line = (code, self._readings.get((name, kind, place_of(code)), _NONE))
-        self._lines[name, kind, id(code)] = line
+        line = self._readings.get((name, kind, place_of(code)), _NONE)
+        self._lines[name, kind, code.co_filename, code.co_name] = line
         return line
 
     def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
@@ -125,19 +128,23 @@ class TapedSource:
         self._lock = _thread.RLock()
 
     def _made(self, kind: str, live: Callable[[], Any]) -> Any:
-        """What is made up must not lie before what the tape has come to."""
         if kind in USED:
             return live()
+        if self._is_behind:
+            self._catch_up()
         if kind in WALL:
             passed = self.time.now_ns() + self._wall_offset
-            self._wall_ns = max(self._wall_ns + _TICK_NS, passed, *self._reached(WALL))
+            self._wall_ns = max(self._wall_ns + _TICK_NS, passed)
             return _as(kind, self._wall_ns)
-        reached = self._reached(STEADY)
-        self._steady_ns = max(self._steady_ns + _TICK_NS, self.time.now_ns(), *reached)
+        self._steady_ns = max(self._steady_ns + _TICK_NS, self.time.now_ns())
         return _as(kind, self._steady_ns)
 
-    def _reached(self, kinds: tuple[str, ...]) -> Iterator[int]:
-        return (_ns(kind, self._latest[kind]) + _TICK_NS for kind in kinds if self._latest[kind])
+    def _catch_up(self) -> None:
+        """The tape has come this far: what is made up must not lie before it."""
+        self._is_behind = False
+        latest = self._latest
+        self._wall_ns = max(self._wall_ns, *(_ns(kind, latest[kind]) for kind in WALL))
+        self._steady_ns = max(self._steady_ns, *(_ns(kind, latest[kind]) for kind in STEADY))
 
     def _bytes_for(self, key: Key) -> Callable[[int], bytes]:
         number = self._derived[key] = self._derived.get(key, 0) + 1

@@ -14,6 +14,7 @@ _SWITCHING = 101
 class Whole(NamedTuple):
     """Status and headers, then the body: each piece with the moment at which it came."""
 
+    call: TapedCall
     head: dict[str, Any]
     pieces: list[tuple[bytes, int]]
     # When the first piece came, or the end.
@@ -40,7 +41,9 @@ def whole_of(call: TapedCall) -> Whole | None:
             return None
     if type(head) is not dict or head.get("status") == _SWITCHING:
         return None
-    return Whole(head, pieces, pieces[0][1] if pieces else int(outcome.data.get("took_ns") or 0))
+    return Whole(
+        call, head, pieces, pieces[0][1] if pieces else int(outcome.data.get("took_ns") or 0)
+    )
 
 
 def _cut(data: dict[str, Any], pieces: list[tuple[bytes, int]]) -> None:
