@@ -10,12 +10,13 @@ a secret in it is not on the tape like that. Whatever is not found here goes the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import deck, lanes, where
-from playhead.boundaries.exchange import Pair, Request, describe
+from playhead.boundaries.exchange import Exchange, Pair, Request, describe
+from playhead.calls import Piece, Taped
 from playhead.fingerprint import plain_key
 from playhead.replay.mode import ReplayMode
 from playhead.wire import recognise
@@ -52,7 +53,9 @@ def find(
     mode = None if open_deck is None else open_deck.mode
     if type(mode) is not ReplayMode or not mode.is_short or deck.inside():
         return None
-    if type(body) is not bytes:
+    if body is None:
+        body = b""
+    elif type(body) is not bytes:
         return None
     key = (library, method, *parts)
     outline = mode.outlines.get(key, _UNKNOWN)
@@ -72,6 +75,52 @@ def find(
     if alike is None:
         return None
     return mode.exact(alike, text, lanes.current.get().name, where.fragment(_asker()))
+
+
+class Answered(Exchange):
+    """An exchange of which all is said already: for clients that are given bytes, and not a response."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, whole: Whole) -> None:  # what it is told goes nowhere: it has no crossing
+        call, head, pieces, _ = whole
+        ended = {} if call.outcome is None else call.outcome.data
+        self._name = call.name
+        self.taped = Taped(
+            how="returned",
+            head=head,
+            pieces=[Piece(stream="body", data=data, at_ns=at) for data, at in pieces],
+            facts=ended,
+            took_ns=int(ended.get("took_ns") or 0),
+            quiet=True,
+        )
+        self.instead = None
+        self.status = None
+        self.ended = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
+        self.status = status
+
+    def chunk(self, piece: bytes, stream: str = "body") -> None:
+        """It is on the tape that it comes from."""
+
+    def left(self, **facts: Any) -> None:
+        self.ended = True
+
+    def _end(self, how: str, facts: dict[str, Any]) -> None:
+        self.ended = True
+
+
+def begin(
+    library: str, method: str, parts: tuple[Hashable, ...], spell: Spell, body: object
+) -> Answered | None:
+    """As `find`, for `exchange.begin`."""
+    whole = find(library, method, parts, spell, body)
+    return None if whole is None else Answered(whole)
 
 
 def _asker() -> FrameType:

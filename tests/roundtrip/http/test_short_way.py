@@ -8,9 +8,10 @@ from itertools import count
 import httpx
 import httpx2
 import pytest
+import requests
 
 from playhead import lanes
-from playhead.boundaries import httpx_client
+from playhead.boundaries import httpx_client, urllib3_pool
 from playhead.errors import Divergence
 from playhead.redact import Redactor
 
@@ -184,3 +185,25 @@ def test_bodies_that_are_no_text_are_found_by_the_long_way(studio, program):
         recorded = program(*asked, live=True)
     with studio.serve(take):
         assert program(*asked) == recorded
+
+
+def test_requests_goes_the_short_way_beneath_all_that_is_its_own(studio, site, monkeypatch):
+    def ask():
+        with requests.Session() as session:
+            got = [
+                session.post(f"{site.url}/echo", data=b"body"),
+                session.get(f"{site.url}/echo"),
+                session.get(f"{site.url}/sse?count=3"),
+            ]
+            return [(one.status_code, dict(one.headers), one.content, one.reason) for one in got]
+
+    with studio.record() as take:
+        recorded = ask()
+    monkeypatch.setattr(urllib3_pool, "begin", lambda **_: pytest.fail("the long way"))
+    with studio.serve(take) as again:
+        assert ask() == recorded
+    assert [call.call["match"]["number"] for call in again.calls] == [1, 2, 3]
+    with studio.serve(take):
+        monkeypatch.undo()
+        with pytest.raises(Divergence):
+            requests.post(f"{site.url}/echo", data=b"another")
