@@ -35,10 +35,10 @@ _TOGETHER_NS = 100_000_000
 # How many lie about one by one before they are sorted by place.
 _MOST_LOOSE = 4096
 
-_WALL = ("time", "time_ns", "now")
-_STEADY = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
-_USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
-CLOCKS = frozenset({*_WALL, *_STEADY, *_USED})
+WALL = ("time", "time_ns", "now")
+STEADY = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
+CLOCKS = frozenset({*WALL, *STEADY, *USED})
 
 
 class Source(Protocol):

@@ -419,6 +419,11 @@ def active() -> Deck | None:
     return _active
 
 
+def replays() -> bool:
+    """Whether somebody else than the world may answer."""
+    return _active is not None and _active.mode is not None
+
+
 def activate(deck: Deck) -> None:
     global _active  # noqa: PLW0603  (one deck a process is what this module is about)
     _active = deck

@@ -9,13 +9,15 @@ did nothing but look at the clock. Pure; knows numbers that grow, not who reads 
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise, repeat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from operator import truediv
     from typing import Any
-
+else:
+    from _operator import truediv
 
 _FEW = 3
 # How many readings in a row a place may have with every one kept. A loop that prints what it reads
@@ -69,15 +71,19 @@ def pack(values: list[Any]) -> list[Any]:
 
 
 def unpack(items: Iterable[Any]) -> Iterator[Any]:
-    """Every reading, one after the other. A line of a million costs no memory."""
-    for item in items:
-        if type(item) is not dict:
-            yield item
-        elif len(line := _numbers(item.get("between"))) == 3:
-            yield from _spread(line, str(item.get("as")))
-        else:
-            for unit in ("ns", "int"):
-                yield from (_reading(one, unit) for one in accumulate(_numbers(item.get(unit))))
+    """Every reading, one after the other. A line of a million costs no memory. Iterators of C: programs
+    read clocks in loops.
+    """
+    return chain.from_iterable(map(_unpacked, items))
+
+
+def _unpacked(item: Any) -> Iterable[Any]:
+    if type(item) is not dict:
+        return (item,)
+    if len(line := _numbers(item.get("between"))) == 3:
+        return _spread(line, str(item.get("as")))
+    seconds = map(truediv, accumulate(_numbers(item.get("ns"))), repeat(1e9))
+    return chain(seconds, accumulate(_numbers(item.get("int"))))
 
 
 def _numbers(found: Any) -> list[int]:

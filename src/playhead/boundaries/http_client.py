@@ -278,10 +278,13 @@ def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:
     """Makes the response that http.client asks for, with an ear on it, or out of the tape."""
 
     def respond(sock: Any, *args: Any, **kwargs: Any) -> Any:
+        taped = exchange.taped
+        if taped is not None and taped.quiet and taped.dies is None:
+            # Nobody is to be told: it is all on the tape that it comes from.
+            return response_class(TapedAnswer(taped, exchange.name, None), *args, **kwargs)
         listener = Listener(exchange, kwargs.get("method") or "GET")
-        if exchange.taped is not None:
-            taped = TapedAnswer(exchange.taped, exchange.name, listener)
-            return response_class(taped, *args, **kwargs)
+        if taped is not None:
+            return response_class(TapedAnswer(taped, exchange.name, listener), *args, **kwargs)
         response = response_class(sock, *args, **kwargs)
         try:
             listen(response.fp, listener)

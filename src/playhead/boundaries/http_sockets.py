@@ -58,7 +58,7 @@ def listen(fp: Any, listener: Listener) -> None:
 class TapedAnswer:
     """Given to http.client's response in place of a socket: its file is the tape."""
 
-    def __init__(self, taped: Taped, name: str, listener: Listener) -> None:
+    def __init__(self, taped: Taped, name: str, listener: Listener | None) -> None:
         self._raw = _TapedIO(taped, name, listener)
 
     def makefile(self, mode: str = "rb", buffering: int = -1, **_: Any) -> Any:
@@ -68,7 +68,7 @@ class TapedAnswer:
 class _TapedIO(io.RawIOBase):
     """A taped answer as bytes from a socket, block by block."""
 
-    def __init__(self, taped: Taped, name: str, listener: Listener) -> None:
+    def __init__(self, taped: Taped, name: str, listener: Listener | None) -> None:
         super().__init__()
         self._blocks = _wire(taped, name)
         self._rest = b""
@@ -82,10 +82,13 @@ class _TapedIO(io.RawIOBase):
             if not self._rest:
                 self._rest = next(self._blocks, b"")
         except Exception as error:
-            self._listener.broke(error)
+            if self._listener is not None:
+                self._listener.broke(error)
             raise
         piece, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
         buffer[: len(piece)] = piece
+        if self._listener is None:
+            return len(piece)
         if piece:
             self._listener.feed(piece)
         else:
@@ -93,7 +96,7 @@ class _TapedIO(io.RawIOBase):
         return len(piece)
 
     def close(self) -> None:
-        if not self.closed:
+        if self._listener is not None and not self.closed:
             self._listener.closed()
         super().close()
 

@@ -8,6 +8,7 @@ libraries' transports and streams, which have the same names; not what is record
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,13 @@ from playhead.boundaries.httpx_websocket import (
     HeardStream,
     TapedStream,
 )
+from playhead.later import Later
 
 if TYPE_CHECKING:
+    from playhead.boundaries import httpx_served
     from playhead.calls import Taped
+else:
+    httpx_served = Later("playhead.boundaries.httpx_served")  # a recorded program never needs it
 
 _NAMES = ("Client", "AsyncClient", "Request", "Response", "BaseTransport", "AsyncBaseTransport")
 _STREAMS = ("SyncByteStream", "AsyncByteStream", "ByteStream")
@@ -46,6 +51,7 @@ class _Library:
     """The classes that stand between a client and its transport, made of the library's own."""
 
     def __init__(self, module: ModuleType) -> None:
+        self.module = module
         self.name = module.__name__
         self.in_process = tuple(getattr(module, name) for name in _IN_PROCESS)
         self._addresses: dict[Any, str] = {}
@@ -63,6 +69,10 @@ class _Library:
         self.async_transport = type(
             "AsyncTransport", (_AsyncTransport, module.AsyncBaseTransport), {}
         )
+
+    @cached_property
+    def at_once(self) -> httpx_served.Served:
+        return httpx_served.Served(self.module)
 
     def around(self, transport: type) -> Callable[[Any], Any]:
         in_process = self.in_process
@@ -164,6 +174,8 @@ class _Transport:
 
     def handle_request(self, request: Any) -> Any:
         library = self._library
+        if deck.replays() and (answer := library.at_once.answer(request)) is not None:
+            return answer
         exchange = library.begin(request)
         if exchange is None:
             return self._inner.handle_request(request)
@@ -208,6 +220,8 @@ class _AsyncTransport:
 
     async def handle_async_request(self, request: Any) -> Any:
         library = self._library
+        if deck.replays() and (answer := await library.at_once.answer_async(request)) is not None:
+            return answer
         exchange = library.begin(request)
         if exchange is None:
             return await self._inner.handle_async_request(request)

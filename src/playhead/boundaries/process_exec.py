@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, NoReturn
 
-    from playhead.boundaries import process_player, process_script, revive
+    from playhead.boundaries import process_script, process_stand_in, revive
 
     Exec = Callable[..., NoReturn]
 else:
     # Only what replays needs these: see `playhead.later`.
-    process_player = Later("playhead.boundaries.process_player")
+    process_stand_in = Later("playhead.boundaries.process_stand_in")
     process_script = Later("playhead.boundaries.process_script")
     revive = Later("playhead.boundaries.revive")
 
@@ -64,11 +64,8 @@ def _executing(original: Exec, with_env: Exec, become: Exec) -> Exec:
                 flight.failed(error)
                 raise error
             within.set("stand-in")  # and nobody comes back to reset it
-            become(
-                process_player.STAND_IN,
-                ["sh", "-c", process_script.ending_of(taped.value, taped.facts)],
-                {},
-            )
+            ending = process_script.ending_of(taped.value, taped.facts)
+            become(process_stand_in.SHELL, ["sh", "-c", process_stand_in.in_shell(ending)], {})
         carried, made = children.carry([program, *words[1:]], env, crossing)
         argv = args if carried[1:] == words[1:] else [*words[:1], *carried[1:]]
         if _is_there(program, env):

@@ -1,9 +1,9 @@
 """Plays a taped process: real pipes, a real pid, a real exit, and nothing executed but a stand-in.
 
-The stand-in is `/bin/sh`, waiting on a pipe of ours for the one line that tells it how to end: it
-costs less than `true` does. The child's ends of the streams are ours: what the tape holds goes in
-as far as there is room before the program even has its process back; the rest is played by the
-thread of `process_stage`. Knows descriptors and the script; not `subprocess`, not threads.
+The stand-in (`process_stand_in`) waits on a pipe of ours for what tells it how to end. The child's ends
+of the streams are ours: what the tape holds goes in as far as there is room before the program even
+has its process back; the rest is played by the thread of `process_stage`. Knows descriptors and the
+script; not `subprocess`, not threads.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import termios
 from collections import deque
 from contextlib import suppress
@@ -19,9 +20,8 @@ from playhead import clock, fingerprint
 from playhead.boundaries.process_flight import Flight, signal_name
 from playhead.boundaries.process_script import Script, Show, Wait
 from playhead.boundaries.process_stage import STAGE, now_ns
+from playhead.boundaries.process_stand_in import StandIn, chosen
 from playhead.errors import Divergence
-
-STAND_IN = "/bin/sh"
 
 # A program that does not do again what it did then must not hang for ever.
 _PATIENCE_NS = 60 * 1_000_000_000
@@ -40,7 +40,8 @@ class Player:
     and by the stage's from then on; `signalled` by whoever sends a signal.
     """
 
-    def __init__(self, script: Script, flight: Flight) -> None:
+    def __init__(self, script: Script, flight: Flight, stand_in: StandIn | None = None) -> None:
+        self.stand_in = stand_in or chosen()
         self._script = script
         self._flight = flight
         self._ends: dict[str, int] = {}
@@ -136,7 +137,7 @@ class Player:
     def play(self) -> None:
         """As far as the program has done its part, and the time has come."""
         if self._given_up:
-            self._finish("kill -9 $$")
+            self._finish(-signal.SIGKILL)
             return
         if self._next < len(self._script.steps):
             self._skip_waiting()
@@ -307,7 +308,7 @@ class Player:
                 os.close(self._ends.pop(name))
                 self._closed.add(name)
 
-    def _finish(self, ending: str | None) -> None:
+    def _finish(self, ending: int | None) -> None:
         """All descriptors first: whoever hears of the exit must find the streams at their end."""
         control, self._control = self._control, -1
         while self._ends:
@@ -317,7 +318,7 @@ class Player:
         if control >= 0:
             if ending is not None:
                 with suppress(BrokenPipeError):  # the stand-in is gone already
-                    os.write(control, f"{ending}\n".encode())
+                    os.write(control, self.stand_in.told(ending))
             os.close(control)
 
 

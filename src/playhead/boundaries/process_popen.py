@@ -243,7 +243,7 @@ def _serve(
     stand_in = {name: asked[name] for name in _OF_A_STAND_IN if name in asked}
     token = within.set("popen")
     try:
-        original(popen, [process_player.STAND_IN], env={}, **stand_in)
+        original(popen, [player.stand_in.path], env={}, **stand_in)
     except BaseException:
         player.stop()
         raise

@@ -45,8 +45,8 @@ class Script:
     # All that the program sent, and by which signals.
     stdin: bytes
     signals: tuple[str, ...]
-    # What the stand-in is told in the end, in the language of sh; None: it lives until it is killed.
-    ending: str | None
+    # The exit code, or the negative of the signal of which it died; None: it lives until it is killed.
+    ending: int | None
     # When it ended.
     ended_ns: int = 0
     # The whole run ended while this process was running.
@@ -118,11 +118,6 @@ def _word(piece: Piece) -> str:
     return piece.data.decode("ascii", "replace")
 
 
-def ending_of(value: Any, facts: Mapping[str, Any]) -> str:
-    """How to end as the taped process did, said to sh."""
-    code = value if isinstance(value, int) else int(facts.get("exit_code") or 0)
-    if code >= 0:
-        return f"exit {code & 255}"
-    # No core file for a death that is only played; and should the signal be one that the program
-    # ignores, and so its children, the stand-in must go all the same.
-    return f"ulimit -c 0; kill -{-code} $$; exit {128 - code}"
+def ending_of(value: Any, facts: Mapping[str, Any]) -> int:
+    """How the taped process ended: its exit code, or the negative of a signal."""
+    return value if isinstance(value, int) else int(facts.get("exit_code") or 0)

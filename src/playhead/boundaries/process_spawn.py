@@ -127,7 +127,7 @@ def start_stand_in(
     line = (os.POSIX_SPAWN_DUP2, player.ready(), 0)
     token = within.set("stand-in")
     try:
-        return spawn(process_player.STAND_IN, ["sh"], {}, file_actions=[*actions, line], **options)
+        return spawn(player.stand_in.path, ["sh"], {}, file_actions=[*actions, line], **options)
     except BaseException:
         player.stop()
         raise

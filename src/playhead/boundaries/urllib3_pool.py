@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from playhead import deck
 from playhead.boundaries.exchange import STREAMED, AnyPair, Exchange, begin, decoded, with_length
 from playhead.boundaries.guest import Patches, need
 from playhead.boundaries.http_client import (
@@ -24,6 +25,12 @@ from playhead.boundaries.http_client import (
     fail_if_late,
     withdraw,
 )
+from playhead.later import Later
+
+if TYPE_CHECKING:
+    from playhead.boundaries import short_way
+else:
+    short_way = Later("playhead.boundaries.short_way")  # a recorded program never needs it
 
 # Of `_make_request`, after the connection, the method and the address.
 _POSITIONAL = ("body", "headers", "retries", "timeout", "chunked")
@@ -70,15 +77,22 @@ def _begin(
     body = kwargs.get("body", args[0] if args else None)
     headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
     sent = body_of(body.encode() if isinstance(body, str) else body)
+    pairs = _pairs(headers)
     absolute = "://" in url.partition("?")[0]
-    exchange: Exchange | None = begin(
-        library="urllib3",
-        method=method,
-        url=url if absolute else address(pool.scheme, pool.host, pool.port, url),
-        headers=_pairs(headers),
-        body=sent,
-        rewrites=True,
-    )
+    target = url if absolute else address(pool.scheme, pool.host, pool.port, url)
+    exchange: Exchange | None = None
+    if deck.replays():
+        parts = (target, tuple(pairs))
+        exchange = short_way.begin("urllib3", method, parts, lambda: (target, decoded(pairs)), sent)
+    if exchange is None:
+        exchange = begin(
+            library="urllib3",
+            method=method,
+            url=target,
+            headers=pairs,
+            body=sent,
+            rewrites=True,
+        )
     if exchange is None:
         return None
     return Asking(exchange, pooled=True, streamed=sent is STREAMED)

@@ -41,7 +41,7 @@ class ForkMode(MixedMode):
 
     def answer(self, call: Call, lane: str) -> Taped | None:
         request = self._recorder.frozen(call.request)
-        name = self._name(call.name)
+        name = self.name_on_tape(call.name)
         match = self.matcher.take(call.boundary, name, request, lane, before=self._at)
         if match is None:
             return super().answer(call, lane)

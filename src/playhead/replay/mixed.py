@@ -83,7 +83,7 @@ class MixedMode(ReplayMode):
             return None
         step = self._step()
         request = self._recorder.frozen(call.request)
-        name = self._name(call.name)
+        name = self.name_on_tape(call.name)
         match = self.matcher.take(call.boundary, name, request, lane) or self._alike(
             call, name, request
         )

@@ -9,13 +9,16 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from itertools import count
 from typing import Any
 
 from playhead import clock, events, where
 from playhead.deck import Call, Taped
 from playhead.errors import Divergence
 from playhead.recorder import Recorder
+from playhead.replay.alike import Alike, Common, grouped
 from playhead.replay.aside import answer_aside, is_side
 from playhead.replay.divergence import Parting, advice_for
 from playhead.replay.inherited import Printed, with_output
@@ -23,6 +26,7 @@ from playhead.replay.matcher import Matcher
 from playhead.replay.nearest import nearest
 from playhead.replay.settled import places_of
 from playhead.replay.taped import Recording, answer_of
+from playhead.replay.whole import Whole, whole_of
 
 _MOST_NAMES = 2_000
 
@@ -49,9 +53,14 @@ class ReplayMode:
             then=places_of(then.get("cwd"), then.get("home")),
             now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
         )
+        # Whether requests on the tape are found as they stand, and nothing of theirs is written again.
+        self.is_short = lean and trim is None and recorder.level == "full"
+        # What a boundary has worked out about requests that come again and again.
+        self.outlines: dict[Hashable, Any] = {}
         self.partings: list[Parting] = []
+        self.frozen = recorder.frozen
         self._recorder = recorder
-        self._count = 0
+        self._steps = count(1)
         self._names: dict[str, str] = {}
         self._printed: dict[str, Printed] = {}
         # Who dies where the run was killed; None: this process.
@@ -61,7 +70,7 @@ class ReplayMode:
     def answer(self, call: Call, lane: str) -> Taped | None:
         step = self._step()
         request = self._recorder.frozen(call.request)
-        name = self._name(call.name)
+        name = self.name_on_tape(call.name)
         match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
             if (aside := answer_aside(self.recording, call, name)) is not None:
@@ -87,6 +96,25 @@ class ReplayMode:
             self.die()
         return taped
 
+    @cached_property
+    def alike(self) -> dict[Common, Alike]:
+        return grouped(self.matcher.calls)
+
+    def exact(self, alike: Alike, text: str, lane: str, at: str) -> Whole | None:
+        """The answer to a call of this group with that body, in this lane, that came to its end: what
+        most are. None: `answer` decides. `at` says where, as JSON.
+        """
+        calls = alike.find(text, lane)
+        whole = None if calls is None else self.matcher.take_next(calls, whole_of)
+        if whole is None:
+            return None
+        next(self._steps)
+        event = whole.call.event
+        of = f'"{event.pid}:{event.seq}"' if event.seg is None else where.json_text(event.ref)
+        told = f'{alike.told}{of},"number":{whole.call.number},"quiet":true}}}}'
+        self._recorder.add(events.CALL, told.encode(), at, clean=True)
+        return whole
+
     def with_output(self, taped: Taped) -> Taped:
         """With what a child had printed by itself, on the output that it had from the program."""
         recording = self.recording
@@ -95,7 +123,7 @@ class ReplayMode:
     def look(self, call: Call, lane: str) -> Taped | None:
         """The taped answer of this call, which stays on the tape."""
         request = self._recorder.frozen(call.request)
-        name = self._name(call.name)
+        name = self.name_on_tape(call.name)
         match = self.matcher.look(call.boundary, name, request, lane)
         return None if match is None else answer_of(self.recording.tape, match.call, match={})
 
@@ -125,7 +153,7 @@ class ReplayMode:
         self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
         return Divergence(str(parting), parting)
 
-    def _name(self, name: str) -> str:
+    def name_on_tape(self, name: str) -> str:
         """As it stands on a tape. Remembered: a program asks for the same few things again and again."""
         frozen = self._names.get(name)
         if frozen is None:
@@ -135,9 +163,7 @@ class ReplayMode:
         return frozen
 
     def _step(self) -> int:
-        with self._lock:
-            self._count += 1
-            return self._count
+        return next(self._steps)  # one step in C: no two threads get the same
 
     def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
         return Parting(

@@ -87,6 +87,18 @@ class Strangers:
         }
         return all(now - since >= _NEWS_PATIENCE_NS for since in self._unseen.values())
 
+    def are_none(self) -> bool:
+        """Whether there is no thread but the one that asks, and no child, nor was there at the last look:
+        in short what the three questions above and below find out.
+        """
+        if self._children or self._unseen or (self._were_several and clock.threads() != 1):
+            return False
+        try:
+            posix.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
+
     def children_are_idle(self) -> bool:
         try:
             posix.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -25,6 +25,8 @@ _LONGEST_NAP = 0.002
 _LONGEST_STAND_NS = 60 * 1_000_000_000
 # A taped answer waits no longer than this for others that compute: their order is a race anyway.
 _LONGEST_REST_NS = 100_000_000
+# A sleep up to so long may be skipped where nobody else is: longer ones are looked at more closely.
+_LONGEST_SKIP_S = 7 * 24 * 3600
 # Heartbeats of a program in which nothing else will ever happen must not be played at full speed for
 # ever: so far ahead of the tape, time goes on at its own pace.
 _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
@@ -34,6 +36,7 @@ _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
 # One that may be taken again: whatever the garbage collector runs in between may look at the time.
 _take = _thread.RLock.acquire
 _give = _thread.RLock.release
+_current_frames = sys._current_frames
 
 
 # A real sleep ends after its deadline, never at it. Loops rely on that: asyncio compares floats that
@@ -130,7 +133,8 @@ class VirtualTime:
         """In place of `time.sleep`."""
         if self.is_real:
             return clock.sleep(seconds)
-        self.wait(seconds, _nap, _always)
+        if not self._skip(math.ceil(seconds * 1e9) if seconds < _LONGEST_SKIP_S else None):
+            self.wait(seconds, _nap, _always)
         return None
 
     def rest(self, ns: int) -> None:
@@ -139,7 +143,8 @@ class VirtualTime:
             return None
         if self.is_real:
             return clock.sleep(ns / 1e9)
-        self.wait(ns / 1e9, _nap, _always, patience_ns=_LONGEST_REST_NS)
+        if not self._skip(ns):
+            self.wait(ns / 1e9, _nap, _always, patience_ns=_LONGEST_REST_NS)
         return None
 
     def wait(
@@ -165,6 +170,26 @@ class VirtualTime:
             return self._poll(wait, attempt, clock.mono_ns() + patience_ns)
         finally:
             self._enter(me, None)
+
+    def _skip(self, ns: int | None) -> bool:
+        """Let so much time go by at once, if there is nobody else: no thread, no child. What `wait` does
+        in that case, without the ceremony: most programs are alone whenever they wait.
+        """
+        if (
+            ns is None
+            or self._waits
+            or len(_current_frames()) != 1
+            or threading._limbo  # type: ignore[attr-defined]  # noqa: SLF001  see `_starting`
+            or not self.strangers.are_none()
+        ):
+            return False
+        until = self._now + ns
+        if until > self._furthest or (self.end_ns is not None and until > self.end_ns):
+            return False
+        # Unguarded: there is nobody else.
+        self._now = until + _BEYOND_NS
+        self._looked = clock.mono_ns()
+        return True
 
     def start_anew(self) -> None:
         """In a forked child: the others are not here."""

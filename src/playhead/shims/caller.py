@@ -32,7 +32,7 @@ from playhead.shims.frames import (
 from playhead.shims.telling import heard
 
 if TYPE_CHECKING:
-    from playhead.boundaries import process_player, process_script
+    from playhead.boundaries import process_player, process_script, process_stand_in
     from playhead.calls import Taped
     from playhead.replay import divergence
     from playhead.replay import mode as modes
@@ -40,6 +40,7 @@ else:
     # Only what replays needs these: see `playhead.later`.
     process_player = Later("playhead.boundaries.process_player")
     process_script = Later("playhead.boundaries.process_script")
+    process_stand_in = Later("playhead.boundaries.process_stand_in")
     divergence = Later("playhead.replay.divergence")
     modes = Later("playhead.replay.mode")
 
@@ -166,9 +167,10 @@ class Caller:
         dies = isinstance(mode, modes.ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
         if script.cut and not dies:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
-            script = replace(script, ending=f"exit {REFUSED}")
+            script = replace(script, ending=REFUSED)
         flight = _Heard(crossing, self, sent=sent)
-        player = self._player = flight.player = process_player.Player(script, flight)
+        stand_in = process_stand_in.IN_SHELL
+        player = self._player = flight.player = process_player.Player(script, flight, stand_in)
         self._fds = []
         for fd, own in files.items():
             stream = _STREAM_OF[fd]

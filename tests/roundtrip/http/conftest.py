@@ -32,6 +32,8 @@ from playhead.event import brought_along
 from playhead.events import Event
 from playhead.recorder import Recorder
 from playhead.redact import Redactor
+from playhead.replay.mode import ReplayMode
+from playhead.replay.taped import load
 from playhead.tape.reader import Tape
 from playhead.testing import HttpSite
 from playhead.values import freeze
@@ -156,6 +158,13 @@ class Studio:
         with self._deck(mode, None, warns=False) as again:
             mode.take = again
             yield mode
+
+    @contextlib.contextmanager
+    def serve(self, take: Take, redactor: Redactor | None = None) -> Iterator[Take]:
+        """By the mode of `playhead replay`. Yields what the replay tells of itself."""
+        with self._deck(None, redactor, warns=False) as again:
+            self.deck.mode = ReplayMode(load(Tape(take.run)), self.deck.recorder, lean=True)
+            yield again
 
     @contextlib.contextmanager
     def _deck(self, mode: Any, redactor: Redactor | None, *, warns: bool) -> Iterator[Take]:

@@ -1,5 +1,8 @@
 """What a tape says of clock and entropy is believed as far as it makes sense."""
 
+import gc
+import threading
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
@@ -111,3 +114,29 @@ def test_bytes_that_are_not_on_the_tape_are_the_same_in_each_replay_and_differ_f
 
     assert draw(source_of()) == draw(source_of())
     assert len(set(draw(source_of()))) == 3
+
+
+def test_what_the_garbage_collector_runs_may_look_at_the_clock_too():
+    """A `__del__` that logs does so, in the middle of another reading."""
+    source = source_of()
+    read = []
+
+    def look(phase, _):
+        if phase == "start" and len(read) < 5:
+            read.append(source.read("time", here.__code__, lambda: 0.0))
+
+    def collected(_):
+        gc.collect()
+        return b""
+
+    reader = threading.Thread(
+        target=lambda: source.read("bytes 1", here.__code__, lambda: b"", collected), daemon=True
+    )
+    gc.callbacks.append(look)
+    try:
+        reader.start()
+        reader.join(10)
+    finally:
+        gc.callbacks.remove(look)
+    assert read
+    assert not reader.is_alive()

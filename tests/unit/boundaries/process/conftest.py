@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from playhead import deck
-from playhead.boundaries import process_stage, registry
+from playhead.boundaries import process_stage, process_stand_in, registry
 from playhead.chunks import as_bytes
 from playhead.deck import Call, Deck, Taped
 from playhead.errors import Divergence
@@ -146,7 +146,9 @@ class Stage:
 
 @pytest.fixture(autouse=True, scope="session")
 def descriptors_of_others():
-    """libuv and multiprocessing open some with their first child and keep them: not ours."""
+    """libuv and multiprocessing open some with their first child and keep them: not ours. And one is
+    ours, made with the first stand-in.
+    """
 
     async def start() -> None:
         await (await asyncio.create_subprocess_exec("true")).wait()
@@ -155,6 +157,7 @@ def descriptors_of_others():
     loop.run_until_complete(start())
     loop.close()
     resource_tracker.ensure_running()
+    process_stand_in.chosen()
 
 
 @pytest.fixture
