@@ -22,7 +22,17 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 # A new module goes where the modules are whose knowledge it shares.
 LAYERS = {
     "0 words": {
-        *("_version", "clock", "errors", "event", "events", "fingerprint", "garbage", "importing"),
+        *(
+            "_version",
+            "clock",
+            "descriptors",
+            "errors",
+            "event",
+            "events",
+            "fingerprint",
+            "garbage",
+            "importing",
+        ),
         *(
             "interrupts",
             "jsonbytes",

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from playhead import descriptors
 from playhead.inject.output import OutputBuffer
 from playhead.inject.pump import Pump
 from playhead.inject.streams import Stream
@@ -68,7 +69,7 @@ def post(
     pid = os.fork()
     if pid == 0:
         try:
-            _keep_only(
+            descriptors.keep_only(
                 0, 1, 2, ask[0], hear[1], *(fd for one in streams for fd in (one.source, one.sink))
             )
             _Attending(recorder, streams, signals, ask[0], hear[1], page=page).attend()
@@ -77,19 +78,6 @@ def post(
     os.close(ask[0])
     os.close(hear[1])
     return Attendant(pid, ask[1], hear[0])
-
-
-def _keep_only(*kept: int) -> None:
-    """Let go of everything else: whoever waits for the end of a pipe must not wait for us."""
-    for name in os.listdir("/dev/fd"):
-        if int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue  # the one by which the folder was read
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
 
 
 def _page(run: Path, streams: Sequence[Stream]) -> OutputPage | None:

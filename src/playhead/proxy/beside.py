@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from playhead import deck
+from playhead import deck, descriptors
 from playhead.later import Later
 from playhead.proxy import switches
 from playhead.proxy.listening import listen
@@ -122,7 +122,7 @@ class _Serving:
         self._pid: int | None = None
 
     def serve(self) -> None:
-        _keep_only(self._control, *(one.fileno() for one in self._listeners.values()))
+        descriptors.keep_only(self._control, *(one.fileno() for one in self._listeners.values()))
         if not self._wait_for_a_client():
             return
         paced = self._enter()
@@ -194,16 +194,3 @@ class _Serving:
             with suppress(OSError, AttributeError):
                 self._command = os.pidfd_open(self._pid)
         return True
-
-
-def _keep_only(*kept: int) -> None:
-    """Let go of everything else: whoever waits for the end of a pipe must not wait for us."""
-    for name in os.listdir("/dev/fd"):
-        if int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue  # the one by which the folder was read
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)

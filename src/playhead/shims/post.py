@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead import events
+from playhead import descriptors, events
 from playhead.errors import StoreError
 from playhead.later import Later
 from playhead.recorder import Recorder
@@ -128,7 +128,7 @@ def _posted(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher
     pid = os.fork()
     if pid == 0:
         try:
-            _let_go_of_all_but(door.fileno(), ask[0], hear[1])
+            descriptors.keep_only(door.fileno(), ask[0], hear[1])
             line = Launcher(asked=ask[0], answer=hear[1])
             if line.wait(door.fileno()):
                 clerk.Clerk(recorder, door, then, line, folder).attend()
@@ -175,14 +175,3 @@ def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, 
     told = f"{shims}{os.pathsep}{shell}" if has_shim else shims
     given = {"PATH": os.defpath, **env}
     return {**given, **paths.put_first(given, told)}
-
-
-def _let_go_of_all_but(*kept: int) -> None:
-    """Whoever waits for the end of a pipe must not wait for us."""
-    for name in os.listdir("/dev/fd"):
-        if int(name) not in kept:
-            with suppress(OSError):  # the one by which the folder was read
-                os.close(int(name))
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
