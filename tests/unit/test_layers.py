@@ -49,7 +49,18 @@ LAYERS = {
     },
     "1 tape": {"tape", "wire"},
     "2 run": {
-        *("ambient", "around", "calls", "causes", "chunks", "compare", "config", "deck", "emitted"),
+        *(
+            "ambient",
+            "around",
+            "calls",
+            "causes",
+            "chunks",
+            "compare",
+            "config",
+            "crossing",
+            "deck",
+            "emitted",
+        ),
         *(
             "holes",
             "lane_hooks",
