@@ -169,10 +169,10 @@ class Crossing:
     def __exit__(self, kind: object = None, error: object = None, traceback: object = None) -> None:
         if self._outside is None:
             raise AssertionError("only what was entered is left")
-        enclosing, inside, self._outside = self._outside
+        around, calls, self._outside = self._outside
         try:
-            lanes.enclosing.reset(enclosing)
-            inside.reset(inside)
+            lanes.enclosing.reset(around)
+            inside.reset(calls)
         except ValueError:
             return  # the host left the block in another context: there is nothing to undo
 
