@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playhead.events import Ref
 
 # The calls that the code running now is part of, innermost last.
-inside: ContextVar[tuple[Call, ...]] = ContextVar("playheadinside", default=())
+inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
 
 class Crossing:
