@@ -301,8 +301,9 @@ def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[
         clean = known.get(pair)
         if clean is None:
             clean = redactor.clean_header(*decoded([pair])[0])
-            if len(known) < _MOST_CLEANED:
-                known[pair] = clean
+            if len(known) >= _MOST_CLEANED:
+                known.clear()  # dates and ids: what comes again is soon here again
+            known[pair] = clean
         kept.append(clean)
     return kept
 
