@@ -129,13 +129,25 @@ def single_answers(server: Served, runs: int) -> None:
         f"failed ones of {runs:,} runs": ("/api/recordings?limit=20&status=failed", {}),
         "health": ("/healthz", {}),
     }
-    took = server.get("/api/recordings?limit=20")[0]
-    print(f"first list ever, {runs:,} new runs {took * 1000:8.0f} ms")
+    first_answers(server, "list", "/api/recordings?limit=20", runs)
+    first_answers(server, "search", "/api/recordings?limit=20&q=word", runs)
     for name, (path, more) in asked.items():
         server.get(path, **more)
         times = [server.get(path, **more)[0] * 1000 for _ in range(7)]
         print(f"{name:<31} {statistics.median(times):8.1f} ms")
     print(f"server's memory                 {_memory(server.process.pid):8.0f} MB")
+
+
+def first_answers(server: Served, what: str, path: str, runs: int) -> None:
+    """Of a library that was never indexed: when something is there, and when everything is."""
+    begun = time.perf_counter()
+    took, _, raw, _ = server.get(path)
+    known = json.loads(raw)["total"]
+    print(f"first {what} ever, {runs:,} runs {took * 1000:10.0f} ms   {known:,} found so far")
+    while json.loads(raw)["indexing"] is not None:
+        time.sleep(0.5)
+        raw = server.get(path)[2]
+    print(f"first {what} ever, complete {time.perf_counter() - begun:13.1f} s")
 
 
 def _worked(pid: int) -> float:

@@ -223,6 +223,8 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
     ]
     missing = sorted({*((number, run) for number, run in new), *grown}, reverse=True)
     done = 0
+    if progress is not None and missing:
+        progress(0, len(missing))
     for some in batches(missing, _AT_ONCE):
         made = []
         for number, run in reversed(some):
