@@ -65,3 +65,38 @@ def test_numbers_that_json_has_no_word_for_are_refused():
     with pytest.raises(ValueError, match="Out of range"):
         jsonbytes.encode_std(float("nan"))
     assert json.loads(jsonbytes.encode_std(1.5)) == 1.5
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(PLAIN)
+def test_json_without_the_module_is_the_same_json(value):
+    assert jsonbytes.dumps(value) == json.dumps(value)
+    assert jsonbytes.loads(json.dumps(value)) == value
+    assert jsonbytes.loads(json.dumps(value, indent=1) + "\n") == value
+
+
+@given(st.text())
+def test_a_text_is_quoted_as_json_has_it(text):
+    assert jsonbytes.quote(text) == json.dumps(text)
+    assert jsonbytes.quote_as_is(text) == json.dumps(text, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1,]", "{} x", "nul"])
+def test_what_is_no_json_is_refused_as_ever(text):
+    with pytest.raises(json.JSONDecodeError):
+        jsonbytes.loads(text)
+
+
+def test_what_json_cannot_hold_is_refused_as_ever():
+    with pytest.raises(TypeError, match="Object of type set is not JSON serializable"):
+        jsonbytes.encode_std({"a": {1}})

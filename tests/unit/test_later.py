@@ -31,3 +31,15 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 def test_a_module_that_is_not_there_is_an_import_error():
     with pytest.raises(ModuleNotFoundError):
         _ = Later("no_such_module").name
+
+
+def test_a_pattern_is_compiled_when_it_is_first_used():
+    program = """
+import sys
+from playhead.later import pattern
+word = pattern("[a-z]+")
+print("re" in sys.modules, word.fullmatch("abc") is not None, word.search("1"), "re" in sys.modules)
+"""
+    env = {"PYTHONPATH": str(SOURCE)}
+    argv = [sys.executable, "-S", "-c", program]
+    assert subprocess.check_output(argv, env=env, text=True) == "False True None True\n"
