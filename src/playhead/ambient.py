@@ -116,8 +116,13 @@ class TapingSource:
 
     def flush(self) -> None:
         """Called before each call goes onto the tape, and at the end."""
-        if not self.log and not self._runs:
-            return
+        # Twice: what another thread could not write meanwhile, because we were at it.
+        for _ in range(2):
+            if not self.log and not self._runs:
+                return
+            self._write()
+
+    def _write(self) -> None:
         self._sort()
         if not self._busy.acquire(blocking=False):
             return  # another thread is at it, or this one, and a signal came in between
@@ -126,10 +131,11 @@ class TapingSource:
             self._due_ns = clock.mono_ns() + _TOGETHER_NS
             self._spinning = {key for key, run in runs.items() if run.count > MOST_EXACT}
             rows = [[*key, run.packed()] for key, run in runs.items()]
+            # Still in here: another thread's, which are later, must not come onto the tape before.
+            if rows:
+                self._recorder.add(events.AMBIENT, {"readings": rows}, '""')
         finally:
             self._busy.release()
-        if rows:
-            self._recorder.add(events.AMBIENT, {"readings": rows}, '""')
 
     def start_anew(self) -> None:
         self.log = []

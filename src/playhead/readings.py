@@ -1,7 +1,7 @@
 """Readings of one place as they stand on the tape: steps instead of numbers, and a line where a loop
 did nothing but look at the clock. Pure; knows numbers that grow, not who reads them.
 
-    3.5 | "9f86d0…"           a reading as it was
+    3.5 | "9f86d0…"           a reading as it was, or frozen: {"$float": "7e-05"}
     {"ns": [a, s, s, …]}      seconds as floats: a, then steps, in nanoseconds
     {"int": [a, s, s, …]}     integers likewise
     {"between": [a, b, n]}    n readings of a loop that spun from a to b, in the unit of `as`
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 else:
     from _operator import truediv
+
+from playhead.values import thaw
 
 _FEW = 3
 # How many readings in a row a place may have with every one kept. A loop that prints what it reads
@@ -78,7 +80,10 @@ def unpack(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _unpacked(item: Any) -> Iterable[Any]:
-    if type(item) is not dict:
+    kind = type(item)
+    if kind is list or (kind is dict and next(iter(item), "")[:1] == "$"):
+        return (thaw(item),)  # JSON cannot hold it as it stands: a number near nought, a state
+    if kind is not dict:
         return (item,)
     if len(line := _numbers(item.get("between"))) == 3:
         return _spread(line, str(item.get("as")))

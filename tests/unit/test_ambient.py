@@ -241,3 +241,37 @@ def test_something_that_a_process_has_one_of_is_found_from_any_lane(world):
     world.serve()
     with lanes.lane("second"):
         assert ambient.read_once("generator", code, lambda: "another") == then
+
+
+def test_readings_stay_in_order_although_two_threads_write_them(tmp_path):
+    class Slow(Recorder):
+        """While the first readings are on their way to the tape, another thread brings the next."""
+
+        meanwhile = None
+
+        def add(self, kind, *args, **kwargs):
+            meanwhile, self.meanwhile = self.meanwhile, None
+            if kind == "ambient" and meanwhile is not None:
+                thread = threading.Thread(target=meanwhile)
+                thread.start()
+                thread.join()
+            return super().add(kind, *args, **kwargs)
+
+    recorder = Slow(run=tmp_path, run_id="r", who="test")
+    source = TapingSource(recorder)
+
+    def read(value):
+        source.log.append((lanes.MAIN, "random", read.__code__, value))
+        source.flush()
+
+    recorder.meanwhile = lambda: read(2.0)
+    read(1.0)
+    read(3.0)
+    recorder.close()
+    rows = [
+        row
+        for one in Tape(tmp_path).events()
+        if one.kind == "ambient"
+        for row in one.data["readings"]
+    ]
+    assert [value for *_, values in rows for value in values] == [1.0, 2.0, 3.0]

@@ -94,10 +94,11 @@ def _share(module: ModuleType, patches: Patches) -> None:
             return ambient.read(f"bits {k}", lambda: draw_bits(self, k))  # type: ignore[no-any-return]
 
         def gauss(self, *args: Any, **kwargs: Any) -> float:
-            if not turns.is_alone(lanes.current.get()):
-                # Numbers come in pairs, and the second is kept for who asks next: another lane.
-                self.gauss_next = None
-            return draw_gauss(self, *args, **kwargs)  # type: ignore[no-any-return]  # likewise
+            if turns.is_alone(lanes.current.get()):
+                return draw_gauss(self, *args, **kwargs)  # type: ignore[no-any-return]  # likewise
+            # Numbers come in pairs, and the second is kept for who asks next: another lane, or another
+            # thread, which may be in here just now.
+            return draw_gauss(_Pair(self.random), *args, **kwargs)  # type: ignore[no-any-return]
 
     Shared.__name__, Shared.__qualname__, Shared.__module__ = "Random", "Random", "random"
     shared.__class__ = Shared
@@ -125,6 +126,16 @@ class _Drawing:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return getattr(self._shared, self._name)(*args, **kwargs)
+
+
+class _Pair:
+    """As much of a generator as a draw of two numbers needs, of which the second is dropped."""
+
+    __slots__ = ("gauss_next", "random")
+
+    def __init__(self, random: Callable[[], float]) -> None:
+        self.random = random
+        self.gauss_next: float | None = None
 
 
 class _Turns:

@@ -65,6 +65,21 @@ def test_clock_and_chance_are_the_same_again(stage, guest_python):
     assert len(said.splitlines()) > 18
 
 
+def test_numbers_that_come_in_pairs_stay_with_who_drew_them(stage, tmp_path):
+    """`random.gauss` keeps every second number for its next caller, whoever that is."""
+    program = tmp_path / "pairs.py"
+    program.write_text(
+        "import random, sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "random.random()\n"
+        "def job(_): return [random.gauss(0, 1) for _ in range(400)]\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    print(*pool.map(job, range(24)), sep='\\n')\n"
+    )
+    same(stage, sys.executable, str(program))
+
+
 def test_a_second_replay_finds_the_files_of_the_first_and_is_the_same(stage):
     then = stage.record(sys.executable, str(PROGRAMS / "everything.py"))
     for _ in range(2):

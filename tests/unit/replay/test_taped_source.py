@@ -11,6 +11,7 @@ from playhead.ambient import CLOCKS
 from playhead.event import Event
 from playhead.replay import virtual_time
 from playhead.replay.taped_source import TapedSource
+from playhead.values import freeze
 
 STARTED = 1_794_726_665_000_000_000
 BOOTED = 5_000_000_000_000
@@ -43,6 +44,13 @@ def test_a_reading_is_served_once():
     assert source.read("time", here.__code__, lambda: 9.0) == 5.0
     assert source.read("time", here.__code__, lambda: 9.0) != 5.0
     assert (source.served, source.missed) == (1, 1)
+
+
+@pytest.mark.parametrize("value", [7.4e-05, 2**70, 1e300, [3, "ab", 1e-9]], ids=str)
+def test_a_reading_that_json_cannot_hold_as_it_stands_is_served_like_any_other(value):
+    source = source_of(["main", "random", PLACE, [0.5, freeze(value), 0.25]])
+    read = [source.read("random", here.__code__, lambda: 9.0) for _ in range(3)]
+    assert read == [0.5, value, 0.25]
 
 
 def test_readings_of_one_place_that_came_in_several_events_follow_each_other():
