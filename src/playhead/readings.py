@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from itertools import accumulate, chain, pairwise, repeat
 
+from playhead.values import thaw
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 else:
     from _operator import truediv
-
-from playhead.values import thaw
 
 _FEW = 3
 # How many readings in a row a place may have with every one kept. A loop that prints what it reads
