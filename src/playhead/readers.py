@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 # Code of the program and its packages; of a scheduler or a tool; of the standard library or our own,
-# which read on behalf of somebody else.
-PROGRAM, SCHEDULER, BEHALF = range(3)
+# which read on behalf of somebody else; of what carries a request to a server.
+PROGRAM, SCHEDULER, BEHALF, CARRIER = range(4)
 
 # Whose steady clocks drive the waiting itself: they stay with the time that passes.
 _SCHEDULERS = ("trio", "uvloop", "gevent", "eventlet", "curio", "twisted", "tornado")
+# Whose steady clocks say how old a connection is: a replay has none, and nobody else hears of it.
+_CARRIERS = ("httpcore", "httpcore2", "urllib3", "aiohttp")
 _TOOLS = (
     "pytest",
     "_pytest",
@@ -41,6 +43,8 @@ class _Owners(dict[str, int]):
         else:
             package = where.package_of(file)
             owner = SCHEDULER if package in _SCHEDULERS or package in _TOOLS else PROGRAM
+            if package in _CARRIERS:
+                owner = CARRIER
         if len(self) > _MOST:
             self.clear()
         self[file] = owner
@@ -79,4 +83,4 @@ def reader_at(frame: FrameType) -> CodeType:
 
 def is_program(frame: FrameType) -> bool:
     """Whether this is code of the program or its packages, and not of what runs it."""
-    return OWNERS[frame.f_code.co_filename] == PROGRAM
+    return OWNERS[frame.f_code.co_filename] in (PROGRAM, CARRIER)

@@ -201,6 +201,10 @@ class Recorder:
             return None
         return seq
 
+    def spell_lane(self, name: str) -> str:
+        """The name of a lane as JSON."""
+        return self._quoted.get(name) or self._quoted.lane(name)
+
     def spell(self, kind: str, data: Any) -> bytes:
         """Data as it would stand on the tape."""
         return self._data(kind, data, False)

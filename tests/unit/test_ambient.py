@@ -221,13 +221,39 @@ def test_what_the_standard_library_reads_is_the_reading_of_who_called_it(world):
     assert [row[2] for row in world.rows()] == [f"unit/test_ambient.py {place}"]
 
 
+def test_readings_come_back_as_they_were_whatever_they_stand_beside(world):
+    clocks = [1.5, 1794766264.828362, 26974893074336, 0, 0.0, -1.0, 1e-9, 1e300, 2**70, 2.5]
+    kinds = ("time", "os.urandom", "perf_counter_ns")
+
+    def ask(readings):
+        got = []
+        for number in range(1, len(readings) + 1):
+            for at in range(number):
+                reading = readings[at]
+                got.append(ambient.read(kinds[at % 3], lambda reading=reading: reading))
+            world.source.flush()
+        return got
+
+    then = ask([*clocks, "9f86d0", *clocks])
+    world.serve()
+    now = ask([None] * (2 * len(clocks) + 1))
+    assert [repr(one) for one in now] == [repr(one) for one in then]
+
+
 def test_a_duration_that_a_program_measures_is_taped(world):
     ambient.steady_reader("monotonic", lambda: 1.0)()
     world.source.flush()
     assert [row[1] for row in world.rows()] == ["monotonic"]
 
 
-@pytest.mark.parametrize("file", [threading.__file__, "/x/site-packages/trio/_core/_run.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        threading.__file__,
+        "/x/site-packages/trio/_core/_run.py",
+        "/x/site-packages/httpcore/_sync/http11.py",
+    ],
+)
 def test_a_steady_clock_read_by_what_waits_is_not_taped(world, file):
     assert code_in(file)(ambient.steady_reader("monotonic", lambda: 1.0)) == 1.0
     world.source.flush()
