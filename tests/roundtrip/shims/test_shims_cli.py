@@ -206,7 +206,9 @@ def test_a_command_has_the_answer_as_its_cause_in_which_a_model_asked_for_it(pla
 
 def test_a_run_that_was_killed_with_all_its_processes_is_killed_there_again(playhead):
     tapes = f"{playhead.store}/runs/*/tape-*.jsonl"
-    waits = f"""until grep -qs '"stream":"stdout","text":"in' {tapes}; do :; done"""
+    # Told by the shim, and told by who passes it on: both are killed with it.
+    told = ('"stream":"stdout","text":"in', '"kind":"output".*in\\\\n"')
+    waits = "; ".join(f"until grep -qs '{one}' {tapes}; do :; done" for one in told)
     inner = playhead.file("inner.sh", f"echo in; {waits}; kill -9 0")
     script = playhead.file("agent.sh", f"#!/bin/sh\necho on; sh {inner}\necho never\n")
     argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--", script]
