@@ -165,18 +165,19 @@ def test_a_program_that_cannot_be_started_is_one_more_thing_to_recover_from(play
 
 def test_shims_go_on_and_are_cleared_away_when_the_launcher_is_killed(playhead, tmp_path):
     os.mkfifo(tmp_path / "gate")
-    # It waits, and so it has told the clerk by now which command it waits for.
-    waits = "until grep -q 'State:.S' /proc/$PPID/status; do :; done"
+    # It has told the clerk which command it waits for before it loads what reads tapes.
+    waits = "until grep -q msgspec /proc/$PPID/maps; do :; done"
     script = f"#!/bin/sh\n{waits}\nkill -9 $PPID\nread x < {tmp_path}/gate\ngit version\n"
     argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--"]
-    launcher = subprocess.Popen(
-        [*argv, playhead.file("agent.sh", script)], env={**playhead.env, "TMPDIR": str(tmp_path)}
-    )
-    assert launcher.wait() == -9
-    (folder,) = tmp_path.glob("playhead-*")
-    (tmp_path / "gate").write_text("go\n")
-    while folder.exists():
-        os.sched_yield()
+    with TemporaryDirectory() as short:  # pytest's own may be too long for the name of a socket
+        launcher = subprocess.Popen(
+            [*argv, playhead.file("agent.sh", script)], env={**playhead.env, "TMPDIR": short}
+        )
+        assert launcher.wait() == -9
+        (folder,) = Path(short).glob("playhead-*")
+        (tmp_path / "gate").write_text("go\n")
+        while folder.exists():
+            os.sched_yield()
     assert [call.name for call in playhead.calls()] == ["git version"]
 
 
@@ -206,7 +207,9 @@ def test_a_command_has_the_answer_as_its_cause_in_which_a_model_asked_for_it(pla
 
 def test_a_run_that_was_killed_with_all_its_processes_is_killed_there_again(playhead):
     tapes = f"{playhead.store}/runs/*/tape-*.jsonl"
-    waits = f"""until grep -qs '"stream":"stdout","text":"in' {tapes}; do :; done"""
+    # Told by the shim, and told by who passes it on: both are killed with it.
+    told = ('"stream":"stdout","text":"in', '"kind":"output".*in\\\\n"')
+    waits = "; ".join(f"until grep -qs '{one}' {tapes}; do :; done" for one in told)
     inner = playhead.file("inner.sh", f"echo in; {waits}; kill -9 0")
     script = playhead.file("agent.sh", f"#!/bin/sh\necho on; sh {inner}\necho never\n")
     argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--", script]
