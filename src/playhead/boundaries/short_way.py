@@ -102,7 +102,7 @@ class Answered(Exchange):
     def name(self) -> str:
         return self._name
 
-    def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
+    def head(self, status: int, reason: str, version: str, headers: Iterable[Any]) -> None:
         self.status = status
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
