@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import pacing
 from playhead.boundaries import short_way
-from playhead.boundaries.exchange import Pair, decoded
 
 if TYPE_CHECKING:
     from playhead.replay.whole import Whole
@@ -49,8 +48,8 @@ class Served:
             return None
         headers = tuple(request.headers.raw)
 
-        def spell() -> tuple[str, list[Pair]]:
-            return str(request.url), decoded(headers)
+        def spell() -> tuple[str, tuple[tuple[bytes, bytes], ...]]:
+            return str(request.url), headers
 
         return short_way.find(self._name, request.method, (address, headers), spell, body)
 

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import deck, lanes, where
-from playhead.boundaries.exchange import AnyPair, Exchange, Pair, Request, describe
+from playhead.boundaries.exchange import AnyPair, Exchange, Request, describe
 from playhead.calls import Piece, Taped
 from playhead.fingerprint import plain_key
 from playhead.replay.mode import ReplayMode
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _TELLING = b'{"messages" "model" "input" "contents" "anthropic_version"}'
 _MOST_OUTLINES = 2_000
 
-# The address and the headers of a request, spelled out.
-Spell = Callable[[], tuple[str, Sequence[Pair]]]
+# The address and the headers of a request, spelled out: texts, or latin-1.
+Spell = Callable[[], tuple[str, Sequence[tuple[Any, Any]]]]
 
 
 class _Outline(NamedTuple):
@@ -58,9 +58,14 @@ def find(
     elif type(body) is not bytes:
         return None
     key = (library, method, *parts)
-    outline = mode.outlines.get(key, _UNKNOWN)
+    try:
+        outline = mode.outlines.get(key, _UNKNOWN)
+    except TypeError:  # a header that is no text
+        return None
     if outline is _UNKNOWN:
-        outline = _learn(mode, key, Request(library, method, *spell(), body))
+        url, headers = spell()
+        told = [(_text(name), _text(value)) for name, value in headers]
+        outline = _learn(mode, key, Request(library, method, url, told, body))
     if outline is None:
         return None
     try:
@@ -147,6 +152,10 @@ def _asker() -> FrameType:
 
 
 _libraries: set[str] = set()
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def _learn(mode: ReplayMode, key: Hashable, request: Request) -> _Outline | None:
