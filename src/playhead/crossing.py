@@ -129,24 +129,23 @@ class Crossing:
                 self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
-        if not facts and self._returned_only(value):
-            return
-        self.end("returned", {"value": value, **facts})
-
-    def _returned_only(self, value: Any) -> bool:
-        """Most calls just give something back: whether that is told, the short way."""
         deck, call = self._deck, self.seq
         recorder = deck.recorder
-        is_live = self.taped is None and self._buffer is None and recorder.segment is self._segment
-        if self._ended or not is_live or type(call) is not int:
-            return False
-        self._ended = True  # first: a signal handler may end it once more
-        if not outcomes.add_value(recorder, call, mono_ns() - self._started, value):
+        if (
+            # Most calls just give something back: that is told the short way.
+            not (facts or self._ended)
+            and self.taped is None
+            and self._buffer is None
+            and recorder.segment is self._segment
+            and type(call) is int
+        ):
+            self._ended = True  # first: a signal handler may end it once more
+            if outcomes.add_value(recorder, call, mono_ns() - self._started, value):
+                if deck.live:
+                    deck.live.discard(self)
+                return
             self._ended = False
-            return False
-        if deck.live:
-            deck.live.discard(self)
-        return True
+        self.end("returned", {"value": value, **facts})
 
     def raised(self, error: BaseException, **facts: Any) -> None:
         self.end("raised", {"error": error, **facts})

@@ -170,10 +170,8 @@ class Recorder:
                 if parent is None:
                     parent = self._root
             quoted = self._quoted
-            lane = current_lane().name
             rest = (
-                f'{self._ids}"thread":{thread_id()},"lane":{quoted.get(lane) or quoted.lane(lane)},'
-                f'"at":{at},'
+                f'{self._ids}"thread":{thread_id()},"lane":{quoted[current_lane().name]},"at":{at},'
                 f'"who":{self._who if who is None else quoted[word(who)]},'
                 f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
             )
@@ -203,7 +201,7 @@ class Recorder:
 
     def spell_lane(self, name: str) -> str:
         """The name of a lane as JSON."""
-        return self._quoted.get(name) or self._quoted.lane(name)
+        return self._quoted[name]
 
     def spell(self, kind: str, data: Any) -> bytes:
         """Data as it would stand on the tape."""

@@ -29,25 +29,18 @@ class Quoted(dict[str, str]):
         self._redactor = redactor
 
     def __missing__(self, text: str) -> str:
-        spelled = self.spell(text)
+        parent, _, ordinal = text.rpartition("/")
+        if parent and ordinal.isdecimal() and self.get(parent) == f'"{parent}"':
+            # A lane below another, of which a program may have one for each task: what was started from
+            # one whose name is harmless has a harmless name.
+            spelled = f'"{text}"'
+        else:
+            spelled = self.spell(text)
         if len(text) <= _LONGEST_REMEMBERED:
             if len(self) > _MOST_REMEMBERED:
                 self.clear()
             self[text] = spelled
         return spelled
-
-    def lane(self, name: str) -> str:
-        """The name of a lane that was not asked for before. A program may have one for each task: what
-        was started from one whose name is harmless has a harmless name.
-        """
-        parent = name.rpartition("/")[0]
-        if parent and self.get(parent) == f'"{parent}"' and name[len(parent) + 1 :].isdecimal():
-            spelled = f'"{name}"'
-            if len(self) > _MOST_REMEMBERED:
-                self.clear()
-            self[name] = spelled
-            return spelled
-        return self[name]
 
     def spell(self, text: str) -> str:
         clean = text if self._redactor is None else self._redactor.clean_text(text)

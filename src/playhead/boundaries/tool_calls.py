@@ -52,24 +52,24 @@ class Claim:
         self.declared = declared
 
 
-_claims: dict[Ref, Claim] = {}
+claims: dict[Ref, Claim] = {}
 
 
 def is_claimed(name: str, declared: Any) -> bool:
     """Whether the framework that calls this tool now has recorded the call. True once a crossing:
     a tool that calls itself is a call of its own.
     """
-    if not _claims:
+    if not claims:
         return False
     enclosing = lanes.enclosing.get()
     if enclosing is None:
         return False
-    claim = _claims.get(enclosing)
+    claim = claims.get(enclosing)
     if claim is None:
         return False
     if claim.name != name and (declared is None or claim.declared is not declared):
         return False
-    return _claims.pop(enclosing, None) is not None
+    return claims.pop(enclosing, None) is not None
 
 
 def perform(describe: Callable[[], Tool], live: Callable[[], Any]) -> Any:
@@ -216,12 +216,12 @@ def _hint(hints: Any, name: str) -> Any:
 
 def _claim(crossing: Crossing, tool: Tool) -> None:
     if crossing.seq is not None:
-        _claims[crossing.seq] = Claim(tool.name, declared_of(tool.function))
+        claims[crossing.seq] = Claim(tool.name, declared_of(tool.function))
 
 
 def _unclaim(crossing: Crossing) -> None:
     if crossing.seq is not None:
-        _claims.pop(crossing.seq, None)
+        claims.pop(crossing.seq, None)
 
 
 def _serve(crossing: Crossing, tool: Tool) -> Any:

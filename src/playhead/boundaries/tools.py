@@ -16,7 +16,7 @@ from playhead import deck, pacing, where
 from playhead.boundaries import answers, tool_streams
 from playhead.boundaries.answers import Named
 from playhead.boundaries.arguments import Bind, binder, is_method
-from playhead.boundaries.tool_calls import ended_by, given_up, is_claimed
+from playhead.boundaries.tool_calls import claims, ended_by, given_up, is_claimed
 from playhead.deck import Call, Crossing, Deck
 from playhead.errors import UsageError
 from playhead.events import Effect
@@ -108,7 +108,7 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
         open_deck = deck.active()
-        if open_deck is None or is_claimed(name, declared):
+        if open_deck is None or (claims and is_claimed(name, declared)):
             return function(*args, **kwargs)
         # What `Declared.open` does, spelled out: half of all tool calls are this one.
         arguments = bind(args, kwargs)
