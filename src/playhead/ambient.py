@@ -172,10 +172,9 @@ class TapingSource:
         known = recorder.spelled.get((kind, id(code)))
         if known is None:
             place = recorder.spell(events.AMBIENT, [kind, place_of(code)]).decode()
-            if len(recorder.spelled) > _MOST_LOOSE:
-                recorder.spelled.clear()
             # With the code itself: its id must not become another's.
-            known = recorder.spelled[kind, id(code)] = (place[1:-1], code)
+            known = (place[1:-1], code)
+            recorder.keep_spelled((kind, id(code)), known)
         return f"[{recorder.spell_lane(lane.name)},{known[0]},[{value!r}]]"
 
     def start_anew(self) -> None:

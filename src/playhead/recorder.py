@@ -43,6 +43,7 @@ _variables = getattr(os.environ, "_data", os.environ)
 # Every so many events (one more than this) the recorder asks whether the file still has its name:
 # two system calls, not for every event.
 _CHECK_EVERY = 63
+_MOST_SPELLED = 4_096
 # When a busy recorder may import a faster encoder that the host has installed but not loaded.
 _UPGRADE_AFTER = 256
 
@@ -198,6 +199,12 @@ class Recorder:
             self._lose(error)
             return None
         return seq
+
+    def keep_spelled(self, key: Any, made: Any) -> None:
+        """For the next time. A host that makes tools or addresses as it goes must not make us grow."""
+        if len(self.spelled) >= _MOST_SPELLED:
+            self.spelled.clear()
+        self.spelled[key] = made
 
     def spell_lane(self, name: str) -> str:
         """The name of a lane as JSON."""

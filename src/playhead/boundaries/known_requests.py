@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from playhead.calls import Call
 from playhead.holes import HOLE, around
+from playhead.payloads import LONGEST_TEXT
 from playhead.recorder import Recorder
 
 Key = tuple[Any, ...]
@@ -48,8 +49,8 @@ def key_of(
     if type(body) is not bytes or not body:
         # What is streamed, or is not there, is equal to itself alone.
         return (library, method, url, body or None, *headers)
-    if not headers:
-        return None
+    if not headers or len(body) > LONGEST_TEXT:
+        return None  # nor is what is said in all of a long conversation asked for twice
     if type(headers[0][0]) is bytes:
         length: tuple[Any, Any] = (b"Content-Length", b"%d" % len(body))
     else:
@@ -87,9 +88,7 @@ def learn(
     """A request that went the long way. From its second time on it is known: many come only once."""
     known: Known | None = recorder.spelled.get(key)
     if known is None:
-        if len(recorder.spelled) >= _MOST:
-            recorder.spelled.clear()
-        recorder.spelled[key] = Known(asks())
+        recorder.keep_spelled(key, Known(asks()))
         return
     raw = body if type(body) is bytes else None
     asked = None if known.asks is None else known.asks(raw)

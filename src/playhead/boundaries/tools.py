@@ -156,7 +156,8 @@ def _open_known(
             request={"arguments": HOLE},
             effect=declared.effect,
         )
-        known = recorder.spelled[declared] = (call, around(recorder, call.told(), 1))
+        known = (call, around(recorder, call.told(), 1))
+        recorder.keep_spelled(declared, known)
     call, pieces = known
     if pieces is None:
         return None
