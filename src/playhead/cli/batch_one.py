@@ -21,7 +21,7 @@ from playhead import clock
 from playhead.cli.selectors import Target
 from playhead.cli.tapes import find_tape
 from playhead.errors import PlayheadError
-from playhead.llm.prices import cost_of
+from playhead.model.prices import cost_of
 from playhead.model import Prices, Story, tell
 from playhead.model.compare import result_of, results_alike, sides_of
 from playhead.model.invariants import Broken, Invariants, check

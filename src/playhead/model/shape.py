@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from playhead.events import Status
-from playhead.llm.prices import Cost
+from playhead.model.prices import Cost
 from playhead.tape.manifest import Manifest
 from playhead.wire import LlmExchange
 

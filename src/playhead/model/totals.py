@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from playhead import events
-from playhead.llm.prices import Cost, cost_of
+from playhead.model.prices import Cost, cost_of
 from playhead.model.shape import CallItem, Item, NoteItem, Totals
 from playhead.streams.telling import RESULT
 from playhead.wire import LlmExchange, Usage

@@ -7,8 +7,8 @@ import genai_prices
 import pytest
 
 from playhead.errors import ConfigError
-from playhead.llm.prices import Cost, cost_of
-from playhead.llm.prices import _find as find_listing
+from playhead.model.prices import Cost, cost_of
+from playhead.model.prices import _find as find_listing
 from playhead.wire import Usage
 
 WHEN = datetime(2026, 2, 1, 12, tzinfo=timezone.utc)
