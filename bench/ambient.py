@@ -19,14 +19,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from playhead import ambient, clock
-from playhead.boundaries.ambient_clock import hook_datetime, hook_time
-from playhead.boundaries.ambient_entropy import hook_os, hook_uuid
-from playhead.boundaries.ambient_random import hook_random
-from playhead.boundaries.guest import Patches
+from playhead import clock
 from playhead.events import Event
-from playhead.recorder import Recorder
-from playhead.replay.taped_source import TapedSource
+from playhead.hooks.ambient.clock_reads import hook_datetime, hook_time
+from playhead.hooks.ambient.entropy_reads import hook_os, hook_uuid
+from playhead.hooks.ambient.random_draws import hook_random
+from playhead.hooks.guest import Patches
+from playhead.recording import ambient
+from playhead.recording.recorder import Recorder
+from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape
 
 _ROUNDS = 9

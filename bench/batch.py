@@ -17,12 +17,12 @@ import tempfile
 from pathlib import Path
 
 from playhead import clock
-from playhead.cli.batch_one import Job, replay_one, warm_up
-from playhead.cli.selectors import Target
-from playhead.model import Prices
-from playhead.model.invariants import Invariants
+from playhead.cli.replaying.batch_one import Job, replay_one, warm_up
+from playhead.cli.replaying.selectors import Target
+from playhead.story import Prices
+from playhead.story.invariants import Invariants
 from playhead.testing import ScriptedLLM
-from playhead.testing.script import Reply
+from playhead.testing.scripted_llm.llm_script import Reply
 
 OVERHEAD_LIMIT_S = 0.150
 SPEED_UP_LIMIT = 1.7

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from playhead import clock
-from playhead.chunks import as_text
-from playhead.model import tell
-from playhead.model.compare import compare
+from playhead.recording.chunks import as_text
+from playhead.story import tell
+from playhead.story.compare import compare
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape

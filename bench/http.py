@@ -42,9 +42,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from bench.thin import Thin
-from playhead import clock, deck, lane_hooks
-from playhead.boundaries import registry
-from playhead.recorder import Recorder
+from playhead import clock
+from playhead.hooks import registry
+from playhead.recording import deck, lane_hooks
+from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
 
 QUESTION = {

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import playhead
 from playhead import clock
-from playhead.deck import Call, Deck
-from playhead.replay.faults import drawn
-from playhead.replay.fuzzy import FuzzyIndex
-from playhead.replay.mixed import MixedMode, Policy
-from playhead.replay.taped import load
+from playhead.recording.deck import Call, Deck
+from playhead.replay.matching.fuzzy import FuzzyIndex
+from playhead.replay.matching.taped import load
+from playhead.replay.modes.faults import drawn
+from playhead.replay.modes.mixed import MixedMode, Policy
 from playhead.tape.reader import Tape
 
 ROUNDS = 15

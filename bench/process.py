@@ -18,12 +18,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from playhead import clock, deck
-from playhead.boundaries import registry
-from playhead.deck import Call, Deck, Taped
-from playhead.recorder import Recorder
+from playhead import clock
+from playhead.hooks import registry
+from playhead.recording import deck
+from playhead.recording.deck import Call, Deck, Taped
+from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
-from playhead.replay.taped import answer_of, load
+from playhead.replay.matching.taped import answer_of, load
 from playhead.tape.reader import Tape
 
 PIPE = subprocess.PIPE

@@ -25,11 +25,11 @@ import msgspec.json
 from playhead import clock
 from playhead.events import Event
 from playhead.tape import format as tape_format
+from playhead.tape.care.verify import verify
 from playhead.tape.format import close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.seal import seal
-from playhead.tape.verify import verify
+from playhead.tape.sealed.seal import seal
 
 WORDS = [
     hashlib.sha256(str(number).encode()).hexdigest()[: 3 + number % 9] for number in range(4096)

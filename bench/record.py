@@ -32,8 +32,9 @@ import msgspec
 import playhead
 from bench.peers import Make, Once, agenttape, langfuse, opentelemetry, runtape, structlog_to_file
 from bench.report import put_table
-from playhead import clock, jsonbytes
-from playhead.runs import NO_RUN
+from playhead import clock
+from playhead.encoding import jsonbytes
+from playhead.recording.runs import NO_RUN
 
 SIZES = (400, 4096)
 PER_ROUND = 250

@@ -34,7 +34,7 @@ from bench.http import running_server
 from bench.programs.posts import body
 from bench.read import make_tape
 from playhead import clock
-from playhead.replay.taped import load
+from playhead.replay.matching.taped import load
 from playhead.tape.reader import Tape
 
 PROGRAMS = Path(__file__).parent / "programs"

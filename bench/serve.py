@@ -22,10 +22,10 @@ from typing import Self
 
 from bench.list import make_runs
 from playhead import clock
+from playhead.tape.care.verify import verify
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.verify import verify
 
 LONG = "20261115-000000-long"
 READERS = 200

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from playhead import clock
-from playhead.recorder import Recorder
+from playhead.launch.shims.folders import DOOR
+from playhead.launch.shims.post import Posted, post
+from playhead.launch.shims.program_names import Wanted
+from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
-from playhead.shims.folders import DOOR
-from playhead.shims.names import Wanted
-from playhead.shims.post import Posted, post
 
 _SIZES = {"true": "", "100 KB": "100000"}
 _MOST_MS = 5.0

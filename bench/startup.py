@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from playhead import clock, config
-from playhead.inject import rules, variables
-from playhead.inject.variables import Ticket
-from playhead.recording import Wish, open_run
+from playhead.launch import rules, variables
+from playhead.launch.variables import Ticket
+from playhead.recording.record_run import Wish, open_run
 
 PROGRAM = ("-c", "pass")
 PEERS = ("opentelemetry-instrument", "ddtrace-run")

@@ -19,10 +19,11 @@ from pathlib import Path
 
 import msgspec.json
 
-from playhead import clock, deck
-from playhead.boundaries.tools import tool
-from playhead.deck import Deck
-from playhead.recorder import Recorder
+from playhead import clock
+from playhead.hooks.tools.decorator import tool
+from playhead.recording import deck
+from playhead.recording.deck import Deck
+from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
 
 ROUNDS = 200

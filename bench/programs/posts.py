@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playhead import clock, deck
+from playhead import clock
+from playhead.recording import deck
 
 SHARE = 100
 ANSWER = b'{"ok": true, "text": "' + b"x" * 400 + b'"}'

@@ -13,39 +13,39 @@ Names are loaded when they are first used: `import playhead` costs next to nothi
 from __future__ import annotations
 
 from playhead._version import __version__
-from playhead.later import loaded
+from playhead.host.later import loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from playhead.boundaries.state import watch
-    from playhead.boundaries.tools import tool
     from playhead.errors import Divergence, PlayheadError
-    from playhead.lanes import lane
-    from playhead.recording import record
-    from playhead.runs import Run, current, seam, turn
-    from playhead.sessions import load, replay_session, replay_worker
-    from playhead.tapping import on_event, tap
-    from playhead.turns import Turn
+    from playhead.hooks.state.watch import watch
+    from playhead.hooks.tools.decorator import tool
+    from playhead.launch.sessions import load, replay_session, replay_worker
+    from playhead.recording.lanes import lane
+    from playhead.recording.record_run import record
+    from playhead.recording.runs import Run, current, seam, turn
+    from playhead.recording.tap import on_event, tap
+    from playhead.recording.turns import Turn
 
 _HOMES = {
     "Divergence": "playhead.errors",
     "PlayheadError": "playhead.errors",
-    "Run": "playhead.runs",
-    "Turn": "playhead.turns",
-    "current": "playhead.runs",
-    "lane": "playhead.lanes",
-    "load": "playhead.sessions",
-    "on_event": "playhead.tapping",
-    "record": "playhead.recording",
-    "replay_session": "playhead.sessions",
-    "replay_worker": "playhead.sessions",
-    "seam": "playhead.runs",
-    "tap": "playhead.tapping",
-    "tool": "playhead.boundaries.tools",
-    "turn": "playhead.runs",
-    "watch": "playhead.boundaries.state",
+    "Run": "playhead.recording.runs",
+    "Turn": "playhead.recording.turns",
+    "current": "playhead.recording.runs",
+    "lane": "playhead.recording.lanes",
+    "load": "playhead.launch.sessions",
+    "on_event": "playhead.recording.tap",
+    "record": "playhead.recording.record_run",
+    "replay_session": "playhead.launch.sessions",
+    "replay_worker": "playhead.launch.sessions",
+    "seam": "playhead.recording.runs",
+    "tap": "playhead.recording.tap",
+    "tool": "playhead.hooks.tools.decorator",
+    "turn": "playhead.recording.runs",
+    "watch": "playhead.hooks.state.watch",
 }
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead.errors import ConfigError
 from playhead.events import LEVELS, Level
-from playhead.project import is_there
+from playhead.host.project import is_there
 from playhead.tape.store import default_home
 
 # Not in CPython 3.10: there Playhead is a guest, and the launcher has read the file already.

@@ -5,7 +5,7 @@ Data only. Time, ids and sequence numbers are passed in; nothing here reads a cl
 
 from __future__ import annotations
 
-from playhead.later import Later
+from playhead.host.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

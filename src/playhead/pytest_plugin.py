@@ -107,7 +107,7 @@ def _shown(run: TapeRun) -> str:
 def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRun]:
     # Not above: pytest loads this file in every project that has Playhead installed.
     from playhead import config as settings_of
-    from playhead.replay.ignore import rules_from
+    from playhead.replay.matching.ignore import rules_from
     from playhead.testing.taperun import recording_to, replaying
 
     path = tape_of(item, marker)

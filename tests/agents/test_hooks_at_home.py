@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead import deck
+from playhead.recording import deck
 
 # Each agent is started three times, and some take seconds to import.
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.model import CallItem, Story, tell
+from playhead.story import CallItem, Story, tell
 from playhead.tape.reader import Tape
 from playhead.testing import ScriptedLLM
 

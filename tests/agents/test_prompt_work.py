@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playhead.replay.taped import load
+from playhead.replay.matching.taped import load
 from playhead.testing import ScriptedLLM
 
 # Each agent is started three times, and some take seconds to import.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.replay.taped import TapedCall, load
+from playhead.replay.matching.taped import TapedCall, load
 from playhead.tape.reader import Tape
 from playhead.testing import ScriptedLLM
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
-from playhead.model.verdicts import Results, Verdict, cases_of
+from playhead.story.verdicts import Results, Verdict, cases_of
 
 pytestmark = pytest.mark.browser
 

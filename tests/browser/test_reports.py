@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import NASTY
 
-from playhead.model.compare import Comparison, Figure, Side, Step
-from playhead.model.verdicts import Results, Verdict, cases_of
+from playhead.story.compare import Comparison, Figure, Side, Step
+from playhead.story.verdicts import Results, Verdict, cases_of
 from playhead.views.html.comparison import comparison_page
 from playhead.views.html.results import results_page
 

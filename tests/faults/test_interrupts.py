@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from playhead.recorder import Recorder
-from playhead.tape.verify import verify
+from playhead.recording.recorder import Recorder
+from playhead.tape.care.verify import verify
 
 pytestmark = pytest.mark.faults
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.model import Prices, tell
+from playhead.story import Prices, tell
 from playhead.tape.reader import Tape
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]

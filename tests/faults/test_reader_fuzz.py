@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from playhead.errors import PlayheadError
 from playhead.tape.blobs import push
+from playhead.tape.care.repair import repair
+from playhead.tape.care.verify import verify
 from playhead.tape.follow import follow
 from playhead.tape.format import close_line, decode_std, decoder
 from playhead.tape.reader import Tape
-from playhead.tape.repair import repair
-from playhead.tape.seal import seal, unseal
-from playhead.tape.verify import verify
+from playhead.tape.sealed.seal import seal, unseal
 
 BUILDING = Path(__file__).parents[1] / "tapes" / "building.py"
 spec = importlib.util.spec_from_file_location("tape_building", BUILDING)
@@ -325,7 +325,7 @@ import sys
 from pathlib import Path
 from playhead.errors import PlayheadError
 from playhead.tape.reader import Tape
-from playhead.tape.verify import verify
+from playhead.tape.care.verify import verify
 Tape(Path("/nowhere"))
 
 def read(folder):

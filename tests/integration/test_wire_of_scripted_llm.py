@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import websockets.sync.client
 
-from playhead import wire
+from playhead import llm as wire
 from playhead.testing import Cut, Failure, Reply, ScriptedLLM, ToolCall, Usage
 
 TEXT = 'Zürich — then 東京 🌦, "both" at once.\nSecond line.'

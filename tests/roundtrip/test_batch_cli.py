@@ -11,7 +11,7 @@ import pytest
 from junitparser import Failure, JUnitXml
 
 from playhead.testing import ScriptedLLM
-from playhead.testing.script import Reply
+from playhead.testing.scripted_llm.llm_script import Reply
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 ORDERS = range(10)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from playhead.model import tell
+from playhead.story import tell
 from playhead.tape.reader import Tape
 from playhead.testing import Reply, ScriptedLLM, ToolCall
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.testing import ScriptedLLM
-from playhead.testing.script import Reply
+from playhead.testing.scripted_llm.llm_script import Reply
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE))
 from building import Run  # noqa: E402  the builder lies beside this file, in no package
 
 from playhead.tape.blobs import push  # noqa: E402
-from playhead.tape.seal import seal  # noqa: E402
+from playhead.tape.sealed.seal import seal  # noqa: E402
 
 TARGET = HERE / "v1"
 LARGE = "All work and no play makes Jack a dull boy.\n" * 1_500

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from playhead import clock
-from playhead.chunks import as_text
+from playhead.recording.chunks import as_text
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.testing import Reply
-from playhead.testing.anthropic_wire import AnthropicWire
-from playhead.testing.mint import Mint
-from playhead.testing.request import Request
+from playhead.testing.scripted_llm.anthropic_wire import AnthropicWire
+from playhead.testing.scripted_llm.mint import Mint
+from playhead.testing.scripted_llm.received import Request
 
 RUN = "20261115-071105-k3f9"
 STARTED = 1_794_726_665_000_000_000  # 2026-11-15T07:11:05Z

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.tape.verify import verify
+from playhead.tape.care.verify import verify
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import playhead
-from playhead import deck
-from playhead.calls import Call
+from playhead.recording import deck
+from playhead.recording.calls import Call
 from playhead.tape.manifest import read_manifest
 from playhead.tape.reader import Tape
 

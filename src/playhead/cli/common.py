@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from playhead import clock, config
 from playhead.errors import PlayheadError, RunNotFound
-from playhead.project import project_of
+from playhead.host.project import project_of
 from playhead.tape import store as stores
 from playhead.views.text import words
 from playhead.views.text.safe import clean_json, one_line

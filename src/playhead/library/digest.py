@@ -12,8 +12,8 @@ from playhead.errors import PlayheadError
 from playhead.library.summarise import of_story
 from playhead.library.summary import Summary
 from playhead.library.texts import clean, texts_of
-from playhead.model import CallItem, Prices, Story, tell
-from playhead.model.totals import usages
+from playhead.story import CallItem, Prices, Story, tell
+from playhead.story.totals import usages
 from playhead.tape.reader import Tape
 
 # Eight buckets an octave: a percentile read from them is within 5 % of the real one.

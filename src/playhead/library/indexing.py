@@ -22,7 +22,7 @@ from playhead.library.shelf import FolderShelf, Shelf
 from playhead.library.summary import stamp_of_prices
 from playhead.library.tables import calls, documents, facts, runs, tags
 from playhead.library.text_index import index_of
-from playhead.model import Prices
+from playhead.story import Prices
 from playhead.tape.manifest import Manifest
 
 # Runs in one transaction: others may write in between, and what is done stays done.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playhead.errors import PlayheadError
 from playhead.library.summary import Summary
-from playhead.model import Prices, Story, tell
+from playhead.story import Prices, Story, tell
 from playhead.tape.reader import Tape
 
 

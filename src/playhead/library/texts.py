@@ -13,8 +13,8 @@ from typing import Any
 from playhead import events
 from playhead.library.fulltext import SCOPES, Scope
 from playhead.library.rows import note_of, plain
-from playhead.model import CallItem, Failure, NoteItem, Story, TurnItem
-from playhead.wire import LlmExchange, Part, Refusal, Text, Thinking, ToolResult, ToolUse
+from playhead.llm import LlmExchange, Part, Refusal, Text, Thinking, ToolResult, ToolUse
+from playhead.story import CallItem, Failure, NoteItem, Story, TurnItem
 
 LONGEST = 128 * 1024
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]+")

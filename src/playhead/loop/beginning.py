@@ -10,21 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from playhead import clock, config, deck, recording, runs
+from playhead import clock, config
+from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref
+from playhead.host.stderr import say
 from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Recorded
 from playhead.loop.session import Session
 from playhead.loop.stages import IterationFailed, Stage, parse_stages
 from playhead.loop.state import State
-from playhead.opening import Wish
-from playhead.recorder import Recorder
-from playhead.runs import Run
-from playhead.stderr import say
+from playhead.recording import deck, runs
+from playhead.recording import record_run as recording
+from playhead.recording.opening import Wish
+from playhead.recording.recorder import Recorder
+from playhead.recording.runs import Run
 from playhead.tape import store as stores
-from playhead.values import safe_str
 
 DEFAULT_LEVEL: Level = "standard"
 

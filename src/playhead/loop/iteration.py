@@ -8,21 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from playhead import clock, lanes
+from playhead import clock
 from playhead.events import Level
-from playhead.later import Later
+from playhead.host.later import Later
 from playhead.loop import files, scratch, trace
 from playhead.loop import state as states
 from playhead.loop.stages import Decision, Stage, decide
 from playhead.loop.state import Open
+from playhead.recording import lanes
 
 if TYPE_CHECKING:
-    from playhead import streams
+    from playhead import transcripts as streams
     from playhead.loop.session import Session
     from playhead.redact import Redactor
-    from playhead.streams import AgentStream, Glance, Outline
+    from playhead.transcripts import AgentStream, Glance, Outline
 else:
-    streams = Later("playhead.streams")  # a step that hears nothing need not wait for it
+    streams = Later("playhead.transcripts")  # a step that hears nothing need not wait for it
 
 
 class Recorded(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from playhead.loop.iteration import Iteration
 from playhead.loop.session import Session
-from playhead.streams import Glance, Outline
+from playhead.transcripts import Glance, Outline
 
 _MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
 

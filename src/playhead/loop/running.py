@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
-from playhead import deck
 from playhead.loop import plan as plans
 from playhead.loop import state as states
 from playhead.loop.beginning import is_replaying, open_session
@@ -21,6 +20,7 @@ from playhead.loop.plan import Plan
 from playhead.loop.progress import Progress
 from playhead.loop.session import Session
 from playhead.loop.stopping import PATIENCE_S, Stops, Terminated, code_of, end, stop_with
+from playhead.recording import deck
 
 # What a pipe takes before anybody reads: more than this is written beside, not before, the reading.
 _PIPE = 32 * 1024

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead import clock
+from playhead.host.stderr import say
 from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.state import Open, State
-from playhead.stderr import say
 
 
 class Session:

@@ -11,33 +11,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock, events
+from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref, Status
-from playhead.later import Later
+from playhead.host.later import Later
+from playhead.host.stderr import say
 from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
 from playhead.loop.state import State
-from playhead.payloads import Payloads
+from playhead.recording.payloads import Payloads
 from playhead.redact import Redactor
-from playhead.stderr import say
 from playhead.tape import store as stores
 from playhead.tape.hand import HandWriter
-from playhead.values import safe_str
 
 if TYPE_CHECKING:
     import dataclasses
 
-    from playhead import config, opening
+    from playhead import config
     from playhead.loop import beginning
+    from playhead.recording import opening
     from playhead.tape import manifest as manifests
 else:
     # Only `init` and `end` need them: the steps in between must not wait for their import.
     dataclasses = Later("dataclasses")
     config = Later("playhead.config")
-    opening = Later("playhead.opening")
+    opening = Later("playhead.recording.opening")
     beginning = Later("playhead.loop.beginning")
     manifests = Later("playhead.tape.manifest")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import PlayheadError
-from playhead.later import Later
+from playhead.host.later import Later
 from playhead.loop import shell
 
 if TYPE_CHECKING:

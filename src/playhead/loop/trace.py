@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from playhead import events
+from playhead.encoding.values import Frozen
 from playhead.events import Level, Ref
-from playhead.later import Later
-from playhead.values import Frozen
+from playhead.host.later import Later
 
 if TYPE_CHECKING:
-    from playhead import chunks
     from playhead.loop.files import Response
+    from playhead.recording import chunks
 else:
-    chunks = Later("playhead.chunks")  # only a response needs it
+    chunks = Later("playhead.recording.chunks")  # only a response needs it
 
 
 class Tell(Protocol):

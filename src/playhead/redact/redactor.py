@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 
-from playhead.jsonbytes import quote, quote_as_is
-from playhead.later import Later
-from playhead.lean import partial
-from playhead.plain import Keys
+from playhead.encoding.jsonbytes import quote, quote_as_is
+from playhead.encoding.plain import Keys
+from playhead.host.later import Later
+from playhead.host.lean import partial
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
 from playhead.redact.spans import Span, apart, run_of, spans, suspicious
 

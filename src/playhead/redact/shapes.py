@@ -4,7 +4,7 @@ only; how they are looked for is the business of `spans`.
 
 from __future__ import annotations
 
-from playhead.later import Later
+from playhead.host.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

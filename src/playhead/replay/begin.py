@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import TapeNotReplayable
-from playhead.recorder import Recorder
-from playhead.replay.edit import parse_edit
-from playhead.replay.fault_mode import FaultMode
-from playhead.replay.faults import parse_fault
-from playhead.replay.fork import ForkMode
-from playhead.replay.ignore import trimmer
-from playhead.replay.mixed import MixedMode
-from playhead.replay.mode import ReplayMode
+from playhead.recording.recorder import Recorder
+from playhead.replay.matching.ignore import trimmer
+from playhead.replay.matching.taped import Recording, load
+from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.fault_mode import FaultMode
+from playhead.replay.modes.faults import parse_fault
+from playhead.replay.modes.fork import ForkMode
+from playhead.replay.modes.mixed import MixedMode
+from playhead.replay.modes.taped_mode import ReplayMode
+from playhead.replay.modes.wishes import Wishes, wishes_of
 from playhead.replay.plan import Plan, read_plan
-from playhead.replay.taped import Recording, load
-from playhead.replay.taped_source import TapedSource
-from playhead.replay.wishes import Wishes, wishes_of
+from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape
 
 Trim = Callable[[str, Any], Any] | None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from playhead.replay import leaks, virtual_time
-from playhead.replay.mode import ReplayMode
-from playhead.replay.taped_source import TapedSource
+from playhead.replay.fence import leaks
+from playhead.replay.modes.taped_mode import ReplayMode
+from playhead.replay.time import virtual_time
+from playhead.replay.time.taped_source import TapedSource
 
 
 def enter(

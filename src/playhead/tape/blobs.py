@@ -9,7 +9,7 @@ import os
 from stat import S_ISREG
 
 from playhead.errors import TapeDamaged
-from playhead.later import Later, pattern
+from playhead.host.later import Later, pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

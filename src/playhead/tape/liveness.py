@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from playhead import clock
 from playhead.errors import UsageError
+from playhead.tape.care.verify import Verification
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
 from playhead.tape.seek import roots
 from playhead.tape.segments import is_alive
-from playhead.tape.verify import Verification
 
 
 def refuse_live(tape: Tape, found: Verification, *, force: bool) -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from playhead.errors import TapeDamaged
 from playhead.events import Event, Ref
 from playhead.tape.blobs import pull
+from playhead.tape.care.rebuild import manifest_from
 from playhead.tape.damages import Damages
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import Manifest, read_manifest
-from playhead.tape.rebuild import manifest_from
 from playhead.tape.rows import Row
-from playhead.tape.seal_index import FILE as SEALED
+from playhead.tape.sealed.seal_index import FILE as SEALED
 from playhead.tape.seek import Seeker
 from playhead.tape.segments import Segment, Segments
 from playhead.tape.sources import tape_rows

@@ -14,10 +14,10 @@ from playhead.events import Damage, Event, Ref
 from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent
 from playhead.tape.lines import batches, blocks
 from playhead.tape.migrate import decoder_for
-from playhead.tape.seal_index import Index
-from playhead.tape.sealed import open_frame
+from playhead.tape.sealed.seal_index import Index
+from playhead.tape.sealed.sealed_reader import open_frame
+from playhead.tape.sealed.zstd import FrameDamaged
 from playhead.tape.segments import Segment
-from playhead.tape.zstd import FrameDamaged
 
 # How our own writer begins a line. Any other order of members is found by decoding the line.
 _SEQ = re.compile(rb'\{"seq":(0|[1-9]\d{0,17})[,}]')

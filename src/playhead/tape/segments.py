@@ -22,8 +22,8 @@ from playhead.tape.format import FORMAT_VERSION, decoder, newer_format, segment_
 from playhead.tape.lines import batches, blocks
 from playhead.tape.migrate import can_migrate
 from playhead.tape.rows import Report, Strand, read_segment
-from playhead.tape.seal_index import FILE, INDEX, Index, SealedSegment, first_of, read_index
-from playhead.tape.sealed import build_index
+from playhead.tape.sealed.seal_index import FILE, INDEX, Index, SealedSegment, first_of, read_index
+from playhead.tape.sealed.sealed_reader import build_index
 
 NO_FILE = "it is no regular file"
 _LOOKS = 5

@@ -13,7 +13,7 @@ from playhead.tape.lines import batches, blocks
 from playhead.tape.merge import Key, Source, merge
 from playhead.tape.migrate import decoder_for, segment_in
 from playhead.tape.rows import Report, Row, Strand, read_merged, read_segment
-from playhead.tape.sealed import frames_of
+from playhead.tape.sealed.sealed_reader import frames_of
 from playhead.tape.segments import Segment
 
 

@@ -5,9 +5,9 @@ A spilled value stands as `{"$blob": SHA256, "size": N, "as": "text" | "bytes" |
 
 from __future__ import annotations
 
+from playhead.encoding.jsonbytes import decode_std
 from playhead.errors import TapeDamaged
-from playhead.jsonbytes import decode_std
-from playhead.later import Later
+from playhead.host.later import Later
 from playhead.tape.blobs import THRESHOLD, pull, push
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from playhead.jsonbytes import Encode
+    from playhead.encoding.jsonbytes import Encode
 else:
     base64 = Later("base64")
     pathlib = Later("pathlib")

@@ -10,7 +10,7 @@ import sys
 
 from playhead import clock
 from playhead.errors import RunNotFound, StoreError, UsageError
-from playhead.later import Later, pattern
+from playhead.host.later import Later, pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from playhead.jsonbytes import loads
+from playhead.encoding.jsonbytes import loads
 from playhead.tape.names import INDEX_FILE
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from playhead import clock
 from playhead.clock import mono_ns, wall_ns
-from playhead.lean import RLock, deque
+from playhead.host.lean import RLock, deque
 from playhead.tape.names import SEGMENT_PREFIX, SEGMENT_SUFFIX
 from playhead.tape.taken import sealed_segments
 

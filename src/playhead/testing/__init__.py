@@ -12,11 +12,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead.testing.http1 import Exchange
-    from playhead.testing.request import Message, Request
-    from playhead.testing.script import Cut, Failure, Reply, Script, ToolCall, Usage, When
-    from playhead.testing.script_file import ScriptError, load_script
-    from playhead.testing.server import ScriptedLLM, serve
+    from playhead.testing.scripted_llm.llm_script import (
+        Cut,
+        Failure,
+        Reply,
+        Script,
+        ToolCall,
+        Usage,
+        When,
+    )
+    from playhead.testing.scripted_llm.received import Message, Request
+    from playhead.testing.scripted_llm.script_file import ScriptError, load_script
+    from playhead.testing.scripted_llm.server import ScriptedLLM, serve
+    from playhead.testing.scripted_llm.server_http1 import Exchange
     from playhead.testing.site import HttpSite
 
 __all__ = [
@@ -39,11 +47,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Cut", "Failure", "Reply", "Script", "ToolCall", "Usage", "When"), "script"),
-    **dict.fromkeys(("ScriptError", "load_script"), "script_file"),
-    **dict.fromkeys(("Message", "Request"), "request"),
-    **dict.fromkeys(("ScriptedLLM", "serve"), "server"),
-    "Exchange": "http1",
+    **dict.fromkeys(
+        ("Cut", "Failure", "Reply", "Script", "ToolCall", "Usage", "When"),
+        "scripted_llm.llm_script",
+    ),
+    **dict.fromkeys(("ScriptError", "load_script"), "scripted_llm.script_file"),
+    **dict.fromkeys(("Message", "Request"), "scripted_llm.received"),
+    **dict.fromkeys(("ScriptedLLM", "serve"), "scripted_llm.server"),
+    "Exchange": "scripted_llm.server_http1",
     "HttpSite": "site",
     "replay": "replaying",
 }

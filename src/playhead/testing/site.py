@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import get_args
 
-from playhead.testing.http1 import Exchange, encode_json
-from playhead.testing.loopback import LoopbackServer
-from playhead.testing.request import Request
-from playhead.testing.script import Ending
-from playhead.testing.websocket import WebSocket, asks_for_websocket
+from playhead.testing.scripted_llm.llm_script import Ending
+from playhead.testing.scripted_llm.loopback import LoopbackServer
+from playhead.testing.scripted_llm.received import Request
+from playhead.testing.scripted_llm.server_http1 import Exchange, encode_json
+from playhead.testing.scripted_llm.server_websocket import WebSocket, asks_for_websocket
 
 Route = Callable[[Exchange], Awaitable[None]]
 

@@ -15,18 +15,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playhead import deck
 from playhead.errors import Divergence, TapeNotReplayable
-from playhead.inject import session
-from playhead.model import CallItem, Story, tell
-from playhead.recording import record
+from playhead.launch.guest import hooking as session
+from playhead.recording import deck
+from playhead.recording.record_run import record
+from playhead.recording.runs import Run
 from playhead.replay.begin import replayable
-from playhead.replay.divergence import Parting
-from playhead.replay.ignore import trimmer
-from playhead.replay.mode import ReplayMode
+from playhead.replay.matching.ignore import trimmer
+from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.plan import Rule
-from playhead.replay.taped_source import TapedSource
-from playhead.runs import Run
+from playhead.replay.report.divergence import Parting
+from playhead.replay.time.taped_source import TapedSource
+from playhead.story import CallItem, Story, tell
 from playhead.tape.reader import Tape
 from playhead.tape.single import pack, unpack
 

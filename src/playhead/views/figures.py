@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead.model.compare import Figure
+from playhead.story.compare import Figure
 from playhead.views.text import words
 
 

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 import playhead
-from playhead import deck
-from playhead.calls import Call
+from playhead.recording import deck
+from playhead.recording.calls import Call
 
 ACK = struct.Struct("<IIII")  # pid, seq, worker, n
 

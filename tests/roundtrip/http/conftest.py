@@ -23,20 +23,21 @@ import httpx2
 import pytest
 import requests
 
-from playhead import clock, deck, lane_hooks
-from playhead.boundaries import registry
-from playhead.chunks import as_bytes
-from playhead.deck import Call, Deck, Piece, Taped
+from playhead import clock
+from playhead.encoding.values import freeze
 from playhead.errors import Divergence
 from playhead.event import brought_along
 from playhead.events import Event
-from playhead.recorder import Recorder
+from playhead.hooks import registry
+from playhead.recording import deck, lane_hooks
+from playhead.recording.chunks import as_bytes
+from playhead.recording.deck import Call, Deck, Piece, Taped
+from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
-from playhead.replay.mode import ReplayMode
-from playhead.replay.taped import load
+from playhead.replay.matching.taped import load
+from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.tape.reader import Tape
 from playhead.testing import HttpSite
-from playhead.values import freeze
 
 
 @dataclass

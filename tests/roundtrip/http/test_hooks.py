@@ -18,8 +18,8 @@ import websockets.asyncio.connection
 import websockets.sync.client
 import websockets.sync.connection
 
-from playhead.boundaries import registry
-from playhead.boundaries.guest import NotAsExpected, Patches
+from playhead.hooks import registry
+from playhead.hooks.guest import NotAsExpected, Patches
 
 OWNERS = [
     httpx.Client,
@@ -79,7 +79,7 @@ def test_every_hooked_library_is_named_on_the_tape(studio):
 @pytest.mark.parametrize("row", [row for row in registry.ROWS if row.boundary == "http"])
 def test_a_library_that_is_not_what_we_think_is_refused(row):
     module, _, name = row.hook.partition(":")
-    ours = __import__(f"playhead.boundaries.{module}", fromlist=["hook"])
+    ours = __import__(f"playhead.hooks.{module}", fromlist=["hook"])
     stranger = types.ModuleType(row.watched)
     patches = Patches()
     with pytest.raises((NotAsExpected, AttributeError)):

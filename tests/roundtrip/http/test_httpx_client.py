@@ -16,7 +16,7 @@ import starlette.routing
 import starlette.testclient
 import trio
 
-from playhead.boundaries import exchange as exchanges
+from playhead.hooks.http import exchange as exchanges
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=lambda library: library.__name__)
@@ -302,7 +302,7 @@ def test_what_breaks_in_the_recorder_never_reaches_the_program(library, site, st
             assert client.get(f"{site.url}/echo").status_code == 200
     assert take.calls == []
     for name in ("head", "chunk", "whole", "end"):
-        monkeypatch.setattr(f"playhead.deck.Crossing.{name}", broken)
+        monkeypatch.setattr(f"playhead.recording.deck.Crossing.{name}", broken)
     with studio.record(warns=True), library.Client() as client:
         got = client.post(f"{site.url}/echo", json={"a": 1})
         assert json.loads(got.json()["body"]) == {"a": 1}

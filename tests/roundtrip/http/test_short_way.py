@@ -10,9 +10,9 @@ import httpx2
 import pytest
 import requests
 
-from playhead import lanes
-from playhead.boundaries import httpx_client, urllib3_pool
 from playhead.errors import Divergence
+from playhead.hooks.http import httpx_client, urllib3_pool
+from playhead.recording import lanes
 from playhead.redact import Redactor
 
 URL = "http://shop.example/orders"

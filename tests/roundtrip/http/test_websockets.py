@@ -14,7 +14,7 @@ import websockets.sync.client
 
 from playhead.errors import Divergence
 from playhead.testing import HttpSite
-from playhead.testing.websocket import WebSocket, asks_for_websocket
+from playhead.testing.scripted_llm.server_websocket import WebSocket, asks_for_websocket
 
 
 def talk_async(url, says):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.replay.taped import load
+from playhead.replay.matching.taped import load
 from playhead.tape.reader import Tape
 from playhead.testing import Reply
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.model import CallItem, tell
+from playhead.story import CallItem, tell
 from playhead.tape.reader import Tape
 from playhead.testing import ScriptedLLM
 

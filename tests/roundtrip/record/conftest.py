@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from playhead.events import Event
+from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, read_manifest, status_of
 from playhead.tape.reader import Tape
-from playhead.tape.verify import verify
 
 PLAYHEAD = (sys.executable, "-m", "playhead")
 

@@ -90,7 +90,7 @@ subprocess.run([sys.executable, '-c', 'print("child")'])
 
 
 def test_an_installation_that_is_gone_leaves_the_program_alone(record):
-    env = {"PYTHONPATH": "/no/such/playhead/inject/site", "PLAYHEAD_RUN": "/no/such/run"}
+    env = {"PYTHONPATH": "/no/such/playhead/launch/guest/site", "PLAYHEAD_RUN": "/no/such/run"}
     ended = record.bare(sys.executable, "-c", "print('on')", env=env)
     assert (ended.stdout, ended.stderr) == ("on\n", "")
 

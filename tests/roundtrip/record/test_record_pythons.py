@@ -14,7 +14,7 @@ told = {
     "path": sys.path,
     "environ": dict(os.environ),
     "sitecustomize": "sitecustomize" in sys.modules,
-    "cache": [entry for entry in sys.path_importer_cache if entry.endswith("inject/site")],
+    "cache": [entry for entry in sys.path_importer_cache if entry.endswith("launch/guest/site")],
     "flags": str(sys.flags),
     "argv": sys.argv,
     "streams": [type(one).__name__ for one in (sys.stdin, sys.stdout, sys.stderr)],
@@ -135,15 +135,15 @@ subprocess.run([sys.executable, '-c', "import os; print(os.environ.get('PYTHONHA
 HEAVY = {
     *("asyncio", "concurrent.futures", "ctypes", "dataclasses", "datetime", "decimal", "email"),
     *("hashlib", "http", "importlib.abc", "inspect", "logging", "msgspec", "platform", "socket"),
-    *("sqlite3", "ssl", "subprocess", "tempfile", "urllib.request", "uuid", "playhead.wire"),
-    *("playhead.calls", "playhead.event", "playhead.replay", "playhead.tape.reader"),
+    *("sqlite3", "ssl", "subprocess", "tempfile", "urllib.request", "uuid", "playhead.llm"),
+    *("playhead.recording.calls", "playhead.event", "playhead.replay", "playhead.tape.reader"),
 }
 
 
 def test_a_process_that_does_nothing_does_not_wait_for_what_it_does_not_use(record, venv):
     take = record(str(venv / "bin" / "python"), "-c", "import sys; print(*sys.modules)")
     loaded = set(take.ended.stdout.split())
-    assert "playhead.recorder" in loaded
+    assert "playhead.recording.recorder" in loaded
     assert loaded & HEAVY == set()
 
 

@@ -131,7 +131,7 @@ def test_a_list_as_json_loads_neither_rich_nor_the_model(forge, store):
     ended = subprocess.run(argv, capture_output=True, text=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert "playhead.library.catalogue" in loaded
-    assert loaded & {"rich.console", "rich.text", "playhead.model", "genai_prices"} == set()
+    assert loaded & {"rich.console", "rich.text", "playhead.story", "genai_prices"} == set()
 
 
 def test_an_error_is_told_whichever_verbs_were_imported_before(playhead):

@@ -13,7 +13,7 @@ from playhead.errors import StoreError, UsageError
 from playhead.loop.plan import Plan, argv_of, filled
 from playhead.loop.stages import parse_stages
 from playhead.loop.state import folder_of, read_state
-from playhead.model import tell
+from playhead.story import tell
 from playhead.tape.reader import Tape
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playhead.encoding.values import freeze, is_plain
 from playhead.redact import Redactor
-from playhead.values import freeze, is_plain
 
 KEY = b"k" * 32
 SECRET = "sk-ant-api03-" + "Ab1" * 12

@@ -185,7 +185,7 @@ HARMLESS = [
     "def test_torn_tail_yields_every_whole_event(tmp_path): ...",
     "risk-management-framework-overview-2024 task-force-one-two-three",
     "sk-learn-and-other-kebab-words-in-a-row",
-    "/usr/local/lib/python3.11/site-packages/playhead/recording.py",
+    "/usr/local/lib/python3.11/site-packages/playhead/recording/record.py",
     "max_tokens=4096, input_tokens: 1200, next_page_token=abc",
     "password: required, token: string, secret: none",
     "def login(user, password=None, api_key=settings.API_KEY, secret=get_secret2()):",

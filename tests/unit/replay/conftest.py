@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import playhead
-from playhead import lanes
-from playhead.deck import Call, Deck
-from playhead.replay.mode import ReplayMode
-from playhead.replay.taped import Recording, load
+from playhead.recording import lanes
+from playhead.recording.deck import Call, Deck
+from playhead.replay.matching.taped import Recording, load
+from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.tape.reader import Tape
 
 

@@ -5,7 +5,7 @@ import pytest
 from playhead.errors import TapeDamaged
 from playhead.tape.follow import follow
 from playhead.tape.reader import Tape
-from playhead.tape.seal import seal
+from playhead.tape.sealed.seal import seal
 
 
 class World:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from playhead import values
+from playhead.encoding import values
 from playhead.events import BOUNDARIES, KINDS, Event
 from playhead.tape.blobs import THRESHOLD
 from playhead.tape.format import FORMAT_VERSION, LONGEST_LINE, close_line
-from playhead.tape.frames import MOST
 from playhead.tape.manifest import Manifest
 from playhead.tape.reader import Tape
-from playhead.tape.seal_index import Index, IndexedFrame, SealedSegment
+from playhead.tape.sealed.seal_index import Index, IndexedFrame, SealedSegment
+from playhead.tape.sealed.zstd_frames import MOST
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "tape-format.md").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ import pytest
 
 from playhead.errors import TapeTooNew
 from playhead.events import KINDS
+from playhead.tape.care.repair import repair
+from playhead.tape.care.verify import verify
 from playhead.tape.reader import Tape
-from playhead.tape.repair import repair
-from playhead.tape.seal import unseal
-from playhead.tape.verify import verify
+from playhead.tape.sealed.seal import unseal
 
 ROOT = Path(__file__).parents[3]
 TAPES = ROOT / "tests" / "tapes"
@@ -110,7 +110,7 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from playhead.errors import TapeError
 from playhead.tape.reader import Tape
-from playhead.tape.verify import verify
+from playhead.tape.care.verify import verify
 for name in sys.argv[3:]:
     tape = Tape(Path(sys.argv[2], name))
     try:

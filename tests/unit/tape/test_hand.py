@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from playhead.errors import TapeDamaged
+from playhead.tape.care.verify import verify
 from playhead.tape.hand import HandWriter
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.verify import verify
 
 FIRST = {"format": 1, "run": "r", "generation": 0, "level": "full", "pid": 1}
 

@@ -3,9 +3,9 @@
 import pytest
 
 from playhead.errors import UsageError
+from playhead.tape.care.verify import verify
 from playhead.tape.liveness import refuse_live
 from playhead.tape.reader import Tape
-from playhead.tape.verify import verify
 
 
 def ask(run, *, force=False):

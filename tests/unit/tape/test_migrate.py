@@ -4,11 +4,11 @@ import pytest
 
 from playhead.errors import TapeError
 from playhead.tape import migrate as migrating
+from playhead.tape.care.verify import verify
 from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.migrate import can_migrate, migrate
 from playhead.tape.reader import Tape
-from playhead.tape.seal import seal
-from playhead.tape.verify import verify
+from playhead.tape.sealed.seal import seal
 
 
 def renamed(members):

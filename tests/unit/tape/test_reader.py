@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from playhead.errors import StoreError, TapeDamaged, TapeTooNew, UsageError
-from playhead.recorder import Recorder
+from playhead.recording.recorder import Recorder
 from playhead.tape import format as tape_format
 from playhead.tape import segments
 from playhead.tape.blobs import blob_path, push
 from playhead.tape.reader import Tape
-from playhead.tape.seal import seal
+from playhead.tape.sealed.seal import seal
 
 
 def whys(tape):

@@ -1,10 +1,10 @@
 """A recording that goes on with an earlier run counts on from it."""
 
-from playhead.recorder import Recorder
+from playhead.recording.recorder import Recorder
+from playhead.tape.care.verify import verify
 from playhead.tape.reader import Tape
 from playhead.tape.resume import next_seq_of
-from playhead.tape.seal import seal
-from playhead.tape.verify import verify
+from playhead.tape.sealed.seal import seal
 
 
 def test_the_sequence_goes_on_after_the_highest_seq_of_all_segments(small):

@@ -5,13 +5,13 @@ import json
 import pytest
 
 import playhead
-from playhead.deck import Call, Deck
 from playhead.errors import TapeDamaged, TapeTooNew
-from playhead.model import tell
-from playhead.replay.taped import load
+from playhead.recording.deck import Call, Deck
+from playhead.replay.matching.taped import load
+from playhead.story import tell
+from playhead.tape.care.verify import verify
 from playhead.tape.reader import Tape
 from playhead.tape.single import pack, unpack
-from playhead.tape.verify import verify
 
 
 @pytest.fixture

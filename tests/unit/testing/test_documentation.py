@@ -8,7 +8,7 @@ import pytest
 import tomllib
 
 from playhead.testing import Cut, Failure, Reply, ToolCall, load_script
-from playhead.testing.script_file import _REPLY
+from playhead.testing.scripted_llm.script_file import _REPLY
 from playhead.testing.site import READY_ROUTES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scripted-llm.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.model import tell
+from playhead.story import tell
 from playhead.tape.reader import Tape
 
 

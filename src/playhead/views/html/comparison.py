@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from playhead.model.compare import Comparison, Kind, Side, Step
+from playhead.story.compare import Comparison, Kind, Side, Step
 from playhead.views.figures import change, shown
 from playhead.views.html.differences import differences
 from playhead.views.html.page import boundary_mark, fold, head, page, table, text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from playhead.model.verdicts import Case, Outcome, Results, Verdict
+from playhead.story.verdicts import Case, Outcome, Results, Verdict
 from playhead.views.html.page import fold, head, page, table, text
 from playhead.views.text import words
 

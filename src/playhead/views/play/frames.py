@@ -13,10 +13,10 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from playhead import events
-from playhead.chunks import as_bytes
-from playhead.model import CallItem, Item, Mark, NoteItem, SeamItem, Story, TurnItem
-from playhead.model.speech import speech_of
-from playhead.model.totals import usages
+from playhead.recording.chunks import as_bytes
+from playhead.story import CallItem, Item, Mark, NoteItem, SeamItem, Story, TurnItem
+from playhead.story.speech import speech_of
+from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
 
 Part = Literal["begin", "said", "thought", "printed", "end", "seam", "note"]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from playhead.errors import UsageError
-from playhead.model import CallItem
+from playhead.story import CallItem
 from playhead.views.play.frames import Frame
 
 _CALL = re.compile(r"#?(\d+)")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from rich.text import Text
 
-from playhead.model import CallItem, NoteItem, TurnItem
+from playhead.story import CallItem, NoteItem, TurnItem
 from playhead.views.play.frames import Frame, Part
 from playhead.views.play.page import Page
 from playhead.views.text import labels, words

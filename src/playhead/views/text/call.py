@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from rich.text import Text
 
-from playhead.model import CallItem, Story, TurnItem
-from playhead.model.totals import usages
+from playhead.story import CallItem, Story, TurnItem
+from playhead.story.totals import usages
 from playhead.views.text import words
 from playhead.views.text.console import console, width_of
 from playhead.views.text.exchange import exchange_sections

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from playhead.replay.chaos import OUTCOMES, Result
+from playhead.replay.modes.chaos import OUTCOMES, Result
 from playhead.views.text.console import console
 from playhead.views.text.safe import one_line
 

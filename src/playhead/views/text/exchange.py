@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from playhead import wire
+from playhead import llm as wire
 from playhead.views.text import words
 from playhead.views.text.safe import one_line
 from playhead.views.text.values import pretty

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from playhead.replay.forecast import Forecast
+from playhead.replay.report.forecast import Forecast
 from playhead.views.text.console import console
 from playhead.views.text.safe import one_line
 

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from playhead.errors import TapeError
 from playhead.events import Damage
-from playhead.tape.repair import Repair
-from playhead.tape.verify import Verification
+from playhead.tape.care.repair import Repair
+from playhead.tape.care.verify import Verification
 from playhead.views.text import words
 from playhead.views.text.safe import one_line
 

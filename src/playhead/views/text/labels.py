@@ -9,9 +9,10 @@ from typing import Any
 
 from rich.text import Text
 
-from playhead import events, wire
-from playhead.model import CallItem, Failure, Item, NoteItem, TurnItem
-from playhead.model.totals import usages
+from playhead import events
+from playhead import llm as wire
+from playhead.story import CallItem, Failure, Item, NoteItem, TurnItem
+from playhead.story.totals import usages
 from playhead.views.text import words
 from playhead.views.text.safe import one_line, unstyled
 from playhead.views.text.values import LONGEST, arguments, compact

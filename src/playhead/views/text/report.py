@@ -9,9 +9,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from playhead.replay.fork import Prefix
-from playhead.replay.nearest import around
-from playhead.replay.report import RUNGS, Report
+from playhead.replay.matching.nearest import around
+from playhead.replay.modes.fork import Prefix
+from playhead.replay.report.verdict import RUNGS, Report
 from playhead.views.text import words
 from playhead.views.text.console import console
 from playhead.views.text.safe import clean, one_line

@@ -6,7 +6,7 @@ import sys
 
 from rich.text import Text
 
-from playhead.model.verdicts import Case, Results, Verdict
+from playhead.story.verdicts import Case, Results, Verdict
 from playhead.views.text import words
 from playhead.views.text.console import console
 from playhead.views.text.safe import one_line

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from playhead import clock
-from playhead.model import CallItem, Failure, Story, TurnItem
+from playhead.story import CallItem, Failure, Story, TurnItem
 from playhead.tape.manifest import NOTE
 from playhead.views.text import words
 from playhead.views.text.console import GLYPHS, console, print_line, width_of

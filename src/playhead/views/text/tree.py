@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from playhead import events, wire
-from playhead.model import CallItem, Failure, Item, NoteItem, SeamItem, Story, TurnItem
+from playhead import events
+from playhead import llm as wire
+from playhead.story import CallItem, Failure, Item, NoteItem, SeamItem, Story, TurnItem
 from playhead.views.text import labels, words
 from playhead.views.text.safe import clean, one_line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from playhead.values import thaw
+from playhead.encoding.values import thaw
 
 LONGEST = 400
 _SHORT = 60

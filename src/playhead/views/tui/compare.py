@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from playhead.errors import PlayheadError
-from playhead.model.compare import Comparison
+from playhead.story.compare import Comparison
 from playhead.views.figures import change, shown
 from playhead.views.text.comparison import step_lines, verdict_line
 from playhead.views.text.safe import one_line

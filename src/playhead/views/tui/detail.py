@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from playhead.model import CallItem, Item, NoteItem, Story, TurnItem
+from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
 from playhead.views.text import words
 from playhead.views.text.call import fact_style, facts, sections, why
 from playhead.views.text.labels import heading, reason

@@ -12,8 +12,8 @@ from typing import Any
 from playhead.library.pulse import Pulse
 from playhead.library.search import Found, Page, Search, query
 from playhead.library.summary import stamp_of
-from playhead.model import Prices, Story, tell
-from playhead.model.compare import Comparison, compare
+from playhead.story import Prices, Story, tell
+from playhead.story.compare import Comparison, compare
 from playhead.tape.reader import Tape
 
 _MOST = 500

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from playhead.errors import PlayheadError
-from playhead.model import Story
+from playhead.story import Story
 from playhead.views.play.frames import frames_of
 from playhead.views.text.safe import one_line
 from playhead.views.text.story import head_of

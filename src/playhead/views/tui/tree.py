@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from playhead.model import CallItem, Item, Story, TurnItem
+from playhead.story import CallItem, Item, Story, TurnItem
 from playhead.views.text.story import Columns
 from playhead.views.text.tree import Line, tree_lines
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from playhead import events
-from playhead.model import CallItem, Failure, NoteItem, TurnItem
+from playhead.story import CallItem, Failure, NoteItem, TurnItem
 from playhead.views.text.labels import answer, name_of
 from playhead.views.text.safe import unstyled
 from playhead.views.text.values import arguments, compact

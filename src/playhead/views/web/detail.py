@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from playhead import wire
-from playhead.chunks import as_text
-from playhead.export.story_json import failure_json, item_json
-from playhead.model import CallItem, Item, NoteItem, Story, TurnItem
-from playhead.model.speech import speech_of
-from playhead.wire.encoding import undo
+from playhead import llm as wire
+from playhead.exporters.story_json import failure_json, item_json
+from playhead.llm.http.content_encoding import undo
+from playhead.recording.chunks import as_text
+from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
+from playhead.story.speech import speech_of
 
 
 def detail(story: Story, ref: str) -> dict[str, Any] | None:

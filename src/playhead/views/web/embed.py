@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from playhead.model import Story
+from playhead.story import Story
 from playhead.views.web.detail import detail
 from playhead.views.web.outline import outline
 

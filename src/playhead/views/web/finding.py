@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from playhead import wire
-from playhead.model import CallItem, Item, NoteItem, Story
+from playhead import llm as wire
+from playhead.story import CallItem, Item, NoteItem, Story
 
 MOST = 2000
 

@@ -10,9 +10,9 @@ import dataclasses
 from typing import Any
 
 from playhead import events
-from playhead.export.story_json import failure_json
-from playhead.model import CallItem, NoteItem, Story, TurnItem
-from playhead.model.totals import usages
+from playhead.exporters.story_json import failure_json
+from playhead.story import CallItem, NoteItem, Story, TurnItem
+from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
 from playhead.views.web.brief import name_and_brief, reason
 from playhead.views.web.reasons import WORDS, reasons

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from playhead import wire
-from playhead.model import CallItem, Item, Story, TurnItem
+from playhead import llm as wire
+from playhead.story import CallItem, Item, Story, TurnItem
 
 # Words between an item and what it goes back to; their index is what the outline holds.
 WORDS = ("", "asked for by", "told the result of", "inside", "part of")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from playhead import wire
-from playhead.model import CallItem, Item, Story, TurnItem
+from playhead import llm as wire
+from playhead.story import CallItem, Item, Story, TurnItem
 
 Kind = Literal["turn", "call", "note", "seam", "person"]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from playhead.model import NoteItem
+from playhead.story import NoteItem
 from playhead.views.play.frames import Frame
 from playhead.views.play.player import Player
 

@@ -1,6 +1,6 @@
 import pytest
 
-from playhead.values import freeze
+from playhead.encoding.values import freeze
 from playhead.views.text.values import arguments, compact, pretty
 
 

@@ -1,6 +1,6 @@
 import json
 
-from playhead.chunks import as_text
+from playhead.recording.chunks import as_text
 from playhead.testing import Reply, ToolCall
 from playhead.views.web.reasons import WORDS, reasons
 

@@ -1,0 +1,1 @@
+"""Verbs that record: record, loop, session, proxy, import."""

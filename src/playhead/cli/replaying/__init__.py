@@ -1,0 +1,1 @@
+"""Verbs that run an agent again: replay, fork, chaos, batch, accept, promote, scripted-llm."""

@@ -1,0 +1,182 @@
+"""Jobs of a batch, so many side by side. Knows forking, pipes and time limits; not what a job does.
+
+A child is a fork of this process, which has everything imported: a replay begins at once, its memory
+is shared until it is written to, and what it leaves behind ends with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import selectors
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from playhead import clock
+from playhead.cli.replaying.batch_one import Job, replay_one, tail_of
+from playhead.story.verdicts import Verdict, verdict_from
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(slots=True)
+class _Child:
+    job: Job
+    pid: int
+    source: int
+    scratch: Path
+    began: int
+    heard: bytearray = field(default_factory=bytearray)
+    late: bool = False
+
+
+class Crew:
+    """At most `size` children at a time, each with `limit_s` seconds."""
+
+    def __init__(self, size: int, limit_s: float) -> None:
+        self._size = size
+        self._limit_ns = int(limit_s * 1e9)
+        self._children: dict[int, _Child] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def verdicts(self, jobs: Iterator[Job]) -> Generator[Verdict, None, None]:
+        """Each as it comes. Who stops listening ends the children."""
+        gc.collect()
+        gc.freeze()  # a collection in a child would touch, and so copy, every page it shares
+        before = signal.signal(signal.SIGTERM, _stop)
+        try:
+            with tempfile.TemporaryDirectory(prefix="playhead-batch-") as folder:
+                yield from self._run(jobs, Path(folder))
+        finally:
+            self._end_all()
+            self._selector.close()
+            signal.signal(signal.SIGTERM, before)
+            gc.unfreeze()
+
+    def _run(self, jobs: Iterator[Job], folder: Path) -> Iterator[Verdict]:
+        number = 0
+        while True:
+            while len(self._children) < self._size and (job := next(jobs, None)) is not None:
+                number += 1
+                self._start(job, folder / str(number))
+            if not self._children:
+                return
+            for key, _ in self._selector.select(self._patience()):
+                child = self._children[key.fd]
+                piece = os.read(child.source, 65536)
+                child.heard += piece
+                if not piece:
+                    yield self._finish(child)
+            self._end_late()
+
+    def _start(self, job: Job, scratch: Path) -> None:
+        scratch.mkdir()
+        source, sink = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Python loses an exception that a signal raises inside the hooks of fork; and a child that is
+        # not in the list yet would not be ended.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        pid = os.fork()
+        if pid == 0:
+            for other in (source, *self._children):
+                os.close(other)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            _be_child(job, scratch, sink)
+        os.close(sink)
+        child = _Child(job=job, pid=pid, source=source, scratch=scratch, began=clock.mono_ns())
+        self._children[source] = child
+        self._selector.register(source, selectors.EVENT_READ)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def _finish(self, child: _Child) -> Verdict:
+        _, status = os.waitpid(child.pid, 0)
+        took_s = (clock.mono_ns() - child.began) / 1e9
+        verdict = _heard(child) or _died(child, status, took_s, self._limit_ns / 1e9)
+        self._forget(child)
+        return verdict
+
+    def _forget(self, child: _Child) -> None:
+        self._selector.unregister(child.source)
+        os.close(child.source)
+        del self._children[child.source]
+        shutil.rmtree(child.scratch, ignore_errors=True)
+
+    def _patience(self) -> float:
+        """Until the first of them is too late."""
+        first = min(child.began for child in self._children.values())
+        return max(0.0, (first + self._limit_ns - clock.mono_ns()) / 1e9)
+
+    def _end_late(self) -> None:
+        now = clock.mono_ns()
+        for child in self._children.values():
+            if not child.late and now - child.began > self._limit_ns:
+                child.late = True
+                _kill(child.pid)
+
+    def _end_all(self) -> None:
+        for child in list(self._children.values()):
+            _kill(child.pid)
+            os.waitpid(child.pid, 0)
+            self._forget(child)
+
+
+def _stop(_number: int, _frame: object) -> NoReturn:
+    """CI cancels a job with SIGTERM: the children end, and the journal stays to be resumed."""
+    raise KeyboardInterrupt
+
+
+def _kill(pid: int) -> None:
+    """The child leads a group of its own, with the agent in it."""
+    for end in (os.killpg, os.kill):
+        with suppress(ProcessLookupError, PermissionError):
+            end(pid, signal.SIGKILL)
+
+
+def _be_child(job: Job, scratch: Path, sink: int) -> NoReturn:
+    """Never returns: whatever happens here, the batch's own code does not run twice."""
+    code = 1
+    try:
+        os.setsid()
+        verdict = replay_one(job, scratch)
+        with os.fdopen(sink, "wb") as pipe:
+            pipe.write(json.dumps(verdict.as_json()).encode())
+        code = 0
+    except BaseException:  # noqa: BLE001  said in the log, which the batch reads
+        os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+    finally:
+        os._exit(code)
+
+
+def _heard(child: _Child) -> Verdict | None:
+    try:
+        return verdict_from(json.loads(bytes(child.heard)))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _died(child: _Child, status: int, took_s: float, limit_s: float) -> Verdict:
+    code = os.waitstatus_to_exitcode(status)
+    said = tail_of(child.scratch)
+    last = said.strip().rpartition("\n")[2]
+    ended = f"ended by signal {-code}" if code < 0 else f"not judged: {last}"
+    why = f"not done after {limit_s:g} s (--timeout)" if child.late else ended
+    return Verdict(
+        tape=child.job.target.key,
+        name=child.job.target.name,
+        outcome="error",
+        round=child.job.round,
+        why=(why,),
+        took_s=took_s,
+        said=said,
+    )

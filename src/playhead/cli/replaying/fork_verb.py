@@ -1,0 +1,82 @@
+"""`playhead fork`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from playhead import config
+from playhead.cli.common import run_argument, store_option
+from playhead.cli.replaying.ending import exit_code_of, store_for, tell_end
+from playhead.cli.replaying.tapes import find_tape, plain
+from playhead.cli.replaying.wishing import (
+    fault_options,
+    mixed_options,
+    plan_of,
+    wishes_from,
+    words_of,
+)
+from playhead.errors import UsageError
+from playhead.launch.replay_command import check_tape, replay_command
+from playhead.replay.matching.taped import load
+from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.fork import check_fork, prefix_of
+from playhead.replay.report.forecast import forecast
+from playhead.views.text.forecast import print_forecast
+from playhead.views.text.report import words_on_prefix
+
+
+@click.command()
+@run_argument
+@click.option("--at", "at", type=int, required=True, metavar="STEP", help="A call's number.")
+@click.option("--edit", "edits", multiple=True, metavar="WHAT=TEXT", help="llm:2.response.text=…")
+@click.option(
+    "--require-faithful", is_flag=True, help="Refuse if a call before STEP wrote anything."
+)
+@click.option(
+    "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report as JSON.",
+)  # fmt: skip
+@click.option("--quiet", is_flag=True, help="No report on stderr.")
+@click.option("--json", "as_json", is_flag=True, help="The report on stderr as JSON.")
+@mixed_options
+@fault_options
+@store_option
+@click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    run: str, at: int, require_faithful: bool, report_file: Path | None, quiet: bool, as_json: bool,
+    store: Path | None, command_line: tuple[str, ...], **asked: Any,
+) -> None:  # fmt: skip
+    """The tape up to STEP, then on with a live model: what if it had gone another way.
+
+    \b
+    playhead fork last --at 5                       step 5 and what follows anew
+    playhead fork last --at 4 --edit 'llm:2.response.text=No, look again.'
+    playhead fork last --at 5 -- python agent2.py   other code from there on
+
+    The calls before STEP come from the tape; after it, what is --live (by default llm) is asked for
+    real and the rest follows the rules of `replay --live`. The new run knows its parent.
+    """
+    settings = config.load()
+    tape = plain(check_tape(find_tape(store, run)))
+    asked["live"] = asked["live"] or ("llm",)
+    wishes = wishes_from(settings, asked, fork_at=at)
+    recording = load(tape)
+    check_fork(recording, at, [parse_edit(spec) for spec in wishes.edits])
+    prefix = prefix_of(recording, at, wishes.policy.effects)
+    if require_faithful and not prefix.faithful:
+        raise UsageError(f"This fork is not faithful: {words_on_prefix(prefix)}")
+    if asked["dry_run"]:
+        print_forecast(forecast(recording, wishes.policy, before=at))
+        return
+    plan = plan_of(tape, settings, wishes)
+    with store_for(store, persist=not asked["no_persist"]) as home:
+        replayed = replay_command(
+            tape, words_of(tape, command_line), settings, plan, store=home,
+            notes=(words_on_prefix(prefix),),
+        )  # fmt: skip
+        tell_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
+    sys.exit(exit_code_of(replayed))

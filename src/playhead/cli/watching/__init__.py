@@ -1,0 +1,1 @@
+"""Verbs that show runs: list, search, stats, show, play, open, ui, serve, export, diff, events."""

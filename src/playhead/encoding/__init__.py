@@ -1,0 +1,1 @@
+"""Python values to JSON and back. Knows values and codecs; not events, tapes or secrets."""

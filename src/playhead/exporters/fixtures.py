@@ -1,0 +1,46 @@
+"""Pieces of a run as plain fixtures: tool calls, LLM responses, turns. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from playhead.story import Story
+
+
+def fixtures_of(story: Story) -> dict[str, Any]:
+    """File name → content."""
+    calls = story.calls()
+    tools = [
+        {
+            "name": call.name,
+            "arguments": (call.request or {}).get("arguments"),
+            "result": call.value,
+            "how": call.how,
+        }
+        for call in calls
+        if call.boundary in ("tool", "mcp") and isinstance(call.request, dict)
+    ]
+    responses = [
+        {
+            "model": one.response.model,
+            "text": one.response.text,
+            "tool_calls": [dataclasses.asdict(use) for use in one.response.tool_calls],
+            "stop_reason": one.response.stop_reason,
+            "usage": None if one.response.usage is None else dataclasses.asdict(one.response.usage),
+        }
+        for call in calls
+        for one in call.llm
+        if one.response is not None
+    ]
+    turns = [
+        {
+            "name": turn.name,
+            "input": turn.input,
+            "value": turn.value,
+            "how": turn.how,
+            "last_seam": turn.last_seam,
+        }
+        for turn in story.turns()
+    ]
+    return {"tool_calls.json": tools, "llm_responses.json": responses, "turns.json": turns}

@@ -1,0 +1,83 @@
+"""The results of a batch as JUnit XML, which every CI reads. Knows verdicts and the format.
+
+Elements and attributes are those of windyroad's JUnit.xsd, in its order: properties, testcases,
+system-out, system-err.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from playhead.story.verdicts import Case, Outcome, Results
+
+# XML 1.0 has no way to say these, not even escaped.
+_UNSAYABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FAILURES: tuple[Outcome, ...] = ("diverged", "broken")
+_SUITE = "playhead.batch"
+
+
+def junit_xml(results: Results) -> bytes:
+    """A case a tape; diverged and broken are failures, what could not be looked at is an error."""
+    failures = sum(results.count(outcome) for outcome in _FAILURES)
+    errors = results.count("unusable") + results.count("error")
+    counts = {
+        "tests": str(len(results.cases)),
+        "failures": str(failures),
+        "errors": str(errors),
+        "time": f"{results.took_s:.3f}",
+    }
+    root = Element("testsuites", {"name": "playhead", **counts})
+    suite = SubElement(
+        root,
+        "testsuite",
+        {
+            "name": _SUITE,
+            **counts,
+            "skipped": "0",
+            # The schema has seconds, without a zone.
+            "timestamp": results.started_at[:19],
+            "hostname": _said(results.host) or "localhost",
+        },
+    )
+    properties = SubElement(suite, "properties")
+    for name, number in (*results.counts.items(), ("not_run", results.not_run)):
+        SubElement(properties, "property", {"name": name, "value": str(number)})
+    for case in results.cases:
+        _add(suite, case)
+    SubElement(suite, "system-out")
+    SubElement(suite, "system-err")
+    indent(root)
+    told: str = tostring(root, "unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{told}\n'.encode()
+
+
+def _add(suite: Element, case: Case) -> None:
+    test = SubElement(
+        suite,
+        "testcase",
+        {
+            "name": _said(f"{case.name} [{case.tape}]"),
+            "classname": _SUITE,
+            "time": f"{case.took_s:.3f}",
+        },
+    )
+    if case.outcome == "passed":
+        return
+    worst = case.worst
+    tag = "failure" if case.outcome in _FAILURES else "error"
+    message = worst.why[0] if worst.why else case.outcome
+    found = SubElement(test, tag, {"type": case.outcome, "message": _said(message)})
+    lines = [f"{one.outcome}, round {one.round}: {why}" for one in case.verdicts for why in one.why]
+    if len(case.verdicts) > 1:
+        lines.append(f"passed {case.passes} of {len(case.verdicts)} rounds")
+    if worst.replay:
+        lines.append(f"playhead diff {case.tape} {worst.replay}")
+    if worst.said.strip():
+        lines += ["", "what it printed:", worst.said]
+    found.text = _said("\n".join(lines))
+
+
+def _said(text: str) -> str:
+    """A character that XML cannot hold is shown as what it is not: a question mark in a box."""
+    return _UNSAYABLE.sub("\N{REPLACEMENT CHARACTER}", text)

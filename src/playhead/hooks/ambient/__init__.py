@@ -1,0 +1,1 @@
+"""Hooks for clock, entropy and waiting."""

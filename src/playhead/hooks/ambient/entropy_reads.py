@@ -1,0 +1,100 @@
+"""Entropy, where Python draws it: urandom and uuids. Knows those modules.
+
+Bytes are drawn for real and taped; in replay they come from the tape.
+"""
+
+from __future__ import annotations
+
+from playhead.hooks.copies import replace_copies
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.process.builtin import Builtin
+from playhead.recording import ambient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+
+_UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7", "uuid8")
+
+
+def hook_os(module: ModuleType, patches: Patches) -> None:
+    need(module, "urandom")
+    made: dict[int, Any] = {}
+    for name in ("urandom", "getrandom"):
+        if hasattr(module, name):
+            original = getattr(module, name)
+            patches.replace(module, name, bytes_of)
+            made[id(original)] = getattr(module, name)
+    replace_copies(patches, made)
+
+
+def hook_ssl(module: ModuleType, patches: Patches) -> None:
+    need(module, "RAND_bytes")
+    patches.replace(module, "RAND_bytes", bytes_of)
+
+
+def bytes_of(original: Callable[..., bytes]) -> Any:
+    """In place of something that draws so many bytes."""
+
+    def drawn(size: int, /, *flags: Any) -> bytes:
+        # The size is part of the kind: code that now wants another number must not get that one.
+        taken = ambient.read(
+            f"bytes {size}",
+            lambda: original(size, *flags).hex(),
+            lambda draw: draw(size).hex(),
+        )
+        return bytes.fromhex(taken)
+
+    return Builtin(drawn)
+
+
+def hook_uuid(module: ModuleType, patches: Patches) -> None:
+    """uuid4 draws from urandom. uuid1 and its kin ask C for the time: taped whole."""
+    need(module, "UUID", "uuid1")
+    for name in _UUIDS:
+        if name != "uuid4" and hasattr(module, name):
+            patches.replace(module, name, _whole(module, name))
+
+
+def hook_uuid_utils(module: ModuleType, patches: Patches) -> None:
+    """Made in Rust, below every hook: taped whole. `uuid_utils.compat` makes the standard kind."""
+    need(module, "UUID")
+    made: dict[int, Any] = {}
+    for name in _UUIDS:
+        if hasattr(module, name):
+            original = getattr(module, name)
+            patches.replace(module, name, _builtin(_whole(module, name)))
+            made[id(original)] = getattr(module, name)
+    replace_copies(patches, made)
+
+
+def _builtin(wrap: Callable[[Any], Any]) -> Callable[[Any], Builtin]:
+    return lambda original: Builtin(wrap(original))
+
+
+def _whole(module: ModuleType, kind: str) -> Callable[[Any], Any]:
+    version = int(kind[-1])
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any, **kwargs: Any) -> Any:
+            taken = ambient.read(
+                kind,
+                lambda: str(original(*args, **kwargs)),
+                lambda draw: _minted(draw(16), version),
+            )
+            return module.UUID(taken)
+
+        return made
+
+    return wrap
+
+
+def _minted(raw: bytes, version: int) -> str:
+    bits = bytearray(raw)
+    bits[6] = bits[6] & 0x0F | version << 4
+    bits[8] = bits[8] & 0x3F | 0x80
+    text = bits.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,204 @@
+"""Pseudo-random numbers: `random` and numpy's. Knows their seeds and states.
+
+Their generators are not taped number by number: a seed is, and they run on from there by themselves.
+But where several lanes draw from the one generator that `random`'s functions share, who gets which
+number is a race: from the first such draw on each lane's numbers are taped.
+"""
+
+from __future__ import annotations
+
+import _thread
+import struct
+import sys
+
+from playhead import clock
+from playhead.hooks.ambient.entropy_reads import bytes_of
+from playhead.hooks.copies import replace_copies
+from playhead.hooks.guest import Patches, need
+from playhead.recording import ambient, lanes
+from playhead.recording.lanes import Lane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+
+def hook_random(module: ModuleType, patches: Patches) -> None:
+    need(module, "Random", "SystemRandom", "_urandom", "_inst", "random", "getrandbits")
+    patches.replace(module, "_urandom", bytes_of)
+    patches.replace(module.Random, "seed", lambda original: _seeded(module, original))
+    if ambient.source() is not None:
+        _begin(module)
+    _share(module, patches)
+
+
+def _seeded(module: ModuleType, original: Callable[..., None]) -> Callable[..., None]:
+    def seed(self: Any, a: Any = None, version: int = 2) -> None:
+        if a is None and ambient.source() is not None and not isinstance(self, module.SystemRandom):
+            a = int(_seed(), 16)
+        original(self, a, version)
+
+    return seed
+
+
+def _seed() -> str:
+    """256 bits from the world, or the same ones from the tape."""
+    return ambient.read("seed", lambda: clock.urandom(32).hex(), lambda draw: draw(32).hex())
+
+
+def _begin(module: ModuleType) -> None:
+    """The module's own generator was seeded when the module was made. Just now: then nobody has drawn
+    from it yet. Long ago: then the program may have seeded it, and its state is what counts.
+    """
+    is_new = getattr(module.__spec__, "_initializing", False)
+
+    def look() -> list[Any]:
+        return [clock.urandom(32).hex()] if is_new else _packed(module.getstate())
+
+    taken = ambient.read_once("generator", _begin.__code__, look)
+    if len(taken) == 1:
+        module._inst.seed(int(taken[0], 16))
+    else:
+        module._inst.setstate(_unpacked(taken))
+
+
+def _packed(state: Any) -> list[Any]:
+    version, words, gauss = state
+    return [version, struct.pack(f"<{len(words)}I", *words).hex(), gauss]
+
+
+def _unpacked(taken: list[Any]) -> tuple[Any, ...]:
+    raw = bytes.fromhex(taken[1])
+    return taken[0], struct.unpack(f"<{len(raw) // 4}I", raw), taken[2]
+
+
+def _share(module: ModuleType, patches: Patches) -> None:
+    """Watch who draws from the generator behind `random.random` and its kin. Those functions are bound
+    to it when the module is made; the ones that draw by themselves, or keep something, are bound anew.
+    """
+    shared = module._inst
+    kind = type(shared)
+    turns = _Turns()
+    draw, draw_bits, draw_gauss = kind.random, kind.getrandbits, kind.gauss
+
+    class Shared(kind):  # type: ignore[misc,valid-type]  # a class that is found at run time
+        def random(self) -> float:
+            if turns.is_alone(lanes.current.get()):
+                return draw(self)  # type: ignore[no-any-return]  # what Random.random gives
+            return ambient.read("random", lambda: draw(self))  # type: ignore[no-any-return]  # likewise
+
+        def getrandbits(self, k: int, /) -> int:
+            if turns.is_alone(lanes.current.get()):
+                return draw_bits(self, k)  # type: ignore[no-any-return]  # likewise
+            return ambient.read(f"bits {k}", lambda: draw_bits(self, k))  # type: ignore[no-any-return]
+
+        def gauss(self, *args: Any, **kwargs: Any) -> float:
+            if turns.is_alone(lanes.current.get()):
+                return draw_gauss(self, *args, **kwargs)  # type: ignore[no-any-return]  # likewise
+            # Numbers come in pairs, and the second is kept for who asks next: another lane, or another
+            # thread, which may be in here just now.
+            return draw_gauss(_Pair(self.random), *args, **kwargs)  # type: ignore[no-any-return]
+
+    Shared.__name__, Shared.__qualname__, Shared.__module__ = "Random", "Random", "random"
+    shared.__class__ = Shared
+    names = ("random", "getrandbits", "gauss", "seed")
+    before = {name: getattr(module, name) for name in names}
+    for name in names:
+        setattr(module, name, getattr(shared, name))
+
+    def undo() -> None:
+        shared.__class__ = kind
+        for name, original in before.items():
+            if getattr(module, name).__self__ is shared:
+                setattr(module, name, original)
+
+    patches.on_undo(undo)
+    replace_copies(patches, {id(before[name]): _Drawing(shared, name) for name in names})
+
+
+class _Drawing:
+    """A method of the shared generator, in place of the one that a module had copied."""
+
+    def __init__(self, shared: Any, name: str) -> None:
+        self._shared = shared
+        self._name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._shared, self._name)(*args, **kwargs)
+
+
+class _Pair:
+    """As much of a generator as a draw of two numbers needs, of which the second is dropped."""
+
+    __slots__ = ("gauss_next", "random")
+
+    def __init__(self, random: Callable[[], float]) -> None:
+        self.random = random
+        self.gauss_next: float | None = None
+
+
+class _Turns:
+    """Who draws from the shared generator: one lane, which is counted, or several."""
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._lane: Lane | None = None
+        self._count = 0
+        self._are_several = False
+        source = ambient.source()
+        self._serves = source is not None and source.log is None
+        # How it was then: the lane that drew alone, and how often, before others came.
+        self._then: list[Any] | None = self._told(None) if self._serves else None
+
+    def is_alone(self, lane: Lane) -> bool:
+        """Whether this draw is one that no other lane can have come before."""
+        if self._are_several:
+            return False
+        with self._lock:
+            if self._serves:
+                return self._was_alone(lane)
+            if self._lane is None:
+                self._lane = lane
+            if self._lane is lane:
+                self._count += 1
+                return True
+            first, self._are_several = not self._are_several, True
+        if first:
+            self._told([self._lane.name, self._count])
+        return False
+
+    def _told(self, alone: list[Any] | None) -> list[Any] | None:
+        return ambient.read_once("alone", _Turns.is_alone.__code__, lambda: alone)
+
+    def _was_alone(self, lane: Lane) -> bool:
+        if self._then is None:
+            return True
+        name, count = self._then
+        if lane.name != name or self._count >= count:
+            return False
+        self._count += 1
+        return True
+
+
+def hook_numpy(module: ModuleType, patches: Patches) -> None:
+    """numpy seeds itself from `secrets`: taped there, if it was made after we came. If not, the state
+    of its old global generator is.
+    """
+    need(module, "get_state", "set_state")
+    if ambient.source() is not None and not getattr(module.__spec__, "_initializing", False):
+        taken = ambient.read_once(
+            "numpy", hook_numpy.__code__, lambda: _numpy_packed(module.get_state())
+        )
+        module.set_state(_numpy_unpacked(taken))
+
+
+def _numpy_packed(state: Any) -> list[Any]:
+    name, key, position, has_gauss, gauss = state
+    return [str(name), key.tobytes().hex(), int(position), int(has_gauss), float(gauss)]
+
+
+def _numpy_unpacked(taken: list[Any]) -> tuple[Any, ...]:
+    key = sys.modules["numpy"].frombuffer(bytes.fromhex(taken[1]), dtype="uint32")
+    return (taken[0], key, *taken[2:])

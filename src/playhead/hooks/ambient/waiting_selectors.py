@@ -1,0 +1,166 @@
+"""How event loops wait, and all who wait for descriptors: `selectors`, `select`, trio. Knows how each of
+them is asked.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from playhead.hooks.graft import graft
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.process.builtin import Builtin
+from playhead.host.code_owners import is_program
+from playhead.replay.time import virtual_time
+
+_poll = select.poll
+_IN, _OUT = select.POLLIN | select.POLLPRI, select.POLLOUT
+
+
+def hook_selectors(module: ModuleType, patches: Patches) -> None:
+    need(module, "BaseSelector", "EVENT_WRITE")
+    for kind in list(vars(module).values()):
+        if (
+            isinstance(kind, type)
+            and issubclass(kind, module.BaseSelector)
+            and "select" in vars(kind)
+        ):
+            patches.replace(kind, "select", _select_of)
+
+
+def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    def select(self: Any, timeout: float | None = None) -> list[Any]:
+        time = virtual_time.active()
+        if time is None or (timeout is not None and timeout <= 0):
+            return original(self, timeout)
+        ready: list[Any] = []
+
+        def attempt(seconds: float | None) -> bool:
+            ready[:] = original(self, seconds)
+            return bool(ready)
+
+        time.wait(timeout, attempt, lambda: not _has_ready(self))
+        return ready
+
+    return select
+
+
+def _has_ready(selector: Any) -> bool:
+    """Asked from another thread, while the selector's own is inside it."""
+    try:
+        return _is_ready((key.fd, key.events) for key in list(selector.get_map().values()))
+    except (AttributeError, OSError, RuntimeError, ValueError):
+        return True  # it is being changed or closed: then its thread is not waiting
+
+
+def _is_ready(asked: Iterable[tuple[int, int]]) -> bool:
+    poll = _poll()
+    for fd, events in asked:
+        poll.register(fd, (_IN if events & 1 else 0) | (_OUT if events & 2 else 0))
+    return bool(poll.poll(0))
+
+
+def hook_select(module: ModuleType, patches: Patches) -> None:
+    """For programs that ask the system themselves. Libraries do that for loops of their own."""
+    need(module, "select", "poll")
+    patches.replace(module, "select", lambda original: Builtin(_select(original)))
+    poll = type(module.poll())
+    graft(patches, poll, "poll", _polled(poll.poll, 1000.0, lambda poll: True))
+    if hasattr(module, "epoll"):
+        is_stuck = _epoll_is_stuck
+        graft(patches, module.epoll, "poll", _polled(module.epoll.poll, 1.0, is_stuck))
+
+
+def _epoll_is_stuck(epoll: Any) -> bool:
+    try:
+        return not _is_ready([(epoll.fileno(), 1)])
+    except (OSError, ValueError):
+        return False  # closed
+
+
+def _select(original: Callable[..., Any]) -> Callable[..., Any]:
+    def select(r: Any, w: Any, x: Any, timeout: float | None = None, /) -> Any:
+        time = virtual_time.active()
+        if time is None or (timeout is not None and not timeout > 0):
+            return original(r, w, x, timeout)
+        found: list[Any] = []
+
+        def attempt(seconds: float | None) -> bool:
+            found[:] = original(r, w, x, seconds)
+            return any(found)
+
+        time.wait(timeout, attempt, lambda: not any(original(r, w, x, 0)))
+        return tuple(found)
+
+    return select
+
+
+def _polled(
+    original: Callable[..., list[Any]], unit: float, is_stuck: Callable[[Any], bool]
+) -> Callable[..., list[Any]]:
+    """`unit`: what the timeout is multiplied by; `poll` wants milliseconds, `epoll` seconds."""
+
+    def poll(self: Any, timeout: float | None = None, *more: Any, **named: Any) -> list[Any]:
+        time = virtual_time.active()
+        waits = timeout is None or timeout > 0
+        if time is None or not waits or not is_program(sys._getframe(1)):
+            return original(self, timeout, *more, **named)
+        found: list[Any] = []
+
+        def attempt(seconds: float | None) -> bool:
+            limit = None if seconds is None else seconds * unit
+            found[:] = original(self, limit, *more, **named)
+            return bool(found)
+
+        limit = None if timeout is None else timeout / unit
+        time.wait(limit, attempt, lambda: is_stuck(self))
+        return found
+
+    return poll
+
+
+def hook_trio(module: ModuleType, patches: Patches) -> None:
+    """trio has a clock and a wait of its own, both in reach."""
+    core = sys.modules["trio._core._run"]
+    need(core, "perf_counter", "TheIOManager")
+    manager = core.TheIOManager
+    need(manager, "get_events")
+
+    def perf_counter(original: Callable[[], float]) -> Callable[[], float]:
+        def read() -> float:
+            time = virtual_time.active()
+            return original() if time is None else time.now_ns() / 1e9
+
+        return read
+
+    def get_events(original: Callable[..., Any]) -> Callable[..., Any]:
+        def waited(self: Any, timeout: float) -> Any:
+            time = virtual_time.active()
+            if time is None or timeout <= 0:
+                return original(self, timeout)
+            found: list[Any] = []
+
+            def attempt(seconds: float | None) -> bool:
+                found[:] = original(self, seconds)
+                return bool(found)
+
+            time.wait(timeout, attempt, lambda: _epoll_is_stuck(self._epoll))
+            return found
+
+        return waited
+
+    patches.replace(core, "perf_counter", perf_counter)
+    if hasattr(select, "epoll"):
+        patches.replace(manager, "get_events", get_events)
+
+
+def hook_uvloop(module: ModuleType, patches: Patches) -> None:
+    """uvloop waits in C, by a clock of its own. A replay gives the program asyncio's loop, which does
+    the same things.
+    """
+    need(module, "Loop", "new_event_loop")
+    asyncio = sys.modules["asyncio"]
+    patches.replace(module, "Loop", lambda _: asyncio.SelectorEventLoop)

@@ -1,0 +1,195 @@
+"""How threads wait: `time.sleep`, locks, queues, joins, children. Knows where Python does it in C.
+
+Everything in `threading`, `queue` and `concurrent.futures` waits in a lock. So the lock is where a
+timeout is given the time of the replay, and where it is known that a thread waits at all.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from playhead import clock
+from playhead.hooks.copies import replace_copies
+from playhead.hooks.graft import graft
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.process.builtin import Builtin
+from playhead.replay.time import virtual_time
+
+# They had copied the clock when they were imported, which may have been before we came.
+_COPIES = ("threading", "queue", "subprocess", "sched", "socketserver")
+
+
+def hook_time(module: ModuleType, patches: Patches) -> None:
+    need(module, "sleep", "monotonic")
+    original = module.sleep
+    patches.replace(module, "sleep", lambda real: Builtin(_sleep(real)))
+    replace_copies(patches, {id(original): module.sleep})
+    # Without the clock's own hook there is nothing to exchange, least of all every None in there.
+    real = getattr(module.monotonic, "__wrapped__", module.monotonic)
+    for holder in filter(None, map(sys.modules.get, _COPIES)):
+        for name in [name for name, value in vars(holder).items() if value is real]:
+            patches.replace(holder, name, lambda _: module.monotonic)
+    if (sched := sys.modules.get("sched")) is not None:
+        _default(patches, sched.scheduler.__init__, (module.monotonic, module.sleep))
+
+
+def _default(patches: Patches, function: Any, made: tuple[Any, ...]) -> None:
+    """What a function had copied into its default arguments."""
+    before, function.__defaults__ = function.__defaults__, made
+
+    def undo() -> None:
+        function.__defaults__ = before
+
+    patches.on_undo(undo)
+
+
+def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
+    def sleep(seconds: Any, /) -> None:
+        time = virtual_time.active()
+        if time is None or not isinstance(seconds, (int, float)) or not seconds > 0:
+            return original(seconds)
+        return time.sleep(seconds)
+
+    return sleep
+
+
+def hook_threading(module: ModuleType, patches: Patches) -> None:
+    for kind, is_stuck in ((type(_thread.allocate_lock()), _is_locked), (_thread.RLock, _is_owned)):
+        take = kind.acquire
+        graft(patches, kind, "acquire", _acquire(take, is_stuck))
+        graft(patches, kind, "__enter__", _acquire(take, is_stuck))
+    handle = getattr(_thread, "_ThreadHandle", None)  # 3.13: what Thread.join waits for
+    if handle is not None:
+        graft(patches, handle, "join", _join(handle.join))
+
+
+def _acquire(original: Callable[..., bool], is_stuck: Callable[[Any], bool]) -> Callable[..., bool]:
+    def acquire(self: Any, blocking: bool = True, timeout: float = -1) -> bool:
+        if original(self, False):
+            return True
+        time = virtual_time.active()
+        if time is None or not blocking or (timeout != -1 and not timeout >= 0):
+            return original(self, blocking, timeout)
+
+        def attempt(seconds: float | None) -> bool:
+            if seconds is None:
+                return original(self)
+            return original(self, True, seconds) if seconds else original(self, False)
+
+        return time.wait(None if timeout == -1 else timeout, attempt, lambda: is_stuck(self))
+
+    return acquire
+
+
+def _is_locked(lock: Any) -> bool:
+    return bool(lock.locked())
+
+
+def _is_owned(lock: Any) -> bool:
+    """Whether somebody has this RLock. It has no other way to say so before 3.14; trying to take it
+    would fail, too, while it is on its way to the next.
+    """
+    return not repr(lock).startswith("<unlocked")
+
+
+def _join(original: Callable[..., Any]) -> Callable[..., Any]:
+    def join(self: Any, timeout: float | None = None) -> Any:
+        time = virtual_time.active()
+        if time is None or self.is_done():
+            return original(self, timeout)
+
+        def attempt(seconds: float | None) -> bool:
+            original(self, seconds)
+            return bool(self.is_done())
+
+        time.wait(timeout, attempt, lambda: not self.is_done())
+        return None
+
+    return join
+
+
+def hook_subprocess(module: ModuleType, patches: Patches) -> None:
+    """With a timeout a child is looked after twenty times a second: for a day, that is too much."""
+    need(module, "Popen", "TimeoutExpired")
+    need(module.Popen, "_wait", "poll")
+
+    def _wait(original: Callable[..., int]) -> Callable[..., int]:
+        def wait(self: Any, timeout: float | None) -> int:
+            time = virtual_time.active()
+            if time is None or time.is_real or timeout is None:
+                return original(self, timeout)
+
+            def attempt(seconds: float | None) -> bool:
+                if seconds:
+                    clock.sleep(seconds)
+                return self.poll() is not None
+
+            if time.wait(timeout, attempt, lambda: True):
+                return original(self, None)
+            raise module.TimeoutExpired(self.args, timeout)
+
+        return wait
+
+    patches.replace(module.Popen, "_wait", _wait)
+
+
+def hook_queue(module: ModuleType, patches: Patches) -> None:
+    """`SimpleQueue`, in which the workers of a pool wait, has a lock of its own."""
+    need(module, "SimpleQueue", "Empty")
+    kind = module.SimpleQueue
+    # An item may be on its way: out of the queue, and not yet with who waits for it. So each has a
+    # token, which is there from before it is put until after it was got.
+    tokens: WeakKeyDictionary[Any, list[None]] = WeakKeyDictionary()
+
+    def of(queue: Any) -> list[None]:
+        found = tokens.get(queue)
+        return tokens.setdefault(queue, [None] * queue.qsize()) if found is None else found
+
+    for name in ("put", "put_nowait"):
+        graft(patches, kind, name, _put(getattr(kind, name), of))
+    graft(patches, kind, "get", _get(kind.get, module.Empty, of))
+    graft(patches, kind, "get_nowait", lambda self: self.get(False))
+
+
+Tokens = Callable[[Any], "list[None]"]
+
+
+def _put(original: Callable[..., None], tokens: Tokens) -> Callable[..., None]:
+    def put(self: Any, item: Any, *rest: Any, **named: Any) -> None:
+        tokens(self).append(None)
+        original(self, item, *rest, **named)
+
+    return put
+
+
+def _get(
+    original: Callable[..., Any], empty: type[Exception], tokens: Tokens
+) -> Callable[..., Any]:
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        mine = tokens(self)
+        got: list[Any] = []
+
+        def attempt(seconds: float | None) -> bool:
+            try:
+                got.append(original(self, True, seconds) if seconds != 0 else original(self, False))
+            except empty:
+                return False
+            if mine:
+                mine.pop()
+            return True
+
+        time = virtual_time.active()
+        if time is None or not block or (timeout is not None and not timeout > 0):
+            came = attempt(timeout if block else 0)
+        else:
+            came = time.wait(timeout, attempt, lambda: not mine)
+        if came:
+            return got[0]
+        raise empty
+
+    return get

@@ -1,0 +1,209 @@
+"""What a taped call gave, back as the program needs it. Knows named types; no framework.
+
+A tape is data from a stranger. Classes are rebuilt only if the caller names them, from their
+fields and without running a constructor; exceptions only as builtins or as classes so named. What
+cannot be rebuilt is a divergence that says so, never a look-alike: replay fails closed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import enum
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from playhead.encoding.values import thaw, type_name
+from playhead.errors import Divergence
+from playhead.recording.deck import Crossing, Taped
+
+Named = Mapping[str, type]
+
+_CLASSES = ("$dataclass", "$pydantic", "$attrs", "$namedtuple", "$enum")
+_NO_VALUE = ("$opaque", "$cycle", "$ndarray", "$exception")
+
+
+def serve(crossing: Crossing, named: Named, build: Callable[[Any], Any] | None = None) -> Any:
+    """Return or raise what the tape says; `build` makes a framework's object of the plain value."""
+    taped = _taped(crossing)
+    if taped.how != "returned":
+        fail(crossing, named)
+    frozen = taped.value if taped.frozen is None else taped.frozen
+    value = value_of(frozen, named, what=crossing.call.name)
+    crossing.returned(value)
+    return value if build is None else build(value)
+
+
+def fail(crossing: Crossing, named: Named) -> NoReturn:
+    """Raise what the taped call raised: as a class of `named` where it is one, else as the mode
+    has rebuilt it.
+    """
+    taped = _taped(crossing)
+    if taped.dies is not None:
+        crossing.cut()  # the run was killed here: so is this one
+    told = taped.frozen_error
+    known = isinstance(told, dict) and str(told.get("$exception")) in named
+    error = error_of(told if known else taped.error, named, what=crossing.call.name)
+    crossing.raised(error)
+    raise error
+
+
+def value_of(frozen: Any, named: Named, *, what: str) -> Any:
+    """A value as it was, from its frozen form; a Divergence if a part of it cannot be rebuilt."""
+    problem = next(_unbuildable(frozen, named), None)
+    if problem is not None:
+        raise Divergence(
+            f"The taped result of {what} cannot be served: {problem}. "
+            f"Let it run for real (`--live {what}`), or name its class in the tool's annotations."
+        )
+    return thaw(frozen, {name: _bare(kind) for name, kind in named.items()})
+
+
+def error_of(frozen: Any, named: Named, *, what: str) -> BaseException:
+    """An exception as it was; a Divergence if its class is neither a builtin nor named."""
+    if isinstance(frozen, BaseException):
+        return frozen
+    told = frozen if isinstance(frozen, dict) else {}
+    name = str(told.get("$exception", ""))
+    kind = named.get(name)
+    if kind is None and name.startswith("builtins:"):
+        kind = getattr(builtins, name.partition(":")[2], None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        raise Divergence(
+            f"The taped call of {what} raised {name.replace(':', '.') or 'something unknown'} "
+            f"({told.get('message', 'no message')}), a class that the tool does not name. "
+            f"Let it run for real: `--live {what}`."
+        )
+    args = [_argument(item, named, what) for item in told.get("args") or ()]
+    if isinstance(told.get("filename"), str) and issubclass(kind, OSError) and len(args) == 2:
+        args.append(told["filename"])
+    made = _exception(kind, args)
+    for key, item in (told.get("state") or {}).items():
+        made.__dict__[key] = _argument(item, named, what)
+    return made
+
+
+def classes(*kinds: Any) -> dict[str, type]:
+    """The classes that a hook names, in a table; what another version lacks is left out."""
+    return {type_name(kind): kind for kind in kinds if isinstance(kind, type)}
+
+
+def classes_of(function: Any) -> dict[str, type]:
+    """The classes that a function names: those of its module, and those of its annotations."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    function = getattr(function, "func", function)  # functools.partial
+    function = getattr(function, "__func__", function)
+    named = classes(*getattr(function, "__globals__", {}).values())
+    for kind in _mentioned(_hints(function).get("return"), set()):
+        named[type_name(kind)] = kind
+    return named
+
+
+def _taped(crossing: Crossing) -> Taped:
+    if crossing.taped is None:
+        raise AssertionError("only a taped crossing is served")
+    return crossing.taped
+
+
+def _exception(kind: type[BaseException], args: Iterable[Any]) -> BaseException:
+    # Classes of others may do anything in __init__ and want other arguments than they pass on.
+    # Those of the language need it: UnicodeDecodeError keeps its parts there.
+    if kind.__module__ == "builtins":
+        try:
+            return kind(*args)
+        except TypeError:
+            return kind.__new__(kind)
+    made = kind.__new__(kind, *args)
+    made.args = tuple(args)
+    return made
+
+
+def _argument(frozen: Any, named: Named, what: str) -> Any:
+    """Exceptions inside exceptions (groups) come back; what cannot stays as the tape shows it."""
+    if isinstance(frozen, list):
+        return [_argument(item, named, what) for item in frozen]
+    if isinstance(frozen, dict) and "$exception" in frozen:
+        return error_of(frozen, named, what=what)
+    if next(_unbuildable(frozen, named), None) is not None:
+        return frozen
+    return value_of(frozen, named, what=what)
+
+
+def _unbuildable(frozen: Any, named: Named) -> Iterator[str]:
+    """Every reason why `frozen` cannot become the value that it was."""
+    if isinstance(frozen, list):
+        for item in frozen:
+            yield from _unbuildable(item, named)
+    if not isinstance(frozen, dict):
+        return
+    codec = next(iter(frozen), "")
+    if codec in _NO_VALUE:
+        shown = str(frozen[codec]).replace(":", ".")
+        yield (
+            f"it holds {shown}, which has no codec"
+            if codec == "$opaque"
+            else f"it holds a {codec[1:]}"
+        )
+    elif codec in _CLASSES and str(frozen[codec]) not in named:
+        shown = str(frozen[codec]).replace(":", ".")
+        yield f"it holds {shown}, a class that the program does not name"
+    elif codec == "$map":
+        yield from _unbuildable([part for pair in frozen[codec] for part in pair], named)
+    else:
+        inner = (
+            frozen.get("fields")
+            if codec in _CLASSES
+            else frozen.get(codec)
+            if codec[:1] == "$"
+            else frozen
+        )
+        for item in inner.values() if isinstance(inner, dict) else (inner,):
+            yield from _unbuildable(item, named)
+
+
+def _bare(kind: type) -> Any:
+    """How `thaw` makes an instance: of its fields as they were, past validators and `__init__`."""
+    construct = getattr(kind, "model_construct", None)
+    if construct is not None:
+        return construct
+    if issubclass(kind, (enum.Enum, tuple)) or not (
+        dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__")
+    ):
+        return kind
+
+    def build(**fields: Any) -> Any:
+        made = object.__new__(kind)
+        for name, item in fields.items():
+            object.__setattr__(made, name, item)
+        return made
+
+    return build
+
+
+def _hints(thing: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(thing)
+    except Exception:  # noqa: BLE001  forward references that only a type checker can follow
+        return {}
+
+
+def _mentioned(hint: Any, seen: set[Any]) -> Iterator[type]:
+    """Classes that an annotation speaks of: Order of list[Order], and those of Order's fields."""
+    if isinstance(hint, type) and not typing.get_args(hint):
+        if hint in seen or hint.__module__ == "builtins":
+            return
+        seen.add(hint)
+        yield hint
+        if (
+            dataclasses.is_dataclass(hint)
+            or hasattr(hint, "__pydantic_fields__")
+            or hasattr(hint, "__attrs_attrs__")
+        ):
+            for inner in _hints(hint).values():
+                yield from _mentioned(inner, seen)
+    origin = typing.get_origin(hint)
+    for part in (origin, *typing.get_args(hint)):
+        if part is not None:
+            yield from _mentioned(part, seen)

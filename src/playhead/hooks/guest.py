@@ -1,0 +1,132 @@
+"""How a hook lives in somebody else's library: patches that can be taken out again, a self-check,
+and a way out when the library is not what we think. Knows patching; no library by name.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from playhead import events
+from playhead.encoding.values import safe_str
+from playhead.host.lean import ModuleType, wrapping
+from playhead.recording import deck
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Hook = Callable[[ModuleType, "Patches"], None]
+
+
+_MISSING = object()
+
+
+class NotAsExpected(Exception):
+    """The library lacks what a hook needs; the message names it. Becomes a hole on the tape."""
+
+
+class Patches:
+    """What one hook has replaced. `undo` puts back the very objects that were there."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[Any, str, Any, Any]] = []
+        self._undos: list[Callable[[], None]] = []
+
+    def on_undo(self, undo: Callable[[], None]) -> None:
+        """For a change that is no attribute: how to take it back."""
+        self._undos.append(undo)
+
+    def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
+        """Replace `owner.name` by `wrap(original)`; NotAsExpected if it is not there.
+
+        `wrap` returns a plain function (or whatever belongs there); name, docs and signature are
+        copied onto it. A static or class method is unwrapped and wrapped again.
+        """
+        inherited = getattr(owner, name, _MISSING)
+        if inherited is _MISSING:
+            raise NotAsExpected(f"{_called(owner)} has no {name}")
+        own = vars(owner).get(name, _MISSING) if hasattr(owner, "__dict__") else _MISSING
+        if isinstance(own, (staticmethod, classmethod)):
+            made = type(own)(_named(wrap(own.__func__), own.__func__))
+        else:
+            original = inherited if own is _MISSING else own
+            made = _named(wrap(original), original)
+        setattr(owner, name, made)
+        self._done.append((owner, name, own, made))
+
+    def undo(self) -> None:
+        while self._undos:
+            self._undos.pop()()
+        while self._done:
+            owner, name, own, made = self._done.pop()
+            if vars(owner).get(name) is not made:
+                continue  # somebody wrapped our wrapper: theirs must keep working, ours passes through
+            if own is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+
+
+def need(owner: Any, *names: str) -> None:
+    """The self-check of a hook: NotAsExpected unless `owner` has all of `names`."""
+    for name in names:
+        if not hasattr(owner, name):
+            raise NotAsExpected(f"{_called(owner)} has no {name}")
+
+
+def holders(name: str, original: Any) -> list[ModuleType]:
+    """The modules that have `original` under `name`: its own, and those imported before us that
+    copied it (`from library import name`).
+    """
+    loaded: list[object] = list(sys.modules.values())  # a host may have put anything there
+    modules = [one for one in loaded if isinstance(one, ModuleType)]
+    return [module for module in modules if vars(module).get(name) is original]
+
+
+def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
+    """Run one hook on a freshly imported module. A failing one takes itself out and says so."""
+    patches = Patches()
+    library = module.__name__
+    try:
+        hook(module, patches)
+    except Exception as error:  # noqa: BLE001  whatever a hook trips over must not break the host's import
+        patches.undo()
+        why = f"{type(error).__name__}: {safe_str(error)}"
+        report(
+            events.HOLE,
+            {"boundary": boundary, "what": library, "version": version_of(module), "why": why},
+        )
+        if (open_deck := deck.active()) is not None:
+            open_deck.recorder.warn(
+                f"{library} cannot be hooked ({why}); what it does is not recorded."
+            )
+        return patches
+    report(events.HOOK, {"boundary": boundary, "library": library, "version": version_of(module)})
+    return patches
+
+
+def report(kind: str, data: dict[str, Any]) -> None:
+    if (open_deck := deck.active()) is not None:
+        open_deck.recorder.add(kind, data, '""')
+
+
+def version_of(module: ModuleType) -> str | None:
+    """The library's version as its root module tells it; the metadata would cost a file search."""
+    root = sys.modules.get(module.__name__.partition(".")[0], module)
+    version = getattr(root, "__version__", None)
+    return version if isinstance(version, str) else None
+
+
+def _named(made: Any, original: Any) -> Any:
+    if callable(made) and callable(original) and not isinstance(made, type):
+        wrapping(made, original)
+    return made
+
+
+def _called(owner: Any) -> str:
+    return (
+        getattr(owner, "__qualname__", None)
+        or getattr(owner, "__name__", None)
+        or repr(type(owner))
+    )

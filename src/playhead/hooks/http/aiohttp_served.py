@@ -1,0 +1,261 @@
+"""A taped answer under aiohttp's client: its own protocol and parser, on a transport that is none.
+
+Knows how aiohttp reads: one piece of the tape is given for each time the agent waits for one, so
+that it sees the pieces that came then. Not what is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import Divergence
+from playhead.hooks.http import http1, served
+from playhead.hooks.http.exchange import Exchange
+from playhead.hooks.websocket.conversation import TapedPeer
+from playhead.hooks.websocket.websocket_pair import upgraded
+from playhead.host.later import Later
+from playhead.recording import pacing
+
+if TYPE_CHECKING:
+    from playhead.hooks.http import revive
+    from playhead.recording.calls import Taped
+else:
+    revive = Later("playhead.hooks.http.revive")  # a recorded program never needs it
+
+
+class Server:
+    """Makes connections to the tape."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._connection = module.connector.Connection
+        self._connector_error = module.ClientConnectorError
+        self._handler: type = type("Served", (_Served, module.client_proto.ResponseHandler), {})
+
+    async def connect(self, connector: Any, req: Any, exchange: Exchange) -> Any:
+        taped = exchange.taped
+        assert taped is not None  # noqa: S101 - the caller has looked
+        failure: BaseException | None = None
+        if taped.head is None:
+            if taped.how == "left":
+                await served.abandon()
+            failure = self._failure(taped, req)
+            failure = failure or served.ending(taped, exchange.name, ConnectionError)
+            # While it waits for an answer the client treats errors otherwise: it may try again.
+            if taped.facts.get("stage") == "connect" or isinstance(failure, Divergence):
+                raise failure
+        await pacing.rest_async(served.first_ns(taped))
+        loop = asyncio.get_running_loop()
+        handler = self._handler(loop)
+        handler.play(Player(handler, loop, taped, exchange.name, req), failure)
+        return self._connection(connector, req.connection_key, handler, loop)
+
+    def _failure(self, taped: Taped, req: Any) -> BaseException | None:
+        """An error of making a connection: it keeps its key, the request's own and no tape's."""
+        told = taped.error if taped.frozen_error is None else taped.frozen_error
+        frozen = told if isinstance(told, dict) else {}
+        kind = revive.LOADED.get(str(frozen.get("$exception", "")))
+        if kind is None or not issubclass(kind, self._connector_error):
+            return None
+        cause = frozen.get("cause")
+        inner = revive.revived(cause, "") if isinstance(cause, dict) else None
+        if not isinstance(inner, OSError):
+            inner = OSError(frozen.get("errno"), str(frozen.get("message", "")))
+        error: BaseException = kind(req.connection_key, inner)
+        error.__cause__ = inner
+        return error
+
+
+class _Served:
+    """Mixed into aiohttp's ResponseHandler."""
+
+    playhead_player: Player
+    _failure: BaseException | None
+
+    def play(self, player: Player, failure: BaseException | None) -> None:
+        self.playhead_player = player
+        self._failure = failure
+        self.connection_made(Nowhere(self, player))  # type: ignore[attr-defined]  # the handler's
+
+    @property
+    def should_close(self) -> bool:
+        return True  # never pooled: the next request has a tape of its own
+
+    def set_response_params(self, **params: Any) -> None:
+        params["timer"] = _Asking(params.get("timer"), self.playhead_player.ask)
+        super().set_response_params(**params)  # type: ignore[misc]  # the handler's
+        if self._failure is not None:
+            self.set_exception(self._failure)  # type: ignore[attr-defined]  # the handler's
+        else:
+            self.playhead_player.begin()
+
+
+class Player:
+    """Feeds a taped answer to a protocol, a piece at a time."""
+
+    def __init__(self, handler: Any, loop: Any, taped: Taped, name: str, req: Any) -> None:
+        self._handler = handler
+        self._loop = loop
+        self._taped = taped
+        self._name = name
+        self._ended = False
+        # How much of an upload was taken before the answer came: it is taken again.
+        self._untaken = sum(len(p.data) for p in taped.pieces if p.stream == "sent")
+        self._begun = False
+        self._at = served.first_ns(taped)
+        self._times = deque(p.at_ns for p in taped.pieces if p.stream == "body")
+        self.peer: TapedPeer | None = None
+        self._blocks = deque(self._wire(req))
+
+    def begin(self) -> None:
+        """The head, and with it the first piece, as they mostly come."""
+        self._begun = True
+        if self._untaken > 0 and not self.is_socket:
+            return
+        if self._times:
+            self._times.popleft()
+        first = self._blocks.popleft() + (self._blocks.popleft() if self._blocks else b"")
+        pieces = sum(piece.stream == "body" for piece in self._taped.pieces)
+        if pieces <= 1 and self._taped.how == "returned":
+            first += b"".join(self._blocks)
+            self._blocks.clear()
+        self._loop.call_soon(self._feed, first)
+
+    def took(self, size: int) -> None:
+        """So much more of an upload has been sent."""
+        self._untaken -= size
+        if self._begun and self._untaken <= 0 < self._untaken + size:
+            self.begin()
+
+    @property
+    def is_socket(self) -> bool:
+        return self.peer is not None
+
+    def ask(self) -> None:
+        """The agent waits for more."""
+        at = self._times.popleft() if self._times else self._taped.took_ns
+        wait, self._at = pacing.seconds(at - self._at), max(at, self._at)
+        if wait:
+            self._loop.call_later(wait, self._next)
+        else:
+            self._loop.call_soon(self._next)
+
+    def wrote(self, data: bytes) -> None:
+        """The agent sent something; before a handshake this is only the request."""
+        if self.peer is not None and self._handler.upgraded:
+            self._answer(self.peer.feed(data))
+
+    def _next(self) -> None:
+        if self._blocks:
+            self._feed(self._blocks.popleft())
+        elif not self._ended:
+            self._ended = True
+            self._end()
+
+    def _feed(self, data: bytes) -> None:
+        if self._handler.transport is not None:
+            self._handler.data_received(data)
+            if self.peer is not None:
+                self._answer(self.peer.begin())
+
+    def _answer(self, data: bytes) -> None:
+        if data:
+            self._loop.call_soon(self._handler.data_received, data)
+        if self.peer is not None and self.peer.over:
+            self._loop.call_soon(self._handler.connection_lost, None)
+
+    def _end(self) -> None:
+        how = self._taped.how
+        if how == "returned" or (how == "cut" and self._taped.error is None):
+            self._handler.connection_lost(None)
+        elif how == "left":
+            self._loop.call_later(served.PATIENCE_S, self._fail)
+        else:
+            self._fail()
+
+    def _fail(self) -> None:
+        error = served.ending(self._taped, self._name, ConnectionError)
+        if isinstance(error, ConnectionError) and not type(error).__module__.startswith("aiohttp"):
+            self._handler.connection_lost(error)
+            return
+        # Not of the connection: the client's own clock, or a divergence.
+        self._handler.set_exception(error)
+        if self._handler._payload is not None:
+            self._handler._payload.set_exception(error)
+
+    def _wire(self, req: Any) -> list[bytes]:
+        taped = self._taped
+        if taped.head is None:
+            return []
+        head = taped.head
+        if head["status"] == 101:
+            self.peer = TapedPeer(taped)
+            head = upgraded(head, req.headers.get("Sec-WebSocket-Key") or "")
+        pieces = [piece.data for piece in taped.pieces if piece.stream == "body"]
+        sizes = taped.facts.get("sizes") or ()
+        wire = list(http1.blocks(head, pieces, whole=taped.how == "returned", sizes=sizes))
+        if getattr(req, "_continue", None) is not None:
+            wire[0] = b"HTTP/1.1 100 Continue\r\n\r\n" + wire[0]
+        return wire
+
+
+class _Asking:
+    """A request's timer that also says when the agent begins to wait: aiohttp enters it to read."""
+
+    def __init__(self, timer: Any, ask: Callable[[], None]) -> None:
+        self._timer = timer
+        self._ask = ask
+
+    def __enter__(self) -> Any:
+        self._ask()
+        return self._timer.__enter__() if self._timer is not None else self
+
+    def __exit__(self, *raised: object) -> Any:
+        return self._timer.__exit__(*raised) if self._timer is not None else None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._timer, name)
+
+
+class Nowhere(asyncio.Transport):
+    """Takes what the client writes and sends it nowhere."""
+
+    def __init__(self, handler: Any, player: Player) -> None:
+        super().__init__()
+        self._handler = handler
+        self._player = player
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        self._player.wrote(bytes(data))
+
+    def writelines(self, pieces: Any) -> None:
+        self.write(b"".join(pieces))
+
+    def write_eof(self) -> None:
+        """Nobody reads it."""
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._handler._loop.call_soon(self._handler.connection_lost, None)
+
+    abort = close
+
+    def pause_reading(self) -> None:
+        """The agent is asked before each piece as it is."""
+
+    def resume_reading(self) -> None:
+        """As above."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing is ever held back."""

@@ -1,0 +1,167 @@
+"""What stands in for a socket under http.client: an ear on the real one, or a tape.
+
+Knows `socket.SocketIO` and how http.client reads; not requests, not the deck. The real parser runs
+in both cases, so chunks, compression, cut bodies and their exceptions are the client's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from playhead.hooks.guest import NotAsExpected
+from playhead.hooks.http import http1, served
+from playhead.hooks.http.listener import Listener
+from playhead.recording import pacing
+
+if TYPE_CHECKING:
+    from playhead.recording.calls import Taped
+
+
+class HeardSocketIO(socket.SocketIO):
+    """A socket's reading end with an ear on it. An instance becomes one of these where it stands:
+    what holds it (a buffered reader, urllib3, docker's attach) keeps the very object it had.
+    """
+
+    playhead: Listener
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            count = super().readinto(buffer)
+        except BaseException as error:
+            self.playhead.broke(error)
+            raise
+        if count:
+            self.playhead.feed(bytes(memoryview(buffer)[:count]))
+        elif count == 0:
+            self.playhead.eof()
+        return count
+
+    def close(self) -> None:
+        self.playhead.closed()
+        super().close()
+
+
+def listen(fp: Any, listener: Listener) -> None:
+    """Hear what http.client reads from `fp`. NotAsExpected where it does not read from a socket."""
+    raw = getattr(fp, "raw", None)
+    if type(raw) is not socket.SocketIO:
+        raise NotAsExpected(f"an answer is read from {type(raw).__name__}, not from SocketIO")
+    raw.playhead = listener  # type: ignore[attr-defined]  # it is about to become one that has it
+    raw.__class__ = HeardSocketIO
+
+
+class TapedAnswer:
+    """Given to http.client's response in place of a socket: its file is the tape."""
+
+    def __init__(self, taped: Taped, name: str, listener: Listener | None) -> None:
+        self._raw = _TapedIO(taped, name, listener)
+
+    def makefile(self, mode: str = "rb", buffering: int = -1, **_: Any) -> Any:
+        return self._raw if buffering == 0 else io.BufferedReader(self._raw)
+
+
+class _TapedIO(io.RawIOBase):
+    """A taped answer as bytes from a socket, block by block."""
+
+    def __init__(self, taped: Taped, name: str, listener: Listener | None) -> None:
+        super().__init__()
+        self._blocks = _wire(taped, name)
+        self._rest = b""
+        self._listener = listener
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            if not self._rest:
+                self._rest = next(self._blocks, b"")
+        except Exception as error:
+            if self._listener is not None:
+                self._listener.broke(error)
+            raise
+        piece, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(piece)] = piece
+        if self._listener is None:
+            return len(piece)
+        if piece:
+            self._listener.feed(piece)
+        else:
+            self._listener.eof()
+        return len(piece)
+
+    def close(self) -> None:
+        if self._listener is not None and not self.closed:
+            self._listener.closed()
+        super().close()
+
+
+def _wire(taped: Taped, name: str) -> Iterator[bytes]:
+    pieces = [piece for piece in taped.pieces if piece.stream == "body"]
+    whole = taped.how == "returned"
+    sizes = taped.facts.get("sizes") or ()
+    blocks = http1.blocks(taped.head, [one.data for one in pieces], whole=whole, sizes=sizes)
+    # A block for the head, one for each piece, and maybe one that says that there are no more.
+    at = served.first_ns(taped)
+    yield next(blocks)
+    times = [*(one.at_ns for one in pieces), taped.took_ns]
+    for block, piece_ns in zip(blocks, times, strict=False):
+        pacing.rest(piece_ns - at)
+        at = piece_ns
+        yield block
+    if whole or (taped.how == "cut" and taped.error is None):
+        return  # the end of the connection; the client says what it thinks of it
+    raise served.ending(taped, name, ConnectionResetError)
+
+
+class Unconnected:
+    """Stands on a connection where its socket would be while answers come from the tape.
+
+    Its descriptor is at its end, so a pool that looks at it before the next request finds the
+    connection dropped and connects anew: a connection never outlives the replay it was made in.
+    """
+
+    family = socket.AF_INET
+    type = socket.SOCK_STREAM
+
+    def fileno(self) -> int:
+        return _ended()
+
+    def settimeout(self, timeout: float | None) -> None:
+        """Nothing is waited for."""
+
+    def gettimeout(self) -> float | None:
+        return None
+
+    def setsockopt(self, *option: Any) -> None:
+        """There is nothing to set."""
+
+    def getpeercert(self, binary_form: bool = False) -> Any:
+        return b"" if binary_form else {}
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        raise BrokenPipeError(32, "this connection was answered from a tape and is gone")
+
+    send = sendall
+
+    def makefile(self, *_: Any, **__: Any) -> Any:
+        return io.BufferedReader(io.BytesIO())
+
+    def shutdown(self, how: int) -> None:
+        """There is nobody at the other end."""
+
+    def close(self) -> None:
+        """The descriptor is shared, and stays."""
+
+
+@functools.cache
+def _ended() -> int:
+    """A descriptor whose other end is closed. One for all, made when first needed."""
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    return ours

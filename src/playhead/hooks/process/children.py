@@ -1,0 +1,94 @@
+"""How a child process that is Python joins the run. Knows the slot; what stands in it is `inject`'s.
+
+A caller may give the child an environment of its own (MCP's stdio client passes six variables on) or
+start it with `-I`: what makes it join has to be put back each time a process is started.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.encoding.values import safe_str
+from playhead.recording.deck import Crossing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Optional
+
+    Env = Optional[dict[str, str]]  # noqa: UP045  evaluated: 3.10 has no `|` between these
+
+    Carrier = Callable[[list[str], "Mapping[str, str] | None", str], tuple[list[str], Env]]
+
+
+_carrier: Carrier | None = None
+# Tells the variables that children inherit and `os.environ` does not show.
+_standing: Callable[[], Mapping[str, str]] = dict
+
+
+def set_carrier(carrier: Carrier | None) -> None:
+    """`carrier(argv, env, call_ref)` gives the argv and env with which the child joins; an env of
+    None is the parent's own. None in place of a carrier: children are left alone.
+    """
+    global _carrier  # noqa: PLW0603  one a process, as the deck is
+    _carrier = carrier
+
+
+def set_standing(standing: Callable[[], Mapping[str, str]]) -> None:
+    """Who tells what stands in the C environment of this process, or should, without `os.environ`
+    knowing of it. Asked each time: the program may change its PYTHONPATH, of which ours is a part.
+    """
+    global _standing  # noqa: PLW0603  one a process, as the deck is
+    _standing = standing
+
+
+def ref_of(crossing: Crossing) -> str | None:
+    """The name of a call in its run: what a child's segment has as its parent."""
+    if crossing.seq is None:
+        return None
+    return f"{crossing._deck.recorder.segment}:{crossing.seq}"
+
+
+def carry(
+    argv: Sequence[str], env: Mapping[Any, Any] | None, crossing: Crossing
+) -> tuple[list[str], Env]:
+    """The argv and env to start a child with; `(argv, None)` means: as the caller had it."""
+    words, ref = list(argv), ref_of(crossing)
+    if _carrier is None or ref is None:
+        return words, None
+    try:
+        told = None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
+        carried, made = _carrier(list(words), told, ref)
+    except Exception as error:  # noqa: BLE001  fails open
+        # An environment that cannot be one is the caller's to hear about, from the call itself.
+        crossing._deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
+        return words, None
+    return carried, None if made is None or made == told else made
+
+
+class LentVariables:
+    """Variables that a child inherits from the C environment, for calls that take no `env`.
+
+    `os.environ` keeps what the program put there. Another thread that starts a process at the same
+    moment through a call that we hook says its own variables and is not disturbed.
+    """
+
+    def __init__(self, env: Env) -> None:
+        self._standing = _standing()
+        self._lent = {
+            name: value
+            for name, value in (env or {}).items()
+            if (name in self._standing if self._standing else os.environ.get(name) != value)
+        }
+
+    def __enter__(self) -> None:
+        for name, value in self._lent.items():
+            os.putenv(name, value)
+
+    def __exit__(self, *raised: object) -> None:
+        for name in self._lent:
+            before = self._standing.get(name, os.environ.get(name))
+            if before is None:
+                os.unsetenv(name)
+            else:
+                os.putenv(name, before)

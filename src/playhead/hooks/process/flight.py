@@ -1,0 +1,317 @@
+"""A process on its way: what the program sees of it, told to the crossing in the order it happens.
+
+Knows exits, streams and signals as the program meets them; not where they are observed. On the tape
+beside `stdin`, `stdout` and `stderr` are three streams of marks that a replay needs in order to know
+what the process waited for: `signal` (sent by the program), `closed` (a stream that the program
+closed before its end) and `eof` (an end that the program saw before it did something else).
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from contextvars import ContextVar
+
+from playhead import clock
+from playhead.encoding.values import safe_str
+from playhead.errors import Divergence
+from playhead.host.later import Later
+from playhead.host.lean import deque, wrapping
+from playhead.recording import deck
+from playhead.recording.deck import Crossing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
+    from playhead.hooks.process.player import Player
+
+    F = TypeVar("F", bound=Callable[..., None])
+else:
+    signal = Later("signal")
+
+# Whether the code running now is our own hook's, so that a hook further down passes through:
+# `Popen(close_fds=False)` calls `os.posix_spawn`. "spawn": the child made here will exec, for us.
+within: ContextVar[str] = ContextVar("playhead_process", default="")
+
+# A crossing that one hook has opened for another further down, which makes the process.
+given_crossing: ContextVar[Crossing | None] = ContextVar("playhead_process_crossing", default=None)
+
+# A program that writes much and reads much at the same time holds no conversation.
+_MOST_HELD = 1 << 20
+
+by_pid: dict[int, Flight] = {}
+_unfinished: set[Flight] = set()
+
+
+def _fails_open(method: F) -> F:
+    """Recording fails open: what goes wrong while the program is watched is not its concern."""
+
+    def guarded(flight: Flight, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(flight, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001  as the docstring says
+            if (open_deck := deck.active()) is not None:
+                open_deck.recorder.warn(f"a process is not recorded in full: {safe_str(error)}.")
+
+    return wrapping(guarded, method)  # type: ignore[return-value]  # it takes what `method` does
+
+
+class Flight:
+    """One process, from its call to its outcome.
+
+    The outcome is written when the exit is known and every stream that the program reads has come
+    to its end: what it reads after `wait()` belongs to the call as well.
+    """
+
+    __slots__ = (
+        *("_alive_ns", "_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_facts", "_held"),
+        *("_held_size", "_late", "_open", "_over", "_started", "_telling", "_writing"),
+        *("divergence", "name", "pid", "player", "sent"),
+    )
+
+    def __init__(self, crossing: Crossing, *, sent: bool = False) -> None:
+        self._crossing: Crossing | None = crossing
+        self._open: set[str] = set()
+        self._eof: list[str] = []
+        self._exit: int | None = None
+        self._exited_ns = 0
+        self._alive_ns: int | None = None
+        self._at_exit: list[Callable[[Flight], None]] = []
+        # Taken once, by whoever ends the flight: an exit may be noticed by several threads.
+        self._over = _thread.allocate_lock()
+        self._started = clock.mono_ns()
+        self._writing: list[None] = []
+        self._held: deque[tuple[str, bytes]] = deque()
+        self._held_size = 0
+        self._telling: set[int] = set()
+        self._late: deque[tuple[str, bytes]] = deque()
+        self._facts: dict[str, Any] = {}
+        self.name = crossing.call.name
+        self.pid = 0
+        self.divergence: Divergence | None = None
+        self.player: Player | None = None
+        self.sent = sent  # what goes to stdin is in the request already
+
+    @property
+    def crossing(self) -> Crossing | None:
+        """None where there is nobody left to tell: the run is over, or this is a forked copy."""
+        crossing = self._crossing
+        return crossing if crossing is not None and crossing._deck is deck.active() else None
+
+    @_fails_open
+    def started(self, pid: int) -> None:
+        self.pid = pid
+        by_pid[pid] = self
+        _unfinished.add(self)
+        if (crossing := self.crossing) is not None:
+            last_words = crossing._deck.recorder.last_words
+            if leave_all not in last_words:
+                last_words.append(leave_all)
+
+    @_fails_open
+    def failed(self, error: BaseException) -> None:
+        """There is no process: it could not be started."""
+        self._leave_at_exit()
+        if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
+            facts = {"filename": _name(error.filename)} if isinstance(error, OSError) else {}
+            crossing.raised(error, **facts)
+
+    def expects(self, stream: str) -> None:
+        self._open.add(stream)
+
+    def expected(self, stream: str) -> bool:
+        """Whether the end of this stream is still to be told."""
+        return stream in self._open or (stream == "stdin" and self._exit is None)
+
+    def at_exit(self, action: Callable[[Flight], None]) -> None:
+        """For what can only be done once the process is gone."""
+        self._at_exit.append(action)
+
+    @_fails_open
+    def heard(self, stream: str, data: bytes) -> None:
+        """The program has read something."""
+        if not self._writing or self._held_size > _MOST_HELD:
+            self._tell_held()
+            self._tell(stream, data)
+            return
+        self._held.append((stream, data))
+        self._held_size += len(data)
+        if not self._writing:
+            self._tell_held()
+
+    def begin_write(self) -> bool:
+        """The program is about to write to the process. How much it will have written is known only
+        afterwards; meanwhile another thread may read the answer, which has to come second.
+        """
+        self._writing.append(None)
+        return self._exit is None and not self.sent
+
+    @_fails_open
+    def wrote(self, data: bytes, *, counts: bool = True) -> None:
+        """The other half of `begin_write`, whose answer is `counts`."""
+        try:
+            if counts and data:
+                self._tell_eof()
+                self._tell("stdin", data)
+        finally:
+            self._writing.pop()
+            self._tell_held()
+        self._end_if_over()
+
+    @_fails_open
+    def ended(self, stream: str, *, closed: bool = False) -> None:
+        """The program has seen the end of a stream, or has closed it."""
+        if self._exit is None and self.expected(stream):
+            if closed:
+                self._act("closed", stream)
+            elif stream != "stdin":
+                self._eof.append(stream)
+        self._open.discard(stream)
+        self._end_if_over()
+
+    @_fails_open
+    def signalled(self, number: int) -> None:
+        """The program has sent a signal."""
+        if number and self._exit is None:
+            self._act("signal", signal_name(number))
+
+    def diverged(self, error: Divergence) -> None:
+        """The program does something else with a taped process than it did then."""
+        self.divergence = error
+        if self.player is not None:
+            self.player.give_up()
+        if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
+            crossing.raised(error)
+
+    def check(self, *, waits: bool = False) -> None:
+        """Raises what a player, in a thread of its own, could only put down. `waits`: the program is
+        about to wait for something that, where the tape ends, will never come.
+        """
+        if waits and self.divergence is None and self.player is not None and self.player.is_at_end:
+            crossing = self.crossing
+            if crossing is not None and crossing.taped is not None and crossing.taped.dies:
+                crossing.cut()  # here the recorded run was killed, and so is this one
+            self.diverged(
+                Divergence(
+                    f"The tape of {self.name} ends here: it was still running when the recorded run "
+                    "ended, and now the program waits for it. Record the run anew, or let this "
+                    "process run for real: `--live process`."
+                )
+            )
+        if self.divergence is not None:
+            raise self.divergence
+
+    @_fails_open
+    def exited(self, code: int) -> None:
+        """The program knows how the process ended: its exit code, or minus the signal."""
+        if self._exit is None:
+            self._exit, self._exited_ns = code, clock.mono_ns() - self._started
+            by_pid.pop(self.pid, None)
+            self._leave_at_exit()
+        self._end_if_over()
+
+    def _leave_at_exit(self) -> None:
+        while self._at_exit:
+            self._at_exit.pop(0)(self)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Further members of the outcome."""
+        self._facts.update(facts)
+
+    def is_alive(self) -> None:
+        """The program has looked, and the process had not ended yet."""
+        self._alive_ns = clock.mono_ns() - self._started
+
+    def mute(self) -> None:
+        self._crossing = None
+
+    @_fails_open
+    def leave(self) -> None:
+        """The run ends before the process, or before the program has read all of it."""
+        if self._exit is None:
+            if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
+                crossing.left(pid=self.pid)
+        else:
+            self._open.clear()
+            self._end_if_over()
+        _unfinished.discard(self)
+
+    def _act(self, mark: str, what: str) -> None:
+        if not (mark == "closed" and what == "stdin" and self.sent):
+            self._tell_eof()
+            self._tell(mark, what.encode())
+
+    def _tell_held(self) -> None:
+        while self._held and not self._writing:
+            self._tell(*self._held.popleft())
+        self._held_size = 0
+
+    def _tell(self, stream: str, data: bytes) -> None:
+        me = _thread.get_ident()
+        self._late.append((stream, data))
+        if me in self._telling:
+            return  # a signal handler or a finalizer, in the middle of this: it waits its turn
+        self._telling.add(me)
+        try:
+            while self._late:
+                stream, data = self._late.popleft()
+                if (crossing := self.crossing) is not None:
+                    crossing.chunk(data, stream)
+        finally:
+            self._telling.discard(me)
+        self._end_if_over()
+
+    def _tell_eof(self) -> None:
+        while self._eof:
+            self._tell("eof", self._eof.pop(0).encode())
+
+    def _end_if_over(self) -> None:
+        code = self._exit
+        if code is None or self._open or self._writing or _thread.get_ident() in self._telling:
+            return
+        if not self._over.acquire(blocking=False):
+            return
+        _unfinished.discard(self)
+        if (crossing := self.crossing) is not None:
+            times = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns}
+            crossing.returned(code, pid=self.pid, **times, **facts_of(code), **self._facts)
+
+
+def facts_of(code: int) -> dict[str, Any]:
+    """How a process ended, as facts of its outcome: an exit code, or the signal that killed it."""
+    return {"exit_code": code} if code >= 0 else {"signal": signal_name(-code)}
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(int(number))  # a real-time signal has no name
+
+
+def _name(file: Any) -> str | None:
+    return os.fsdecode(file) if isinstance(file, (str, bytes)) else None
+
+
+def flight_of(crossing: Crossing) -> Flight | None:
+    return next((one for one in _unfinished if one._crossing is crossing), None)
+
+
+def leave_all() -> None:
+    for flight in list(_unfinished):
+        flight.leave()
+
+
+def _forget_all() -> None:
+    """After a fork these are the parent's processes, and its tape is not ours to write."""
+    for flight in list(_unfinished):
+        flight.mute()
+    by_pid.clear()
+    _unfinished.clear()
+    within.set("exec" if within.get() == "spawn" else "")
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,85 @@
+"""Processes of `multiprocessing`: part of the program, not of the world.
+
+They run the program's own code, and what passes between them and it is pickled objects. So each is
+told on the tape, with how it ended, and a replay runs it again. Knows `BaseProcess`; not pools.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.process import children
+from playhead.hooks.process.flight import Flight, by_pid
+from playhead.recording import deck
+from playhead.recording.deck import Call
+
+# A name that the program did not give: which process has which number is a race between threads.
+_COUNTED = re.compile(r"(?:\w*Process|\w*PoolWorker)-[\d:]+")
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module, "BaseProcess")
+    need(module.BaseProcess, "start", "pid")
+    patches.replace(module.BaseProcess, "start", _start)
+
+
+def hook_forkserver(module: ModuleType, patches: Patches) -> None:
+    """Such a process is no child of ours: nobody waits for it by its pid."""
+    need(module, "Popen")
+    need(module.Popen, "poll")
+    patches.replace(module.Popen, "poll", _poll)
+
+
+def _start(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def start(self: Any) -> None:
+        open_deck = deck.active()
+        if open_deck is None:
+            return original(self)
+        crossing = open_deck.open(_described(self))
+        flight = Flight(crossing)
+        _, env = children.carry([sys.executable or "python"], None, crossing)
+        try:
+            with crossing, children.LentVariables(env):
+                original(self)
+        except BaseException as error:
+            flight.failed(error)
+            raise
+        flight.started(self.pid)
+        return None
+
+    return start
+
+
+def _described(process: Any) -> Call:
+    target = getattr(process, "_target", None) or type(process).run
+    function = getattr(target, "__qualname__", None) or type(target).__qualname__
+    module = getattr(target, "__module__", None) or type(target).__module__
+    request = {"target": f"{module}:{function}", "start": getattr(process, "_start_method", None)}
+    if not _COUNTED.fullmatch(process.name):
+        request["name"] = process.name
+    return Call(
+        boundary="process",
+        name=f"multiprocessing {function}",
+        request=request,
+        # `own`: a replay runs it again.
+        facts={
+            "command": f"{process.name}: {module}.{function}",
+            "via": "multiprocessing",
+            "own": True,
+        },
+    )
+
+
+def _poll(original: Callable[..., Any]) -> Callable[..., Any]:
+    def poll(self: Any, *args: Any, **kwargs: Any) -> Any:
+        code = original(self, *args, **kwargs)
+        if isinstance(code, int) and (flight := by_pid.get(self.pid)) is not None:
+            flight.exited(code)
+        return code
+
+    return poll

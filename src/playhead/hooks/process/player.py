@@ -1,0 +1,344 @@
+"""Plays a taped process: real pipes, a real pid, a real exit, and nothing executed but a stand-in.
+
+The stand-in (`process_stand_in`) waits on a pipe of ours for what tells it how to end. The child's ends
+of the streams are ours: what the tape holds goes in as far as there is room before the program even
+has its process back; the rest is played by the thread of `process_stage`. Knows descriptors and the
+script; not `subprocess`, not threads.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import termios
+from collections import deque
+from contextlib import suppress
+
+from playhead import clock
+from playhead.errors import Divergence
+from playhead.hooks.process.flight import Flight, signal_name
+from playhead.hooks.process.script import Script, Show, Wait
+from playhead.hooks.process.stage import STAGE, now_ns
+from playhead.hooks.process.stand_in import StandIn, chosen
+from playhead.replay.matching import fingerprint
+
+# A program that does not do again what it did then must not hang for ever.
+_PATIENCE_NS = 60 * 1_000_000_000
+# A process that is quicker than this is there at once: nobody can have set his clock by it.
+_INSTANT_NS = 50_000_000
+# When a process ends that was running when the recorded run was killed.
+_NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
+_GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
+# As much as a pipe that is not full surely takes without making us wait.
+_AT_ONCE = 4096
+_PIPE, _WIDEST = 1 << 16, 1 << 20
+
+
+class Player:
+    """One taped process, being played. Its methods are called by the program's thread until `go`,
+    and by the stage's from then on; `signalled` by whoever sends a signal.
+    """
+
+    def __init__(self, script: Script, flight: Flight, stand_in: StandIn | None = None) -> None:
+        self.stand_in = stand_in or chosen()
+        self._script = script
+        self._flight = flight
+        self._ends: dict[str, int] = {}
+        self._alone: set[str] = set()
+        self._queues: dict[str, deque[tuple[int, memoryview | None]]] = {}
+        self._queued = 0
+        self._next = 0
+        self._read = 0
+        self._lines = 0
+        self._odd: bytearray | None = None
+        self._closed: set[str] = set()
+        self._signals = 0
+        self._control = -1
+        self._stand_in = -1
+        # A moment of the replay, and the moment of the tape that it was.
+        self._anchor = (now_ns(), 0)
+        self._active_ns = clock.mono_ns()
+        self._given_up = False
+
+    def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
+        """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
+        that it need not block, and may hold more than a pipe does by itself.
+        """
+        self._ends[stream] = fd
+        if alone and stream != "stdin":
+            os.set_blocking(fd, False)
+            self._alone.add(stream)
+            _widen(fd, self._size_of(stream))
+        elif os.isatty(fd):
+            _make_raw(fd)
+
+    def wants(self, stream: str) -> bool:
+        """Whether the tape has something to put into this stream."""
+        return bool(self._size_of(stream))
+
+    def ready(self) -> int:
+        """Give what can be given now. Returns what the stand-in must have as its stdin."""
+        self._stand_in, self._control = os.pipe()
+        self.play()
+        return self._stand_in
+
+    def go(self) -> None:
+        """The stand-in runs."""
+        os.close(self._stand_in)
+        self._stand_in = -1
+        if not self.is_over:
+            STAGE.enter(self)
+
+    def stop(self) -> None:
+        """There is no stand-in after all, or it is not ours."""
+        if self._stand_in >= 0:
+            os.close(self._stand_in)
+        self._finish(None)
+
+    def give_up(self) -> None:
+        """The program has parted from the tape: the stand-in goes at once."""
+        self._given_up = True
+        STAGE.wake()
+
+    def signalled(self, number: int) -> bool:
+        """Whether the tape has this signal here: then it is played, and not to be delivered."""
+        wanted = self._script.signals[self._signals : self._signals + 1]
+        if wanted != (signal_name(number),) or self.is_over:
+            return False
+        self._signals += 1
+        STAGE.wake()
+        return True
+
+    @property
+    def is_over(self) -> bool:
+        return self._control < 0
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing more to come, although the process did not end on the tape."""
+        return self._script.ending is None and self._is_done
+
+    @property
+    def _is_done(self) -> bool:
+        return self._next == len(self._script.steps) and not self._queues
+
+    def due_ns(self) -> int | None:
+        """The moment of the replay at which something is to be given; None: the program's turn."""
+        if self._queues:
+            return None
+        if self._is_done:
+            if self._script.ending is not None:
+                return self._due(self._script.ended_ns)
+            return self._anchor[0] + _NEVER_NS if self._script.cut else None
+        step = self._script.steps[self._next]
+        return self._due(step.at_ns) if isinstance(step, Show) else None
+
+    def play(self) -> None:
+        """As far as the program has done its part, and the time has come."""
+        if self._given_up:
+            self._finish(-signal.SIGKILL)
+            return
+        if self._next < len(self._script.steps):
+            self._skip_waiting()
+        self._give()
+        while self._next < len(self._script.steps) and self._step(self._script.steps[self._next]):
+            self._next += 1
+            self._give()
+        ending = self._script.ending
+        if self._is_done and ending is not None and self._due(self._script.ended_ns) <= now_ns():
+            self._finish(ending)
+
+    def _step(self, step: Wait | Show) -> bool:
+        """Whether this step has been taken."""
+        if isinstance(step, Show):
+            due = self._due(step.at_ns)
+            if due > now_ns():
+                return False
+            if due > self._anchor[0]:
+                self._anchor = (due, step.at_ns)
+            self._queue(step.stream, None if step.data is None else memoryview(step.data))
+            return True
+        if self._queues or not self._is_met(step):
+            return False
+        if not self._is_as_then(step):
+            return False
+        self._anchor = (now_ns(), max(step.at_ns, self._anchor[1]))
+        return True
+
+    def _due(self, at_ns: int) -> int:
+        """When a moment of the tape comes in this replay. Where it has no time of its own, at once."""
+        began, then = self._anchor
+        return began + at_ns - then if at_ns - then >= _INSTANT_NS and STAGE.is_timed else began
+
+    def _is_met(self, wait: Wait) -> bool:
+        if (wait.closed - self._closed) & self._ends.keys() or wait.signals > self._signals:
+            return False
+        if "stdin" in self._closed or "stdin" not in self._ends:
+            return True
+        return self._read >= wait.stdin or (wait.lines is not None and self._lines >= wait.lines)
+
+    def _skip_waiting(self) -> None:
+        waits = isinstance(self._script.steps[self._next], Wait)
+        if waits and clock.mono_ns() - self._active_ns >= _PATIENCE_NS:
+            self._active_ns = clock.mono_ns()
+            self._next += 1
+
+    def _size_of(self, stream: str) -> int:
+        shown = (step for step in self._script.steps if isinstance(step, Show))
+        return sum(len(one.data) for one in shown if one.stream == stream and one.data is not None)
+
+    def _queue(self, stream: str, data: memoryview | None) -> None:
+        if stream in self._ends:
+            self._queues.setdefault(stream, deque()).append((self._queued, data))
+            self._queued += 1
+
+    def _give(self) -> None:
+        """In taped order while there is room; a stream that is full does not hold up the others."""
+        ready = set(self._queues)
+        while ready:
+            stream = min(ready, key=lambda one: self._queues[one][0][0])
+            queue = self._queues[stream]
+            order, data = queue.popleft()
+            rest = None if data is None else self._write(stream, data)
+            if data is None:
+                self._close(stream)
+            elif rest is None:
+                self._closed.add(stream)
+                queue.clear()
+            elif rest:
+                queue.appendleft((order, rest))
+                ready.discard(stream)
+            if not queue:
+                del self._queues[stream]
+                ready.discard(stream)
+
+    def _write(self, stream: str, data: memoryview) -> memoryview | None:
+        """What found no room; None: the program has closed its end."""
+        fd = self._ends[stream]
+        at_once = len(data) if stream in self._alone else _AT_ONCE
+        while data:
+            if stream not in self._alone:
+                state = _state(fd)
+                if state & _GONE:
+                    return None
+                if not state & select.POLLOUT:
+                    return data
+            try:
+                data = data[os.write(fd, data[:at_once]) :]
+            except BlockingIOError:
+                return data
+            except BrokenPipeError:
+                return None
+        return data
+
+    def watched(self) -> dict[int, int]:
+        """The descriptors by which the program's acts are seen, with what to ask of each."""
+        asked = {self._control: 0}
+        for stream, fd in self._ends.items():
+            if stream not in self._closed:
+                asked[fd] = (
+                    select.POLLIN
+                    if stream == "stdin"
+                    else select.POLLOUT
+                    if stream in self._queues
+                    else 0
+                )
+        return asked
+
+    def notice(self, fd: int, state: int) -> None:
+        """`fd`, one of those watched, has something to say."""
+        self._active_ns = clock.mono_ns()
+        if fd == self._control:
+            self._finish(None)  # the stand-in is gone: killed by a signal that is not on the tape
+        elif fd == self._ends.get("stdin"):
+            self._hear(fd)
+        elif state & _GONE:
+            for stream, end in self._ends.items():
+                if end == fd:
+                    self._closed.add(stream)
+                    self._queues.pop(stream, None)
+
+    def _hear(self, fd: int) -> None:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            data = b""  # a terminal that was closed says so
+        if not data:
+            self._closed.add("stdin")
+            return
+        expected = self._script.stdin[self._read : self._read + len(data)]
+        if self._odd is not None:
+            self._odd += data
+        elif data[: len(expected)] != expected:
+            self._odd = bytearray(self._script.stdin[: self._read] + data)
+        self._read += len(data)
+        self._lines += data.count(b"\n")
+
+    def _is_as_then(self, wait: Wait) -> bool:
+        """Whether the program sent what it had sent then, but for what is minted anew each time."""
+        if self._flight.sent or "stdin" not in self._ends:
+            return True
+        if self._odd is None and self._read >= wait.stdin:
+            return True
+        sent = self._script.stdin[: self._read] if self._odd is None else bytes(self._odd)
+        then, now = (
+            fingerprint.rename(raw.decode("utf-8", "replace"))
+            for raw in (self._script.stdin[: wait.stdin], sent)
+        )
+        if then == now[: len(then)]:
+            return True
+        same = zip(then, now, strict=False)
+        at = next((i for i, pair in enumerate(same) if pair[0] != pair[1]), len(now))
+        self._flight.diverged(
+            Divergence(
+                f"The program sends something else to {self._flight.name} than it did then. "
+                f"From character {at} on it was {then[at : at + 60]!r}, "
+                f"and now it is {now[at : at + 60]!r}. "
+                "Record the run anew, or let this process run for real: `--live process`."
+            )
+        )
+        return False
+
+    def _close(self, stream: str) -> None:
+        """A terminal is at its end when the last of its users has gone: all of them go."""
+        on_terminal = os.isatty(self._ends[stream])
+        for name in [*self._ends] if on_terminal else [stream]:
+            if name == stream or os.isatty(self._ends[name]):
+                os.close(self._ends.pop(name))
+                self._closed.add(name)
+
+    def _finish(self, ending: int | None) -> None:
+        """All descriptors first: whoever hears of the exit must find the streams at their end."""
+        control, self._control = self._control, -1
+        while self._ends:
+            self._close(next(iter(self._ends)))
+        self._queues.clear()
+        self._next = len(self._script.steps)
+        if control >= 0:
+            if ending is not None:
+                with suppress(BrokenPipeError):  # the stand-in is gone already
+                    os.write(control, self.stand_in.told(ending))
+            os.close(control)
+
+
+def _state(fd: int) -> int:
+    room = select.poll()
+    room.register(fd, select.POLLOUT)
+    return dict(room.poll(0)).get(fd, 0)
+
+
+def _widen(fd: int, size: int) -> None:
+    """Room for all of it, where the system has it to give: then no thread need stand by."""
+    widen = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if widen is not None and _PIPE < size <= _WIDEST:
+        with suppress(OSError):
+            fcntl.fcntl(fd, widen, size)
+
+
+def _make_raw(fd: int) -> None:
+    """A terminal that adds nothing: what it echoed and translated then is on the tape already."""
+    mode = termios.tcgetattr(fd)
+    mode[0] = mode[1] = mode[3] = 0
+    termios.tcsetattr(fd, termios.TCSANOW, mode)

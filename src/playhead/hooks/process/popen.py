@@ -1,0 +1,326 @@
+"""Processes started through `subprocess`: `run`, `check_output`, `getoutput`, `os.popen`, and what
+asyncio, anyio and trio build on it. Knows `Popen`; not other ways to start a process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from playhead.encoding.values import safe_str
+from playhead.errors import Divergence
+from playhead.hooks.guest import NotAsExpected, Patches, need
+from playhead.hooks.process import children
+from playhead.hooks.process import request as process_request
+from playhead.hooks.process.flight import Flight, given_crossing, leave_all, within
+from playhead.hooks.process.inherited_output import expect_inherited, waited_for
+from playhead.hooks.process.output_files import expect_file
+from playhead.hooks.process.pipes import expect, tap
+from playhead.hooks.process.request import DEVNULL, PIPE, STDOUT
+from playhead.host.later import Later
+from playhead.recording import deck
+from playhead.recording.deck import Call, Crossing
+
+if TYPE_CHECKING:
+    from playhead.hooks.http import revive
+    from playhead.hooks.process import player as process_player
+    from playhead.hooks.process import script as process_script
+else:
+    # Only what replays needs these: see `playhead.host.later`.
+    process_player = Later("playhead.hooks.process.player")
+    process_script = Later("playhead.hooks.process.script")
+    revive = Later("playhead.hooks.http.revive")
+
+_POSITIONAL = (
+    *("args", "bufsize", "executable", "stdin", "stdout", "stderr", "preexec_fn", "close_fds"),
+    *("shell", "cwd", "env", "universal_newlines", "startupinfo", "creationflags"),
+    *("restore_signals", "start_new_session", "pass_fds"),
+)
+# What a stand-in has in common with the process that it stands for; the rest it must not have.
+_OF_A_STAND_IN = (
+    *("bufsize", "stdin", "stdout", "stderr", "universal_newlines", "text", "encoding", "errors"),
+    *("start_new_session", "process_group", "pipesize", "restore_signals"),
+)
+_STREAMS = ("stdin", "stdout", "stderr")
+
+# What `run(input=…)` is about to send. Known before the process is, so that it can be matched.
+_input: ContextVar[Any] = ContextVar("playhead_process_input", default=None)
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    if os.name != "posix":
+        raise NotAsExpected("processes are recorded on POSIX systems only")
+    need(module, "Popen", "run", "call", "PIPE", "STDOUT", "DEVNULL")
+    need(module.Popen, "_get_handles", "_handle_exitstatus", "_get_devnull", "poll", "wait")
+    if (module.PIPE, module.STDOUT, module.DEVNULL) != (PIPE, STDOUT, DEVNULL):
+        raise NotAsExpected("subprocess spells PIPE, STDOUT and DEVNULL in another way")
+    code = getattr(module.Popen.__init__, "__code__", None)
+    if code is not None and code.co_argcount > 1 and code.co_varnames[1:18] != _POSITIONAL:
+        raise NotAsExpected("Popen takes other arguments")
+    patches.replace(module, "run", _run)
+    patches.replace(module, "call", _call)
+    patches.replace(module.Popen, "__init__", _init)
+    patches.replace(module.Popen, "_get_handles", _get_handles)
+    patches.replace(module.Popen, "_handle_exitstatus", _handle_exitstatus)
+    patches.replace(module.Popen, "poll", _poll)
+    patches.replace(module.Popen, "wait", _wait)
+    patches.on_undo(leave_all)
+
+
+def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if deck.active() is None:
+            return original(*args, **kwargs)
+        tokens = _input.set(kwargs.get("input")), waited_for.set(True)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _input.reset(tokens[0])
+            waited_for.reset(tokens[1])
+
+    return run
+
+
+def _call(original: Callable[..., int]) -> Callable[..., int]:
+    def call(*args: Any, **kwargs: Any) -> int:
+        token = waited_for.set(True)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            waited_for.reset(token)
+
+    return call
+
+
+def _init(original: Callable[..., None]) -> Callable[..., None]:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        open_deck = deck.active()
+        asked = dict(zip(_POSITIONAL, args, strict=False))
+        # A call that Python itself refuses is for the original to refuse.
+        if (
+            open_deck is None
+            or within.get()
+            or len(args) > len(_POSITIONAL)
+            or not asked.keys().isdisjoint(kwargs)
+            or "args" not in {**asked, **kwargs}
+        ):
+            return original(self, *args, **kwargs)
+        asked.update(kwargs)
+        if not isinstance(asked["args"], (str, bytes, os.PathLike, list, tuple)):
+            asked["args"] = list(asked["args"])  # as `Popen` does; an iterator can be read but once
+        crossing = given_crossing.get() or open_deck.open(_described(asked, open_deck))
+        sent = type(crossing.call.request) is dict and type(crossing.call.request["stdin"]) is dict
+        flight = Flight(crossing, sent=sent)
+        if crossing.taped is None:
+            return _perform(original, self, asked, flight, crossing)
+        return _serve(original, self, asked, flight, crossing)
+
+    return init
+
+
+def _described(asked: Mapping[str, Any], open_deck: deck.Deck) -> Call:
+    try:
+        return describe(asked)
+    except Exception as error:  # noqa: BLE001  fails open
+        # The arguments are such that the call itself will say so, in its own words.
+        open_deck.recorder.warn(f"a command line could not be read: {safe_str(error)}.")
+        return Call(boundary="process", name="?", request={"argv": None, "stdin": None})
+
+
+def describe(asked: Mapping[str, Any]) -> Call:
+    words, shell = _words(asked), None
+    if asked.get("shell"):
+        shell, words = words[0] if words else "", words[1:]
+    data = _input.get()
+    stdin = process_request.kind_of(asked.get("stdin"))
+    return process_request.call_of(
+        via="subprocess",
+        argv=words,
+        shell=shell,
+        executable=asked.get("executable"),
+        cwd=asked.get("cwd"),
+        env=asked.get("env"),
+        stdin=stdin if data is None or stdin != "pipe" else process_request.known_input(data),
+        stdout=process_request.kind_of(asked.get("stdout")),
+        stderr=process_request.kind_of(asked.get("stderr")),
+    )
+
+
+def _words(asked: Mapping[str, Any]) -> list[str]:
+    args = asked["args"]
+    if isinstance(args, (str, bytes, os.PathLike)):
+        args = [args]
+    return [process_request.text_of(word) for word in args]
+
+
+def _perform(
+    original: Callable[..., None],
+    popen: Any,
+    asked: dict[str, Any],
+    flight: Flight,
+    crossing: Crossing,
+) -> None:
+    changed = _carried(asked, crossing)
+    _prepare_files(asked, flight)
+    expect_inherited(
+        flight, crossing, *(process_request.kind_of(asked.get(name)) for name in _STREAMS[1:])
+    )
+    token = within.set("popen")
+    try:
+        with crossing:
+            original(popen, **{**asked, **changed})
+    except BaseException as error:
+        flight.failed(error)
+        raise
+    finally:
+        within.reset(token)
+    popen.args = asked["args"]
+    _attach(popen, asked, flight)
+
+
+def _carried(asked: Mapping[str, Any], crossing: Crossing) -> dict[str, Any]:
+    """The arguments with which a child that is Python joins the run."""
+    try:
+        words = _words(asked)
+    except Exception:  # noqa: BLE001  fails open: `Popen` will say what is wrong with them
+        return {}
+    if asked.get("shell"):
+        _, env = children.carry(["/bin/sh", "-c", *words], asked.get("env"), crossing)
+        return {} if env is None else {"env": env}
+    executable = asked.get("executable")
+    program = words if executable is None else [process_request.text_of(executable), *words[1:]]
+    argv, env = children.carry(program, asked.get("env"), crossing)
+    changed: dict[str, Any] = {} if env is None else {"env": env}
+    if argv != program:
+        changed["args"] = argv if executable is None else [*words[:1], *argv[1:]]
+        if executable is not None:
+            changed["executable"] = argv[0]
+    return changed
+
+
+def _prepare_files(asked: Mapping[str, Any], flight: Flight) -> None:
+    """Before the child writes: where in a file of the program's its output will begin."""
+    for stream in ("stdout", "stderr"):
+        fd = process_request.fd_of(asked.get(stream))
+        if fd is not None and fd > 2:
+            expect_file(fd, flight, stream)
+
+
+def _attach(popen: Any, asked: Mapping[str, Any], flight: Flight) -> None:
+    popen._playhead_flight = flight
+    flight.started(popen.pid)
+    size = asked.get("bufsize", -1)
+    for stream in _STREAMS:
+        file = getattr(popen, stream)
+        if file is not None:
+            setattr(popen, stream, tap(file, flight, stream, size))
+            continue
+        fd = process_request.fd_of(asked.get(stream))
+        if fd is not None and fd > 2:
+            expect(fd, flight, stream)
+
+
+def _serve(
+    original: Callable[..., None],
+    popen: Any,
+    asked: dict[str, Any],
+    flight: Flight,
+    crossing: Crossing,
+) -> None:
+    taped = crossing.taped
+    if taped is None:
+        raise AssertionError("only a taped crossing is served")
+    if taped.how == "raised":
+        error = revive.revived(taped.error, crossing.call.name)
+        if isinstance(error, OSError) and taped.facts.get("filename") is not None:
+            error.filename = taped.facts["filename"]
+        flight.failed(error)
+        raise error
+    flight.player = player = process_player.Player(
+        process_script.script_of(taped, sent=flight.sent), flight
+    )
+    popen._playhead_flight = flight
+    stand_in = {name: asked[name] for name in _OF_A_STAND_IN if name in asked}
+    token = within.set("popen")
+    try:
+        original(popen, [player.stand_in.path], env={}, **stand_in)
+    except BaseException:
+        player.stop()
+        raise
+    finally:
+        within.reset(token)
+    popen.args = asked["args"]
+    _attach(popen, asked, flight)
+    player.go()
+
+
+def _get_handles(original: Callable[..., tuple[int, ...]]) -> Callable[..., tuple[int, ...]]:
+    """The child's ends of the streams go to the player, and the stand-in gets the player's line."""
+
+    def _get_handles(self: Any, *args: Any, **kwargs: Any) -> tuple[int, ...]:
+        handles = original(self, *args, **kwargs)
+        flight: Flight | None = getattr(self, "_playhead_flight", None)
+        if flight is None or flight.player is None:
+            return handles
+        to_stdin, stdin, stdout, to_stdout, stderr, to_stderr = handles
+        player, null = flight.player, self._get_devnull()
+        for stream, theirs, ours in (
+            ("stdin", to_stdin, stdin),
+            ("stdout", to_stdout, stdout),
+            ("stderr", to_stderr, stderr),
+        ):
+            if theirs == null or (stream == "stderr" and theirs == to_stdout != -1):
+                continue
+            if ours != -1:
+                player.take(stream, theirs, alone=True)
+            elif theirs != -1:
+                player.take(stream, os.dup(theirs))
+            elif player.wants(stream):
+                player.take(stream, os.dup(_STREAMS.index(stream)))
+        # `Popen` closes the child's end of a pipe of its own.
+        line = player.ready()
+        return (os.dup(line) if stdin != -1 else line, stdin, stdout, null, stderr, null)
+
+    return _get_handles
+
+
+def _handle_exitstatus(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _handle_exitstatus(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = original(self, *args, **kwargs)
+        flight: Flight | None = getattr(self, "_playhead_flight", None)
+        if flight is not None and self.returncode is not None:
+            flight.exited(self.returncode)
+        return answer
+
+    return _handle_exitstatus
+
+
+def _poll(original: Callable[..., int | None]) -> Callable[..., int | None]:
+    def poll(self: Any) -> int | None:
+        code = original(self)
+        if code is None and (flight := getattr(self, "_playhead_flight", None)) is not None:
+            flight.is_alive()
+        return code
+
+    return poll
+
+
+def _wait(original: Callable[..., int]) -> Callable[..., int]:
+    def wait(self: Any, timeout: float | None = None) -> int:
+        flight: Flight | None = getattr(self, "_playhead_flight", None)
+        if flight is None or flight.player is None:
+            return original(self, timeout)
+        try:
+            if self.returncode is None:
+                flight.check(waits=timeout is None)
+        except Divergence:
+            original(self)  # the stand-in dies of it, and nobody else would wait for it
+            raise
+        code = original(self, timeout)
+        flight.check()
+        return code
+
+    return wait

@@ -1,0 +1,123 @@
+"""What a taped process did, as steps that can be played again. Pure; knows marks, not descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from playhead.recording.deck import Piece, Taped
+
+# What the program did to the process; everything else is what it saw of it.
+_ACTS = frozenset({"stdin", "signal", "closed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Until the program has done as much as it had then.
+
+    `stdin` counts bytes from the start; `lines` likewise, or None where the program had not ended
+    a line there: what is minted anew in each run (a pid, a time) may differ in length.
+    """
+
+    stdin: int = 0
+    lines: int | None = None
+    closed: frozenset[str] = frozenset()
+    signals: int = 0
+    at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """Something that the program saw then: a piece of a stream; None: the end of it."""
+
+    stream: str
+    data: bytes | None
+    at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A whole process, from its start to its end."""
+
+    steps: tuple[Wait | Show, ...]
+    # All that the program sent, and by which signals.
+    stdin: bytes
+    signals: tuple[str, ...]
+    # The exit code, or the negative of the signal of which it died; None: it lives until it is killed.
+    ending: int | None
+    # When it ended.
+    ended_ns: int = 0
+    # The whole run ended while this process was running.
+    cut: bool = False
+
+
+def script_of(taped: Taped, *, sent: bool = False) -> Script:
+    """`sent`: what went to stdin is part of the request; the process ends after it was all read."""
+    ended_ns = _ended_ns(taped)
+    # What the program read after it knew of the end had been there before.
+    steps = [*_steps(taped.pieces, ended_ns if taped.how == "returned" else None)]
+    if sent:
+        steps.append(Wait(closed=frozenset({"stdin"})))
+    return Script(
+        steps=tuple(steps),
+        stdin=b"".join(piece.data for piece in taped.pieces if piece.stream == "stdin"),
+        signals=tuple(_word(piece) for piece in taped.pieces if piece.stream == "signal"),
+        ending=ending_of(taped.value, taped.facts) if taped.how == "returned" else None,
+        ended_ns=ended_ns,
+        cut=taped.how == "cut",
+    )
+
+
+def _ended_ns(taped: Taped) -> int:
+    """A program that looks again and again, between sleeps, has to find it where it found it then:
+    halfway between its last look in vain and the first that was not is farthest from any other.
+    """
+    known = int(taped.facts.get("exited_ns") or taped.took_ns)
+    alive = taped.facts.get("alive_ns")
+    return (known + int(alive)) // 2 if alive is not None else known
+
+
+def _steps(pieces: Sequence[Piece], latest: int | None) -> Iterator[Wait | Show]:
+    stdin, lines, signals = 0, 0, 0
+    closed: set[str] = set()
+    ended_line = False
+    for acts, group in groupby(pieces, key=lambda piece: piece.stream in _ACTS):
+        if not acts:
+            yield from (_shown(piece, latest) for piece in group)
+            continue
+        at_ns = 0
+        for piece in group:
+            at_ns = piece.at_ns
+            if piece.stream == "stdin":
+                stdin += len(piece.data)
+                lines += piece.data.count(b"\n")
+                ended_line = piece.data.endswith(b"\n")
+            elif piece.stream == "signal":
+                signals += 1
+            else:
+                closed.add(_word(piece))
+        yield Wait(
+            stdin=stdin,
+            lines=lines if ended_line else None,
+            closed=frozenset(closed),
+            signals=signals,
+            at_ns=at_ns,
+        )
+
+
+def _shown(piece: Piece, latest: int | None) -> Show:
+    at_ns = piece.at_ns if latest is None else min(piece.at_ns, latest)
+    if piece.stream == "eof":
+        return Show(stream=_word(piece), data=None, at_ns=at_ns)
+    return Show(stream=piece.stream, data=piece.data, at_ns=at_ns)
+
+
+def _word(piece: Piece) -> str:
+    return piece.data.decode("ascii", "replace")
+
+
+def ending_of(value: Any, facts: Mapping[str, Any]) -> int:
+    """How the taped process ended: its exit code, or the negative of a signal."""
+    return value if isinstance(value, int) else int(facts.get("exit_code") or 0)

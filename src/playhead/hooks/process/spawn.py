@@ -1,0 +1,193 @@
+"""Processes started by `os.posix_spawn` and `os.spawn*`, seen by their pid. Knows file actions and
+modes of spawning; the streams of such a child are those that the program gave it by descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.process import children
+from playhead.hooks.process.builtin import like_builtin
+from playhead.hooks.process.flight import Flight, facts_of, within
+from playhead.hooks.process.output_files import expect_file
+from playhead.hooks.process.pipes import expect
+from playhead.hooks.process.request import call_of, kind_of_fd, text_of
+from playhead.host.later import Later
+from playhead.recording import deck, pacing
+from playhead.recording.deck import Crossing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+    from typing import Any
+
+    from playhead.hooks.http import revive
+    from playhead.hooks.process import (
+        inherited_output as process_inherited,
+    )
+    from playhead.hooks.process import (
+        player as process_player,
+    )
+    from playhead.hooks.process import (
+        script as process_script,
+    )
+    from playhead.recording.calls import Taped
+
+    Spawn = Callable[..., int]
+else:
+    # What few programs need, or only replays: see `playhead.host.later`.
+    process_inherited = Later("playhead.hooks.process.inherited_output")
+    process_player = Later("playhead.hooks.process.player")
+    process_script = Later("playhead.hooks.process.script")
+    revive = Later("playhead.hooks.http.revive")
+
+_NAMES = {0: "stdin", 1: "stdout", 2: "stderr"}
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module, "posix_spawn", "posix_spawnp", "spawnv", "spawnve", "spawnvp", "spawnvpe")
+    spawn = module.posix_spawn
+    patches.replace(module, "posix_spawn", like_builtin(lambda real: _posix_spawn(real, spawn)))
+    patches.replace(module, "posix_spawnp", like_builtin(lambda real: _posix_spawn(real, spawn)))
+    # The forms with `l` call these by their names in `os`.
+    for name, told in (("spawnv", module.spawnve), ("spawnvp", module.spawnvpe)):
+        patches.replace(module, name, _spawnv(told, spawn))
+        patches.replace(module, f"{name}e", _spawnv(None, spawn))
+
+
+def _posix_spawn(original: Callable[..., int], spawn: Callable[..., int]) -> Callable[..., int]:
+    def posix_spawn(path: Any, argv: Any, env: Any, /, **options: Any) -> int:
+        open_deck = deck.active()
+        if open_deck is None or within.get():
+            return original(path, argv, env, **options)
+        words = [text_of(word) for word in argv]
+        ends = _ends(options.get("file_actions") or ())
+        kinds = {_NAMES[fd]: kind_of_fd(given) for fd, given in ends.items()}
+        other = None if words[:1] == [text_of(path)] else path
+        call = call_of(via="os.posix_spawn", argv=words, executable=other, env=env, **kinds)
+        crossing = open_deck.open(call)
+        flight = Flight(crossing)
+        if crossing.taped is not None:
+            return _stand_in(spawn, flight, crossing.taped, ends, options)
+        for fd, given in ends.items():
+            if fd and given > 2:
+                expect_file(given, flight, _NAMES[fd])
+        program, made = children.carry([text_of(path), *words[1:]], env, crossing)
+        argv = argv if program[1:] == words[1:] else [*words[:1], *program[1:]]
+        try:
+            pid = original(path, argv, env if made is None else made, **options)
+        except BaseException as error:
+            flight.failed(error)
+            raise
+        _started(flight, pid, ends)
+        return pid
+
+    return posix_spawn
+
+
+def _ends(file_actions: Iterable[Any]) -> dict[int, int]:
+    """Which descriptor of ours becomes the child's stdin, stdout, stderr."""
+    ends: dict[int, int] = {}
+    for action in file_actions:
+        if action[0] == os.POSIX_SPAWN_DUP2 and action[2] in _NAMES:
+            ends[action[2]] = ends.get(action[1], action[1])
+    return ends
+
+
+def _started(flight: Flight, pid: int, ends: dict[int, int]) -> None:
+    flight.started(pid)
+    for fd, given in ends.items():
+        if given > 2:
+            expect(given, flight, _NAMES[fd])
+
+
+def _stand_in(
+    spawn: Callable[..., int], flight: Flight, taped: Taped, ends: dict[int, int], options: Any
+) -> int:
+    if taped.how == "raised":
+        error = revive.revived(taped.error, flight.name)
+        if isinstance(error, OSError) and taped.facts.get("filename") is not None:
+            error.filename = taped.facts["filename"]
+        flight.failed(error)
+        raise error
+    player = flight.player = process_player.Player(process_script.script_of(taped), flight)
+    for fd, given in ends.items():
+        if fd != 2 or given != ends.get(1):
+            player.take(_NAMES[fd], os.dup(given))
+    kept = {name: options[name] for name in ("setpgroup", "setsid") if name in options}
+    pid = start_stand_in(spawn, player, **kept)
+    _started(flight, pid, ends)
+    player.go()
+    return pid
+
+
+def start_stand_in(
+    spawn: Callable[..., int],
+    player: process_player.Player,
+    *,
+    terminal: str | None = None,
+    **options: Any,
+) -> int:
+    """A process of ours in place of a taped one; on a `terminal`, if that one was."""
+    output = (terminal or os.devnull, os.O_RDWR if terminal else os.O_WRONLY, 0)
+    actions = [(os.POSIX_SPAWN_OPEN, fd, *output) for fd in (1, 2)]
+    line = (os.POSIX_SPAWN_DUP2, player.ready(), 0)
+    token = within.set("stand-in")
+    try:
+        return spawn(player.stand_in.path, ["sh"], {}, file_actions=[*actions, line], **options)
+    except BaseException:
+        player.stop()
+        raise
+    finally:
+        within.reset(token)
+
+
+def _spawnv(with_env: Spawn | None, spawn: Spawn) -> Callable[[Spawn], Spawn]:
+    """`with_env` is the form of the function that takes an environment; None: it does so itself."""
+    return lambda original: _spawning(original, with_env or original, spawn)
+
+
+def _spawning(original: Spawn, with_env: Spawn, spawn: Spawn) -> Spawn:
+    def spawnv(mode: int, file: Any, args: Any, env: Any = None) -> int:
+        given = () if env is None else (env,)
+        open_deck = deck.active()
+        if open_deck is None or within.get():
+            return original(mode, file, args, *given)
+        words = [text_of(word) for word in args]
+        other = None if words[:1] == [text_of(file)] else file
+        call = call_of(via="os.spawn", argv=words, executable=other, env=env)
+        crossing = open_deck.open(call)
+        flight = Flight(crossing)
+        if crossing.taped is not None:
+            if mode != os.P_WAIT or crossing.taped.how == "raised":
+                return _stand_in(spawn, flight, crossing.taped, {}, {})
+            pacing.rest(crossing.taped.took_ns)
+            process_inherited.print_again(crossing.taped.pieces)
+            return _end(crossing, int(crossing.taped.value), {})
+        program, made = children.carry([text_of(file), *words[1:]], env, crossing)
+        argv = args if program[1:] == words[1:] else [*words[:1], *program[1:]]
+        output = process_inherited.of(crossing) if mode == os.P_WAIT else None
+        token = within.set("spawn")
+        try:
+            with crossing:
+                start, told = (original, given) if made is None else (with_env, (made,))
+                answer = start(mode, file, argv, *told)
+        except BaseException as error:
+            flight.failed(error)
+            raise
+        finally:
+            within.reset(token)
+            wrote = {} if output is None else output.end()
+        if mode == os.P_WAIT:
+            return _end(crossing, answer, wrote)
+        flight.started(answer)
+        return answer
+
+    return spawnv
+
+
+def _end(crossing: Crossing, code: int, wrote: dict[str, Any]) -> int:
+    crossing.returned(code, **facts_of(code), **wrote)
+    return code

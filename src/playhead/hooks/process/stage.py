@@ -1,0 +1,168 @@
+"""The one thread in which taped processes are played, and the time by which they are.
+
+One for all, started with the first that needs it: a replay's time stands still while a thread is new
+(`replay/strangers`). Knows waiting; not what is played.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from playhead import clock
+from playhead.replay.time import virtual_time
+
+T = TypeVar("T")
+
+# However long nothing happens: a program that does not do its part is given up for some time.
+_LONGEST_MS = 61_000
+
+
+class Playing(Protocol):
+    """See `process_player.Player`."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def due_ns(self) -> int | None: ...
+
+    def watched(self) -> dict[int, int]: ...
+
+    def notice(self, fd: int, state: int) -> None: ...
+
+    def play(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def now_ns() -> int:
+    """The time of the replay; the real one where it has none."""
+    time = virtual_time.active()
+    return clock.mono_ns() if time is None else time.now_ns()
+
+
+def visibly(wait: Callable[[], T], is_stuck: Callable[[], bool]) -> T:
+    """Wait for a taped process so that the replay's time knows of it: it goes on when all wait."""
+    time = virtual_time.active()
+    if time is None:
+        return wait()
+    came: list[T] = []
+
+    def attempt(seconds: float | None) -> bool:
+        came.append(wait())
+        return True
+
+    time.wait(None, attempt, is_stuck)
+    return came[0]
+
+
+def is_silent(fd: int) -> bool:
+    """Whether there is nothing to be read, and no end."""
+    look = select.poll()
+    look.register(fd, select.POLLIN)
+    try:
+        return not look.poll(0)
+    except OSError:
+        return False
+
+
+class Stage:
+    """Where the players are that wait for something."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._players: list[Playing] = []
+        self._entering: list[Playing] = []
+        self._woken: tuple[int, int] | None = None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether there is a time by which things are to happen; else they happen at once."""
+        return virtual_time.active() is not None
+
+    def enter(self, player: Playing) -> None:
+        self._entering.append(player)
+        if self._woken is None:
+            self._woken = os.pipe()
+            os.set_blocking(self._woken[1], False)
+            _thread.start_new_thread(self._run, ())
+        else:
+            self.wake()
+
+    def wake(self) -> None:
+        """Somebody has done something that no descriptor tells of."""
+        if self._woken is not None:
+            with suppress(BlockingIOError):  # it is awake already
+                os.write(self._woken[1], b"!")
+
+    def _run(self) -> None:
+        # What the program made of SIGPIPE is its own affair; for us it is a stream that was closed.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True:
+            while self._entering:
+                self._players.append(self._entering.pop(0))
+            for player in self._players:
+                player.play()
+            self._players = [player for player in self._players if not player.is_over]
+            self._listen()
+
+    def _listen(self) -> None:
+        """Wait until a program does something, or the time has come for something to be seen."""
+        who: dict[int, Playing] = {}
+        asked = {} if self._woken is None else {self._woken[0]: select.POLLIN}
+        for player in self._players:
+            watched = player.watched()
+            asked.update(watched)
+            who.update(dict.fromkeys(watched, player))
+        dues = [due for player in self._players if (due := player.due_ns()) is not None]
+        timeout = max(0.0, (min(dues) - now_ns()) / 1e9) if dues else None
+        for fd, state in _wait(asked, timeout):
+            if fd in who:
+                who[fd].notice(fd, state)
+            elif self._woken is not None:
+                os.read(self._woken[0], 4096)
+
+    def start_anew(self) -> None:
+        """In a forked child there is no such thread, and its players are the parent's. What they have
+        open must not stay so in two processes.
+        """
+        for player in (*self._players, *self._entering):
+            player.stop()
+        for fd in self._woken or ():
+            os.close(fd)
+        self._begin()
+
+
+def _wait(asked: dict[int, int], timeout: float | None) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+
+    def attempt(seconds: float | None) -> bool:
+        most = _LONGEST_MS if seconds is None else min(_LONGEST_MS, seconds * 1000)
+        found[:] = _poll(asked).poll(most)
+        return bool(found)
+
+    time = virtual_time.active()
+    if time is None:
+        attempt(timeout)
+    else:
+        time.wait(timeout, attempt, lambda: not _poll(asked).poll(0))
+    return found
+
+
+def _poll(asked: dict[int, int]) -> select.poll:
+    """A new one each time: one that a thread waits in cannot be asked by another."""
+    poll = select.poll()
+    for fd, events in asked.items():
+        poll.register(fd, events)
+    return poll
+
+
+STAGE = Stage()
+os.register_at_fork(after_in_child=STAGE.start_anew)

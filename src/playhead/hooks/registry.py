@@ -1,0 +1,127 @@
+"""Which module of which library is hooked by which of ours. A new SDK is one file and one row.
+
+Our file is imported only when the library is: a program pays for what it uses.
+"""
+
+from __future__ import annotations
+
+from playhead.hooks.guest import Patches, hook_module
+from playhead.host.importing import forget, when_imported
+from playhead.host.later import loaded
+from playhead.host.lean import NamedTuple
+from playhead.recording import deck
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+class Row(NamedTuple):
+    """A library's module, our file for it, and the boundary that it crosses."""
+
+    watched: str  # the library's module: the hook runs right after it was imported
+    hook: str  # our module below playhead.hooks; its function is `hook`, or named after a colon
+    boundary: str
+
+
+ROWS: tuple[Row, ...] = (
+    # processes
+    Row("os", "process.os_functions", "process"),
+    Row("pty", "process.pty_children", "process"),
+    Row("subprocess", "process.popen", "process"),
+    Row("asyncio.unix_events", "process.asyncio_stdin", "process"),
+    Row("multiprocessing.process", "process.multiprocessing_children", "process"),
+    Row(
+        "multiprocessing.popen_forkserver",
+        "process.multiprocessing_children:hook_forkserver",
+        "process",
+    ),
+    Row("uvloop", "process.uvloop_children", "process"),
+    # http
+    Row("httpx", "http.httpx_client", "http"),
+    Row("httpx2", "http.httpx_client", "http"),
+    Row("http.client", "http.http_client", "http"),
+    Row("urllib3.connectionpool", "http.urllib3_pool", "http"),
+    Row("aiohttp", "http.aiohttp_client", "http"),
+    Row("websockets.asyncio.client", "websocket.websockets_client", "http"),
+    Row("websockets.sync.client", "websocket.websockets_client", "http"),
+    Row("websockets.trio.client", "websocket.websockets_client", "http"),
+    Row("websockets.legacy.client", "websocket.websockets_client", "http"),
+    # tools
+    Row("langchain_core.tools.base", "tools.langchain_tools", "tool"),
+    Row("langchain_core.runnables.config", "tools.langchain_tools:hook_executor", "tool"),
+    Row("agents.tool", "tools.openai_agents", "tool"),
+    Row("pydantic_ai.toolsets.function", "tools.pydantic_ai_tools", "tool"),
+    Row("smolagents.tools", "tools.smolagents_tools", "tool"),
+    Row("crewai.tools.base_tool", "tools.crewai_tools", "tool"),
+    Row("crewai.tools.structured_tool", "tools.crewai_tools", "tool"),
+    Row("claude_agent_sdk", "tools.claude_agent_sdk", "tool"),
+    # mcp
+    Row("mcp.client.session", "mcp.mcp_client", "mcp"),
+    Row("mcp.client.stdio", "mcp.mcp_transport", "mcp"),
+    Row("mcp.client.sse", "mcp.mcp_transport", "mcp"),
+    Row("mcp.client.streamable_http", "mcp.mcp_transport", "mcp"),
+    # state
+    Row("sqlite3", "state.sqlite_files", "state"),
+    # clock and entropy
+    Row("time", "ambient.clock_reads:hook_time", "clock"),
+    Row("datetime", "ambient.clock_reads:hook_datetime", "clock"),
+    Row("os", "ambient.entropy_reads:hook_os", "entropy"),
+    Row("ssl", "ambient.entropy_reads:hook_ssl", "entropy"),
+    Row("random", "ambient.random_draws:hook_random", "entropy"),
+    Row("tempfile", "ambient.tempfile_names", "entropy"),
+    Row("uuid", "ambient.entropy_reads:hook_uuid", "entropy"),
+    Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
+    Row("uuid_utils.compat", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
+    Row("numpy.random", "ambient.random_draws:hook_numpy", "entropy"),
+)
+
+# Where waiting is given the time of the tape. Recording never touches it.
+REPLAY_ROWS: tuple[Row, ...] = (
+    Row("time", "ambient.waiting_threads:hook_time", "clock"),
+    Row("threading", "ambient.waiting_threads:hook_threading", "clock"),
+    Row("queue", "ambient.waiting_threads:hook_queue", "clock"),
+    Row("subprocess", "ambient.waiting_threads:hook_subprocess", "clock"),
+    Row("selectors", "ambient.waiting_selectors:hook_selectors", "clock"),
+    Row("select", "ambient.waiting_selectors:hook_select", "clock"),
+    Row("trio", "ambient.waiting_selectors:hook_trio", "clock"),
+    Row("uvloop", "ambient.waiting_selectors:hook_uvloop", "clock"),
+)
+
+_installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []
+
+
+def install() -> None:
+    """Watch for every library of ROWS, and in a replay for those of REPLAY_ROWS. Idempotent."""
+    if _installed:
+        return
+    open_deck = deck.active()
+    is_replay = open_deck is not None and open_deck.mode is not None
+    for row in ROWS + REPLAY_ROWS if is_replay else ROWS:
+        done: list[Patches] = []
+        callback = _callback(row, done)
+        _installed.append((callback, done))
+        when_imported(row.watched, callback)
+
+
+def uninstall() -> None:
+    """Take every hook out again: each library is as it was."""
+    while _installed:
+        callback, done = _installed.pop()
+        forget(callback)
+        for patches in done:
+            patches.undo()
+
+
+def _callback(row: Row, done: list[Patches]) -> Callable[[ModuleType], None]:
+    ours, _, function = row.hook.partition(":")
+
+    def hook(module: ModuleType, patches: Patches) -> None:
+        # Imported inside, so that a fault of ours is a hole on the tape, not a failed import there.
+        getattr(loaded(f"playhead.hooks.{ours}"), function or "hook")(module, patches)
+
+    def imported(module: ModuleType) -> None:
+        done.append(hook_module(hook, module, boundary=row.boundary))
+
+    return imported

@@ -1,0 +1,113 @@
+"""SQLite files that a program opens, snapshotted before it can change them. Knows SQLite's files on
+disk; not what is in them: queries run again in a replay, from the same start.
+
+Python tells of every connection through an audit event, whoever opens it (sqlite3, aiosqlite,
+SQLAlchemy, LangGraph's SqliteSaver), before the file is touched. An audit hook cannot be taken out
+again, so there is one a process, and it asks for the active deck.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from types import ModuleType
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from playhead import events
+from playhead.encoding.values import safe_str
+from playhead.hooks.guest import Patches
+from playhead.recording import deck, where
+from playhead.recording.recorder import Recorder
+
+LARGEST = 32 * 1024 * 1024
+
+# The main file, and what SQLite keeps beside it: without them the last transactions are missing.
+_SUFFIXES = ("", "-wal", "-journal")
+
+_listening = False
+_seen: weakref.WeakKeyDictionary[Recorder, set[str]] = weakref.WeakKeyDictionary()
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    global _listening  # noqa: PLW0603  as lasting as the audit hook itself
+    if not _listening:
+        _listening = True
+        sys.addaudithook(_heard)
+
+
+def _heard(event: str, args: tuple[Any, ...]) -> None:
+    if event != "sqlite3.connect":
+        return
+    open_deck = deck.active()
+    if open_deck is None:
+        return
+    try:
+        _connecting(open_deck.recorder, args[0])
+    except Exception as error:  # noqa: BLE001  raising here would forbid the connection
+        open_deck.recorder.warn(f"a SQLite file could not be looked at ({safe_str(error)}).")
+
+
+def _connecting(recorder: Recorder, database: Any) -> None:
+    path = path_of(database)
+    if path is None or _is_ours(recorder, path):
+        return
+    seen = _seen.setdefault(recorder, set())
+    if path in seen:
+        return
+    seen.add(path)
+    _snapshot(recorder, path, "start")
+    recorder.last_words.append(lambda: _snapshot(recorder, path, "end"))
+
+
+def path_of(database: Any) -> str | None:
+    """Where the database lies; None if it lies nowhere (in memory, a temporary one)."""
+    try:
+        name = os.fsdecode(database)
+    except TypeError:  # not a name: sqlite3 will say so itself
+        return None
+    if name in ("", ":memory:"):
+        return None
+    if name.startswith("file:") and not os.path.exists(name):
+        parts = urlsplit(name)
+        if "memory" in parse_qs(parts.query).get("mode", ()) or parts.path in ("", ":memory:"):
+            return None
+        name = unquote(parts.path)
+    return os.path.abspath(name)
+
+
+def _is_ours(recorder: Recorder, path: str) -> bool:
+    runs = os.path.abspath(recorder.run.parent)
+    return path.startswith(runs + os.sep) or path == os.path.join(
+        os.path.dirname(runs), "library.db"
+    )
+
+
+def _snapshot(recorder: Recorder, path: str, when: str) -> None:
+    name = f"sqlite:{where.shown(path)}"
+    sizes = {suffix: _size(path + suffix) for suffix in _SUFFIXES}
+    size = sum(found for found in sizes.values() if found is not None)
+    if size > LARGEST:
+        why = f"{size} bytes; files up to {LARGEST} are copied"
+        recorder.add(events.HOLE, {"boundary": "state", "what": name, "why": why}, '""')
+        return
+    files = {
+        suffix or "main": _read(path + suffix)
+        for suffix, found in sizes.items()
+        if found is not None
+    }
+    data = {"store": name, "when": when, "path": path, "bytes": size, "value": files}
+    recorder.add(events.SNAPSHOT, data, where.asked(2))
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

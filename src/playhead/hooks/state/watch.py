@@ -1,0 +1,231 @@
+"""State stores that a program names: `playhead.watch`. Snapshots at both ends of a run, and every
+mutation between them as a call. Knows objects with methods; files are `sqlite_files`'.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+from playhead import events
+from playhead.encoding.values import safe_str
+from playhead.errors import UsageError
+from playhead.hooks import answers
+from playhead.hooks.guest import report
+from playhead.hooks.tools.arguments import binder
+from playhead.hooks.tools.tool_calls import ended_by, given_up
+from playhead.recording import deck, where
+from playhead.recording.deck import Call, Crossing, Deck
+from playhead.recording.recorder import Recorder
+
+
+def watch(
+    store: Any,
+    snapshot: str | Callable[..., Any] | None = None,
+    mutations: Iterable[str] = (),
+    *,
+    name: str | None = None,
+) -> Watch:
+    """Record a state store: how it is when the run begins and ends, and each call that changes it.
+
+    `snapshot` is how to look at it: the name of an attribute or method, or a function (of the
+    store, or of nothing); without it, the store itself is written down. `mutations` are the names
+    of the methods that change it. Undone by `unwatch()`, or as a context manager.
+    """
+    methods = [mutations] if isinstance(mutations, str) else list(mutations)
+    earlier = [_watch_of(getattr(store, method, None)) for method in methods]
+    watched = next((one for one in earlier if one is not None and one.store is store), None)
+    if watched is None:
+        watched = Watch(store, snapshot, name or type(store).__name__)
+    for method in methods:
+        watched._hook(method)
+    watched._begin()
+    return watched
+
+
+class Watch:
+    """A watched store. Made by `playhead.watch`; never raises because of recording."""
+
+    def __init__(self, store: Any, snapshot: str | Callable[..., Any] | None, name: str) -> None:
+        self.store = store
+        self.name = name
+        self._look = _looker(store, snapshot)
+        self._hooked: list[tuple[Any, str, Any, Any]] = []
+        self._begun: weakref.WeakSet[Recorder] = weakref.WeakSet()
+        self._on = True
+
+    def snapshot(self, when: str = "now") -> None:
+        """Put the store as it is on the tape."""
+        open_deck = deck.active()
+        if open_deck is not None:
+            self._snapshot(open_deck.recorder, when)
+
+    def unwatch(self) -> None:
+        """The store's own methods back; its last snapshot is taken now."""
+        if not self._on:
+            return
+        self.snapshot("end")
+        self._on = False
+        while self._hooked:
+            owner, method, own, made = self._hooked.pop()
+            if vars(owner).get(method) is not made:
+                continue  # wrapped once more by somebody else: theirs must keep working
+            if own is None:
+                delattr(owner, method)
+            else:
+                setattr(owner, method, own)
+
+    def __enter__(self) -> Watch:  # noqa: PYI034  typing.Self came with 3.11
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.unwatch()
+
+    def _begin(self) -> Deck | None:
+        """The first snapshot in each run that the store is used in."""
+        open_deck = deck.active()
+        if open_deck is not None and open_deck.recorder not in self._begun:
+            recorder = open_deck.recorder
+            self._begun.add(recorder)
+            self._snapshot(recorder, "start")
+            recorder.last_words.append(lambda: self._finish(recorder))
+        return open_deck
+
+    def _finish(self, recorder: Recorder) -> None:
+        if self._on:
+            self._snapshot(recorder, "end")
+
+    def _snapshot(self, recorder: Recorder, when: str) -> None:
+        try:
+            value = self._look()
+        except Exception as error:  # noqa: BLE001  the host's code: it cannot be looked at
+            why = f"{type(error).__name__}: {safe_str(error)}"
+            report(
+                events.HOLE, {"boundary": "state", "what": self.name, "why": f"no snapshot: {why}"}
+            )
+            return
+        data = {"store": self.name, "when": when, "value": value}
+        recorder.add(events.SNAPSHOT, data, where.asked(2))
+
+    def _hook(self, method: str) -> None:
+        original = getattr(self.store, method, None)
+        if not callable(original):
+            raise UsageError(
+                f"{self.name} has no method {method!r} to watch. Name those that change it."
+            )
+        if _watch_of(original) is self:
+            return
+        owner = self.store
+        # Python looks for `__setitem__` and its like on the class, and slots leave no other room.
+        if not hasattr(owner, "__dict__") or method.startswith("__"):
+            owner = type(self.store)
+        own = vars(owner).get(method)
+        made: Any = (
+            self._recorded(original, method)
+            if owner is self.store
+            else self._on_class(owner, method)
+        )
+        made.__playhead_watch__ = self
+        try:
+            setattr(owner, method, made)
+        except (AttributeError, TypeError):
+            raise UsageError(
+                f"{type(self.store).__name__} does not let {method!r} be watched. Give `watch` an "
+                "object of a class of your own that holds it."
+            ) from None
+        self._hooked.append((owner, method, own, made))
+
+    def _on_class(self, owner: type, method: str) -> Any:
+        """For this store alone, though the method is its whole class's."""
+        original = getattr(owner, method)
+
+        @wraps(original)
+        def changed(instance: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = original.__get__(instance, owner)
+            if instance is not self.store or not self._on:
+                return bound(*args, **kwargs)
+            return self._recorded(bound, method)(*args, **kwargs)
+
+        return changed
+
+    def _recorded(self, original: Callable[..., Any], method: str) -> Callable[..., Any]:
+        bind = binder(original, method=False)
+
+        def opened(open_deck: Deck, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Crossing:
+            request = {"arguments": bind(args, kwargs)}
+            return open_deck.open(
+                Call(
+                    boundary="state", name=f"{self.name}.{method}", request=request, effect="write"
+                )
+            )
+
+        if inspect.iscoroutinefunction(original):
+
+            @wraps(original)
+            async def changed_async(*args: Any, **kwargs: Any) -> Any:
+                open_deck = self._begin()
+                if open_deck is None:
+                    return await original(*args, **kwargs)
+                crossing = opened(open_deck, args, kwargs)
+                if crossing.taped is not None:
+                    await given_up(crossing)
+                    return answers.serve(crossing, answers.classes_of(original))
+                with crossing:
+                    try:
+                        value = await original(*args, **kwargs)
+                    except BaseException as error:
+                        ended_by(crossing, error)
+                        raise
+                crossing.returned(value)
+                return value
+
+            return changed_async
+
+        @wraps(original)
+        def changed(*args: Any, **kwargs: Any) -> Any:
+            open_deck = self._begin()
+            if open_deck is None:
+                return original(*args, **kwargs)
+            crossing = opened(open_deck, args, kwargs)
+            if crossing.taped is not None:
+                return answers.serve(crossing, answers.classes_of(original))
+            with crossing:
+                try:
+                    value = original(*args, **kwargs)
+                except BaseException as error:
+                    crossing.raised(error)
+                    raise
+            crossing.returned(value)
+            return value
+
+        return changed
+
+
+def _watch_of(method: Any) -> Watch | None:
+    return getattr(method, "__playhead_watch__", None)
+
+
+def _looker(store: Any, snapshot: str | Callable[..., Any] | None) -> Callable[[], Any]:
+    if snapshot is None:
+        return lambda: store
+    if isinstance(snapshot, str):
+        if not hasattr(store, snapshot):
+            raise UsageError(f"{type(store).__name__} has no {snapshot!r} to take a snapshot of.")
+
+        def look() -> Any:
+            found = getattr(store, snapshot)
+            return found() if callable(found) else found
+
+        return look
+    if not callable(snapshot):
+        raise UsageError(
+            f"snapshot is {snapshot!r}; expected a function, or the name of an attribute."
+        )
+    try:
+        inspect.signature(snapshot).bind()
+    except (TypeError, ValueError):
+        return lambda: snapshot(store)
+    return snapshot

@@ -1,0 +1,1 @@
+"""Hooks for tools of agent frameworks."""

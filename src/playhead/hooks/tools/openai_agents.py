@@ -1,0 +1,85 @@
+"""OpenAI's Agents SDK: its function tools, where the SDK runs them. Knows `FunctionTool`.
+
+Not its `on_invoke_tool`: the SDK inspects that one's signature, type and identity.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead.hooks import answers
+from playhead.hooks.answers import Named
+from playhead.hooks.guest import NotAsExpected, Patches, holders
+from playhead.hooks.tools.tool_calls import Tool, perform_async
+from playhead.recording import deck
+
+# Newest first. What 0.14 called by its public name, 0.20 gave a twin that also says whether the
+# SDK wrote the output itself; the public one then only calls the twin.
+_RUNNERS = ("_invoke_function_tool_with_metadata", "invoke_function_tool")
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    name = next((one for one in _RUNNERS if hasattr(module, one)), None)
+    if name is None:
+        raise NotAsExpected(f"{module.__name__} has neither {' nor '.join(_RUNNERS)}")
+    original = getattr(module, name)
+    made = _wrap(original, module)
+    for owner in holders(name, original):
+        patches.replace(owner, name, lambda _: made)
+
+
+def _wrap(run: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    async def ran(*, function_tool: Any, context: Any, arguments: str) -> Any:
+        def live() -> Any:
+            return run(function_tool=function_tool, context=context, arguments=arguments)
+
+        if deck.active() is None:
+            return await live()
+        return await perform_async(lambda: _tool(function_tool, arguments, module), live)
+
+    return ran
+
+
+def _tool(function_tool: Any, arguments: str, module: ModuleType) -> Tool:
+    result = getattr(module, "_FunctionToolInvocationResult", None)
+    return Tool(
+        name=str(function_tool.name),
+        arguments=_parsed(arguments),
+        library="openai-agents",
+        function=getattr(function_tool, "__wrapped__", None),
+        types=lambda: _types(module),
+        kept=None if result is None else _kept,
+        build=None if result is None else lambda kept: _built(result, kept),
+    )
+
+
+def _parsed(arguments: str) -> Any:
+    try:
+        return json.loads(arguments) if arguments else {}
+    except ValueError:  # the model's mistake, and the SDK's to tell it
+        return arguments
+
+
+def _kept(result: Any) -> Any:
+    """The output alone where that is all: a tape is read by people."""
+    if result.is_sdk_generated_error:
+        return {"output": result.output, "is_sdk_generated_error": True}
+    return result.output
+
+
+def _built(result: type, kept: Any) -> Any:
+    if isinstance(kept, dict) and kept.get("is_sdk_generated_error") is True and len(kept) == 2:
+        return result(kept.get("output"), is_sdk_generated_error=True)
+    return result(kept)
+
+
+def _types(module: ModuleType) -> Named:
+    errors = sys.modules.get("agents.exceptions")
+    return answers.classes(
+        *(getattr(module, name, None) for name in dir(module) if name.startswith("ToolOutput")),
+        *(getattr(errors, name, None) for name in dir(errors) if not name.startswith("_")),
+    )

@@ -1,0 +1,78 @@
+"""smolagents: its tools, where an agent or the code that a model wrote calls them. Knows `Tool`.
+
+A `CodeAgent` calls tools from the middle of the model's program, by position as often as by name:
+the tool's own `inputs` say which is which.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead.hooks import answers
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.tools.tool_calls import Tool, perform
+from playhead.recording import deck
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    need(module.Tool, "__call__", "forward")
+    patches.replace(module.Tool, "__call__", lambda call: _wrap(call, module))
+
+
+def _wrap(call: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    def called(self: Any, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> Any:
+        def live() -> Any:
+            return call(self, *args, sanitize_inputs_outputs=sanitize_inputs_outputs, **kwargs)
+
+        def build(value: Any) -> Any:
+            return _typed(module, self, value) if sanitize_inputs_outputs else value
+
+        if deck.active() is None:
+            return live()
+        return perform(lambda: _tool(self, args, kwargs, build), live)
+
+    return called
+
+
+def _tool(
+    tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any], build: Callable[[Any], Any]
+) -> Tool:
+    return Tool(
+        name=str(getattr(tool, "name", type(tool).__name__)),
+        arguments=_arguments(tool, args, kwargs),
+        library="smolagents",
+        function=getattr(type(tool), "forward", None),
+        types=_types,
+        build=build,
+    )
+
+
+def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    names = list(getattr(tool, "inputs", None) or ())
+    if (
+        len(args) == 1
+        and not kwargs
+        and isinstance(args[0], dict)
+        and all(key in names for key in args[0])
+    ):
+        return dict(args[0])
+    arguments = dict(zip(names, args, strict=False))
+    if len(args) > len(names):
+        arguments["args"] = list(args[len(names) :])
+    return {**arguments, **kwargs}
+
+
+def _typed(module: ModuleType, tool: Any, value: Any) -> Any:
+    """As the library hands results to its agents: text, images and audio in classes of its own."""
+    convert = getattr(module, "handle_agent_output_types", None)
+    return value if convert is None else convert(value, getattr(tool, "output_type", None))
+
+
+def _types() -> dict[str, type]:
+    errors = sys.modules.get("smolagents.utils")
+    return answers.classes(
+        *(getattr(errors, name, None) for name in dir(errors) if name.endswith("Error"))
+    )

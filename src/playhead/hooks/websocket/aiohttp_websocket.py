@@ -1,0 +1,94 @@
+"""aiohttp's WebSockets: messages as the agent sends and receives them.
+
+The handshake is an exchange like any other (see `aiohttp_client`); what follows it is told here.
+Knows `ClientWebSocketResponse`; not connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import ModuleType
+from typing import Any
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.websocket.conversation import Talk
+
+_KEY = "_playhead"
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    websocket = module.ClientWebSocketResponse
+    need(websocket, "send_bytes", "close")
+    patches.replace(websocket, "__init__", _around_init)
+    patches.replace(websocket, "send_str", _around_send)
+    patches.replace(websocket, "send_bytes", _around_send)
+    patches.replace(websocket, "receive", _around_receive)
+    patches.replace(websocket, "close", _around_close)
+
+
+def _around_init(original: Callable[..., None]) -> Callable[..., None]:
+    def __init__(  # noqa: N807 - stands where the class's own stood
+        self: Any, reader: Any, writer: Any, protocol: Any, response: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        original(self, reader, writer, protocol, response, *args, **kwargs)
+        connection = response.connection
+        heard = getattr(connection and connection.protocol, _KEY, None)
+        if heard is not None:
+            # From here on the connection carries messages: letting it go is no longer an end.
+            connection.protocol.__dict__.pop(_KEY, None)
+            self.__dict__[_KEY] = Talk(heard.exchange)
+
+    return __init__
+
+
+def _around_send(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    async def send(self: Any, data: Any, *args: Any, **kwargs: Any) -> None:
+        talk: Talk | None = self.__dict__.get(_KEY)
+        if talk is not None and isinstance(data, (str, bytes, bytearray, memoryview)):
+            talk.sent(data if isinstance(data, str) else bytes(data))
+        await original(self, data, *args, **kwargs)
+
+    return send
+
+
+def _around_receive(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def receive(self: Any, *args: Any, **kwargs: Any) -> Any:
+        message = await original(self, *args, **kwargs)
+        talk: Talk | None = self.__dict__.get(_KEY)
+        if talk is not None:
+            _tell(talk, self, message)
+        return message
+
+    return receive
+
+
+def _tell(talk: Talk, websocket: Any, message: Any) -> None:
+    kind = message.type.name
+    if kind in {"TEXT", "BINARY"}:
+        talk.received(message.data)
+    elif kind == "CLOSE":
+        talk.closed(message.data, str(message.extra or ""), "peer")
+    elif kind in {"CLOSED", "ERROR"}:
+        _end(talk, websocket)
+
+
+def _around_close(original: Callable[..., Awaitable[bool]]) -> Callable[..., Awaitable[bool]]:
+    async def close(self: Any, *args: Any, **kwargs: Any) -> bool:
+        closed = await original(self, *args, **kwargs)
+        talk: Talk | None = self.__dict__.get(_KEY)
+        if talk is not None:
+            _end(talk, self)
+        return closed
+
+    return close
+
+
+def _end(talk: Talk, websocket: Any) -> None:
+    """The conversation is over, and not by a word of the other side."""
+    error = websocket.exception()
+    if error is not None:
+        talk.exchange.failed(error)
+    elif websocket.close_code in {None, 1006}:
+        talk.exchange.cut()
+    else:
+        talk.closed(websocket.close_code, "", "agent")

@@ -1,0 +1,157 @@
+"""A conversation over a WebSocket, one exchange from its handshake to its close.
+
+Knows messages and their order; no library, no sockets. `Talk` is told what the agent sends and
+receives; `TapedPeer` is the other side of a taped conversation, as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from playhead.errors import Divergence
+from playhead.hooks.http.exchange import Exchange
+from playhead.hooks.websocket import websocket_frames as frames
+from playhead.host.later import Later
+from playhead.recording.deck import MESSAGES
+
+if TYPE_CHECKING:
+    from playhead.recording.calls import Piece, Taped
+    from playhead.replay.matching import normalise as settled
+else:
+    settled = Later("playhead.replay.matching.normalise")  # a recorded program never loads it
+
+Message = str | bytes
+
+# What a model's answer ends with, in the Responses and in the Realtime API.
+_ANSWERED = (b'"response.completed"', b'"response.done"', b'"response.incomplete"')
+
+
+class Talk:
+    """The agent's side of a conversation."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._answer: list[bytes] = []
+        taped = exchange.taped
+        self._expected: deque[Piece] | None = None
+        if taped is not None:
+            self._expected = deque(p for p in taped.pieces if p.stream.startswith("sent"))
+
+    def sent(self, message: Message) -> None:
+        """The agent says something. A Divergence where a tape has something else here."""
+        stream, raw = _piece("sent", message)
+        if self._expected is not None:
+            self._compare(stream, raw)
+        self._answer.clear()
+        self.exchange.chunk(raw, stream)
+
+    def received(self, message: Message) -> None:
+        stream, raw = _piece("received", message)
+        self.exchange.chunk(raw, stream)
+        self._answer.append(raw)
+        if any(word in raw for word in _ANSWERED):
+            # Which response asked for a tool must be known before the socket closes.
+            self.exchange.heard(b"\n".join(self._answer))
+            self._answer.clear()
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing more is expected: the last answer is whole, or nothing was asked."""
+        return not self._answer
+
+    def closed(self, code: int | None, reason: str, by: str) -> None:
+        """One side (`agent` or `peer`) has closed the conversation in good order."""
+        self.exchange.returned(close={"code": code, "reason": reason, "by": by})
+
+    def _compare(self, stream: str, raw: bytes) -> None:
+        expected = self._expected.popleft() if self._expected else None
+        if expected is None:
+            raise Divergence(
+                f"The agent sends one message more over {self.exchange.name} than its tape has: "
+                f"{_short(raw)}. Record the run anew, or let this socket go live."
+            )
+        if expected.stream != stream or not alike(expected.data, raw):
+            raise Divergence(
+                f"A message over {self.exchange.name} differs from its tape.\n"
+                f"Taped: {_short(expected.data)}\nNow:   {_short(raw)}\n"
+                "Record the run anew, or let this socket go live."
+            )
+
+
+class TapedPeer:
+    """The other side of a taped conversation. Takes a client's bytes, gives the server's."""
+
+    def __init__(self, taped: Taped) -> None:
+        self._ahead = deque(p for p in taped.pieces if p.stream in MESSAGES)
+        self._reader = frames.FrameReader()
+        self._how = taped.how
+        close = taped.facts.get("close")
+        self._close: dict[str, Any] = close if isinstance(close, dict) else {}
+        self._said_goodbye = False
+        # The conversation is over, and so is the connection.
+        self.over = False
+
+    def begin(self) -> bytes:
+        """What comes right after the handshake."""
+        return self._until_sent()
+
+    def feed(self, data: bytes) -> bytes:
+        """What comes in answer to these bytes of the client."""
+        answer = b""
+        for frame in self._reader.read(data):
+            if frame.opcode in {frames.TEXT, frames.BINARY}:
+                if self._ahead and self._ahead[0].stream.startswith("sent"):
+                    self._ahead.popleft()
+                answer += self._until_sent()
+            elif frame.opcode == frames.PING:
+                answer += frames.encode(frames.PONG, frame.payload)
+            elif frame.opcode == frames.CLOSE:
+                self.over = True
+                if not self._said_goodbye:
+                    answer += frames.encode(frames.CLOSE, frame.payload)
+        return answer
+
+    def _until_sent(self) -> bytes:
+        answer = b""
+        while self._ahead and self._ahead[0].stream.startswith("received"):
+            piece = self._ahead.popleft()
+            opcode = frames.BINARY if piece.stream.endswith(".bytes") else frames.TEXT
+            answer += frames.encode(opcode, piece.data)
+        if self._ahead:
+            return answer
+        if self._close.get("by") == "peer" and not self._said_goodbye:
+            self._said_goodbye = True
+            reason = str(self._close.get("reason") or "")
+            answer += frames.encode_close(self._close.get("code"), reason)
+        elif self._how == "cut":
+            self.over = True
+        return answer
+
+
+def _piece(direction: str, message: Message) -> tuple[str, bytes]:
+    if isinstance(message, str):
+        return direction, message.encode("utf-8", "surrogatepass")
+    return f"{direction}.bytes", bytes(message)
+
+
+def alike(taped: bytes, now: bytes) -> bool:
+    """Equal, or equal JSON but for the event's id, which clients of the Realtime API mint, and for what
+    else changes from run to run.
+    """
+    if taped == now:
+        return True
+    try:
+        first, second = json.loads(taped), json.loads(now)
+    except ValueError:
+        return False
+    if isinstance(first, dict) and isinstance(second, dict):
+        first.pop("event_id", None)
+        second.pop("event_id", None)
+    return bool(first == second) or settled.settled_text(first) == settled.settled_text(second)
+
+
+def _short(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,0 +1,56 @@
+"""Did this exception come out of a signal handler? Knows handlers and tracebacks; not why we ask.
+
+A host that gives its own code a time limit (`signal.alarm` and a handler that raises) may be
+interrupted in the middle of ours. What comes out there is the host's, however it is called, and
+must not be swallowed with our own failures.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+from playhead.host.later import Later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from types import TracebackType
+else:
+    signal = Later("signal")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    # Python runs handlers in the main thread only.
+    if error.__traceback__ is None or not _in_main_thread():
+        return False
+    codes = set()
+    step: TracebackType | None = error.__traceback__
+    while step is not None:
+        codes.add(step.tb_frame.f_code)
+        step = step.tb_next
+    return any(_code(number) in codes for number in signal.valid_signals())
+
+
+def _in_main_thread() -> bool:
+    """Not by importing `threading`: whoever imports it first is its main thread."""
+    threading = sys.modules.get("threading")
+    main = getattr(threading, "main_thread", None)
+    if threading is None or main is None:
+        return _thread.get_ident() == _main
+    return bool(threading.current_thread() is main())
+
+
+def _code(number: int) -> object:
+    handler = signal.getsignal(number)
+    return getattr(getattr(handler, "__func__", handler), "__code__", number)
+
+
+def _note_main_thread() -> None:
+    global _main  # noqa: PLW0603  one a process
+    _main = _thread.get_ident()
+
+
+_main = _thread.get_ident()
+os.register_at_fork(after_in_child=_note_main_thread)

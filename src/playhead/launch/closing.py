@@ -1,0 +1,191 @@
+"""The end of a run that was a command: what its processes left on the tape, and the last words on it.
+
+Knows segments, holes and the manifest; not how the command was run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playhead import events
+from playhead.encoding.values import Frozen, safe_str
+from playhead.errors import PlayheadError
+from playhead.events import Event, Status
+from playhead.host.later import Later
+from playhead.launch import rules
+from playhead.launch.proxy.switches import why_silent
+from playhead.launch.python_argv import is_closed, is_python
+from playhead.launch.spawn_command import Ended
+from playhead.recording.runs import Run
+from playhead.tape.care.rebuild import manifest_from
+from playhead.tape.format import decoder
+from playhead.tape.manifest import SegmentSummary, write_manifest
+from playhead.tape.reader import Tape
+from playhead.tape.rows import Row
+
+if TYPE_CHECKING:
+    from playhead.tape.sealed import seal as sealing
+else:
+    sealing = Later("playhead.tape.sealed.seal")  # few tapes are worth it
+
+# Below, compressing saves nobody anything; above, the person would wait for it at the prompt.
+_WORTH_SEALING = 256 * 1024
+_QUICK_TO_SEAL = 64 * 1024 * 1024
+
+# A person, a supervisor or the kernel ended the run; every other signal is the program's own fault.
+_INTERRUPTIONS = frozenset(
+    {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM}
+)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What the processes of a run have left on its tape."""
+
+    # Segment → the event that started its process.
+    started_by: dict[str, str | None] = field(default_factory=dict)
+    # Calls that started a Python: the event → its command line.
+    pythons: dict[str, list[str]] = field(default_factory=dict)
+    # Calls that failed to start anything.
+    failed: set[str] = field(default_factory=set)
+    # Segment → the exception that ended its process.
+    errors: dict[str, Any] = field(default_factory=dict)
+    # Whether a model was asked at all.
+    asked: bool = False
+    segments: list[SegmentSummary] = field(default_factory=list)
+    events: int = 0
+    lost: int = 0
+
+    def note(self, event: Event) -> None:
+        data = event.data
+        if not event.ours or not isinstance(data, dict):
+            return
+        if event.kind == events.SEGMENT_START:
+            self.started_by[event.segment] = event.absolute(event.parent)
+        elif event.kind == events.SEGMENT_END:
+            if data.get("error") is not None:
+                self.errors[event.segment] = data["error"]
+        elif event.kind == events.CALL and data.get("boundary") == "llm":
+            self.asked = True
+        elif event.kind == events.CALL and data.get("boundary") == "process":
+            argv = _argv(data.get("request"))
+            if argv and is_python(argv[0]):
+                self.pythons[event.ref] = argv
+        elif event.kind == events.OUTCOME and data.get("how") == "raised":
+            call = event.absolute(data.get("call"))
+            if call is not None:
+                self.failed.add(call)
+
+
+def prepare() -> None:
+    """Load what reads a tape, before there is anything to read."""
+    decoder()
+
+
+def survey(run: Path) -> Survey:
+    """One reading of the tape as it is now."""
+    seen = Survey()
+
+    def rows() -> Iterable[Row]:
+        for row in Tape(run).rows():
+            seen.note(row[0])
+            yield row
+
+    told = manifest_from(rows(), folder=run.name)
+    seen.segments, seen.events, seen.lost = list(told.segments), told.events, told.lost
+    return seen
+
+
+def close(run: Run, ended: Ended, command: list[str], own: frozenset[str]) -> None:
+    """The holes, `run.end` and the manifest. `own` are the segments of the launcher's processes."""
+    try:
+        seen = survey(run.path)
+    except (PlayheadError, OSError) as error:
+        run.recorder.warn(f"the tape in {run.path} cannot be read back ({safe_str(error)}).")
+        seen = Survey()
+    for hole in holes(seen, command, root=run.recorder.root, own=own):
+        run.recorder.add(events.HOLE, hole, '""')
+    rules.withdraw(run.path)
+    status = status_of(ended)
+    run.end(_error(seen, run.recorder.root, status), status=status, exit_code=ended.code)
+    _complete(run, seen)
+
+
+def status_of(ended: Ended) -> Status:
+    if ended.code == 0:
+        return "ok"
+    # 129 … 143 is how a shell between us and the program says the same.
+    number = -ended.code if ended.code < 0 else ended.code - 128
+    return "interrupted" if number in _INTERRUPTIONS else "failed"
+
+
+def holes(
+    seen: Survey, command: list[str], *, root: str, own: frozenset[str]
+) -> Iterable[Mapping[str, Any]]:
+    """Pythons that were started and never said a word, and agents that seem to have asked no model."""
+    reported = {parent for name, parent in seen.started_by.items() if name not in own}
+    if command and is_python(command[0]) and root not in reported:
+        yield {"boundary": "process", "what": _shown(command), "why": _why(command)}
+    for call, argv in seen.pythons.items():
+        if call not in reported and call not in seen.failed:
+            yield {"boundary": "process", "what": _shown(argv), "why": _why(argv), "call": call}
+    if not seen.asked and (why := why_silent(command)) is not None:
+        yield {"boundary": "llm", "what": _shown(command), "why": why}
+
+
+def seal_if_worth(run: Run) -> str | None:
+    """Seal a finished run; why not, where it was left plain."""
+    size = sum(one.bytes for one in run.manifest.segments)
+    if size < _WORTH_SEALING:
+        return "small"
+    if size > _QUICK_TO_SEAL:
+        return "large"
+    try:
+        sealing.seal(run.path)
+    except PlayheadError as error:
+        return safe_str(error)
+    return None
+
+
+def _complete(run: Run, seen: Survey) -> None:
+    """The manifest of all processes, not of the launcher's alone."""
+    ours = run.manifest.segments[-1]  # a resumed run has those of its earlier processes before
+    others = [one for one in seen.segments if one.name != ours.name]
+    run.manifest = dataclasses.replace(
+        run.manifest,
+        segments=[ours, *others],
+        events=ours.events + sum(one.events for one in others),
+        lost=max(run.manifest.lost, seen.lost),
+    )
+    try:
+        write_manifest(run.path, run.manifest)
+    except OSError as error:
+        run.recorder.warn(f"the manifest of {run.path} could not be written ({safe_str(error)}).")
+
+
+def _error(seen: Survey, root: str, status: Status) -> Frozen | None:
+    """The exception that ended the command itself, as its process saw it."""
+    if status == "ok":
+        return None
+    found = [error for name, error in seen.errors.items() if seen.started_by.get(name) == root]
+    return Frozen(found[-1]) if found else None
+
+
+def _argv(request: Any) -> list[str]:
+    argv = request.get("argv") if isinstance(request, dict) else None
+    return [str(word) for word in argv] if isinstance(argv, list) else []
+
+
+def _shown(argv: list[str]) -> str:
+    return " ".join(argv)[:200]
+
+
+def _why(argv: list[str]) -> str:
+    if is_closed(argv):
+        return "it was started with -S, -I or -E, which keep Playhead out"
+    return "this Python did not report: older than 3.10, or started with an environment of its own"

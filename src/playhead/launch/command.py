@@ -1,0 +1,252 @@
+"""Record a command from its start to its end. Knows the order of things; each thing is elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from playhead import clock
+from playhead.config import Settings
+from playhead.encoding.values import safe_str
+from playhead.errors import PlayheadError, UsageError
+from playhead.host.later import Later
+from playhead.launch import rules
+from playhead.launch import spawn_command as launch
+from playhead.launch.environment import kept
+from playhead.launch.guest.children_env import equip
+from playhead.launch.proxy.beside import Waiting
+from playhead.launch.shims import post
+from playhead.launch.shims.program_names import Wanted, wanted
+from playhead.launch.sidecar import attendant
+from playhead.launch.sidecar import command_streams as streams
+from playhead.launch.sidecar.command_streams import Plan
+from playhead.launch.spawn_command import Ended
+from playhead.launch.variables import SEED, Ticket
+from playhead.recording.record_run import Wish, open_run
+from playhead.recording.runs import Run
+from playhead.tape import output_at
+
+if TYPE_CHECKING:
+    from playhead.launch import closing
+else:
+    closing = Later("playhead.launch.closing")  # loaded while the command runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A command that was run, and how it ended."""
+
+    run: Run
+    ended: Ended
+    # Why the tape was not sealed; None: it was.
+    plain: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A run that has begun, and what its command is to be started with."""
+
+    run: Run
+    plan: Plan
+    env: Mapping[str, str]
+    seed: str
+
+
+def record_command(
+    command: list[str],
+    wish: Wish,
+    settings: Settings,
+    *,
+    seal: bool = True,
+    proxy: bool = True,
+    shims: Wanted | None = None,
+    meanwhile: Callable[[], object] | None = None,
+) -> Recorded:
+    """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
+
+    `shims` names the programs that are taped even where nobody who starts them is hooked; None: as the
+    settings have it. UsageError: what was asked for cannot be; nothing was run.
+    """
+    if shims is None:
+        shims = wanted(command, configured=settings.shims, mounted=settings.shim_mounts)
+    try:
+        return run_command(
+            command,
+            wish,
+            settings,
+            seal=seal,
+            proxy=proxy,
+            shims=shims.found(os.environ),
+            meanwhile=meanwhile,
+        )
+    except UsageError:
+        raise
+    except (PlayheadError, OSError) as error:
+        _say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
+        _become(command)
+
+
+def run_command(
+    command: list[str],
+    wish: Wish,
+    settings: Settings,
+    *,
+    seal: bool = True,
+    proxy: bool = True,
+    shims: Wanted = Wanted(),  # noqa: B008  frozen
+    prepare: Callable[[Run], None] | None = None,
+    meanwhile: Callable[[], object] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    seed: str | None = None,
+) -> Recorded:
+    """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
+
+    `proxy`: what in it cannot be hooked talks to its models by a proxy of ours. `shims`: programs for
+    which one stands on the command's PATH.
+
+    `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
+    what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours.
+    """
+    start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
+    if prepare is not None:
+        prepare(start.run)
+    ended, own = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile)
+    plain = _closed(start.run, ended, command, own, seal=seal)
+    return Recorded(run=start.run, ended=ended, plain=plain)
+
+
+def _start(
+    wish: Wish,
+    settings: Settings,
+    command: list[str],
+    shims: Wanted,
+    *,
+    proxy: bool,
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+    seed: str | None,
+) -> Start:
+    """The run's first words, which say all that a replay has to know beforehand."""
+    plan = streams.plan()
+    env = os.environ if env is None else env
+    if seed is not None:
+        env = {name: value for name, value in env.items() if name != SEED}
+    seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
+    facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
+    if (wish.level or settings.level) == "full":
+        facts["env"] = kept(env)
+        facts["home"] = env.get("HOME")
+    if not proxy:
+        facts["proxy"] = False
+    facts |= shims.as_facts()
+    if cwd is not None:
+        os.chdir(cwd)
+    run = open_run(
+        dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"'
+    )
+    rules.post(run.recorder)
+    return Start(run=run, plan=plan, env=env, seed=seed)
+
+
+def _attended(
+    command: list[str],
+    start: Start,
+    shims: Wanted,
+    *,
+    proxy: bool,
+    meanwhile: Callable[[], object] | None,
+) -> tuple[Ended, frozenset[str]]:
+    """The command from its start to its end, with those beside it who see what it does: how it ended,
+    and the segments that are not its own.
+    """
+    run, plan = start.run, start.plan
+    waiting = _waiting(run, command, start.env) if proxy else None
+    ticket = Ticket(
+        run=str(run.path),
+        parent=run.recorder.root,
+        terminals=plan.terminals,
+        seed=start.seed,
+        detours=None if waiting is None else waiting.detours,
+    )
+    argv, env = equip(command if waiting is None else waiting.command, start.env, ticket)
+    mask = launch.block_signals()
+    posted = post.post(run.recorder, shims, env)
+    between = None if waiting is None else waiting.post(run.recorder, posted.tell)
+    witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
+    started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask)
+    # From here on nothing is raised: the command has been run, and must not be run again.
+    if isinstance(started, Ended):
+        ended = started
+    else:
+        if between is not None:
+            between.watch(started)
+        posted.watch(started)
+        _load(meanwhile)
+        ended = launch.wait(started, witness)
+    witness.dismiss()
+    posted.dismiss()
+    if between is not None:
+        between.dismiss()
+    beside = {str(one.pid) for one in (witness, between) if one is not None}
+    return ended, frozenset({run.recorder.segment, *beside, *posted.segments})
+
+
+def _closed(
+    run: Run, ended: Ended, command: list[str], own: frozenset[str], *, seal: bool
+) -> str | None:
+    """The run's last words; why its tape was not sealed, or None."""
+    output_at.forget(run.path)
+    if ended.error is not None:
+        _say(f"cannot run {ended.error}.")
+    try:
+        closing.close(run, ended, command, own)
+        return closing.seal_if_worth(run) if seal else "not asked for"
+    except Exception as error:  # noqa: BLE001  the command has ended: its exit code is what counts now
+        plain = f"{type(error).__name__}: {safe_str(error)}"
+        _say(f"the tape of {run.id} could not be closed ({plain}).")
+        return plain
+
+
+def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | None:
+    """The ports of the proxy; None where there are none to be had: the command goes on without."""
+    try:
+        return Waiting(command, env)
+    except OSError as error:
+        run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
+        return None
+
+
+def _load(meanwhile: Callable[[], object] | None) -> None:
+    """What is needed when the command has ended is loaded while nobody waits for us."""
+    try:
+        closing.prepare()
+        if meanwhile is not None:
+            meanwhile()
+    except Exception as error:  # noqa: BLE001  it is tried again, and told, when it is needed
+        _say(f"something is wrong with this installation ({safe_str(error)}).")
+
+
+def _become(command: list[str]) -> NoReturn:
+    """The command in our place: whatever is not recorded needs nobody beside it."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)  # noqa: S606  as S603: argv is the caller's own
+    except OSError as error:
+        _say(f"cannot run {command[0]}: {error.strerror}.")
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+def _say(message: str) -> None:
+    try:
+        sys.stderr.write(f"playhead: {message}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return  # no stderr, or a closed one: nobody is listening

@@ -1,0 +1,187 @@
+"""One process of a recorded run, from its first line to its last. Knows tickets, the segment and how a
+Python process ends; not who started it.
+
+Called by `site/sitecustomize.py` before any code of the program. Everything here costs every Python of
+the run, so what can wait does: see docs/design/004-injection.md for what was measured.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from playhead.errors import TapeNotReplayable
+from playhead.hooks.process.children import set_standing
+from playhead.host.importing import when_imported
+from playhead.host.later import Later
+from playhead.launch import rules, variables
+from playhead.launch.guest import hooking as session
+from playhead.launch.guest.printed import Tee
+from playhead.recording import ambient, deck, lanes
+from playhead.recording.deck import Mode
+from playhead.recording.lanes import Lane
+from playhead.recording.recorder import Recorder
+from playhead.tape.store import PLAN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+    from playhead.recording.ambient import Source
+    from playhead.replay import begin as replay
+    from playhead.tape import manifest
+else:
+    replay = Later("playhead.replay.begin")  # a recorded program never loads it
+    manifest = Later("playhead.tape.manifest")
+
+
+def begin() -> None:
+    """Join the run that this process was started in, if there is one and it still goes on."""
+    ticket = variables.read(os.environ)
+    if ticket is None:
+        return
+    is_replay = os.path.exists(os.path.join(ticket.run, PLAN))
+    try:
+        _begin(ticket, is_replay=is_replay)
+    except Exception as error:
+        if not is_replay:
+            raise
+        # Replay fails closed: a program that cannot be given its tape must not be given the world.
+        os.write(2, f"playhead: this run cannot be replayed: {error}\n".encode("utf-8", "replace"))
+        os._exit(4)
+
+
+def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
+    variables.hide(os.environ, ticket)
+    # Whatever is started before the hooks are in place is not ours: it must not come here again.
+    os.unsetenv(variables.RUN)
+    # The default of every context, so that threads started behind our back are in this lane as well.
+    lanes.MAIN.name = ticket.lane
+    recorder = rules.join(ticket.run, ticket.parent or None, os.environ)
+    if recorder is None:
+        if is_replay:
+            raise TapeNotReplayable(f"the replay in {ticket.run} has ended")
+        return  # a daemon of a run that has ended: its tape is closed
+    mode, source = _world(recorder) if is_replay else (None, None)
+    session.start(
+        recorder,
+        mode,
+        terminals=ticket.terminals,
+        seed=ticket.seed,
+        source=source,
+        detours=ticket.detours,
+        shims=ticket.shims,
+    )
+    _end_with(recorder, Tee(recorder, ticket.terminals))
+    _branch_lanes()
+    when_imported("playhead.recording.runs", lambda runs: _join(runs, recorder))
+    stay(
+        ticket._replace(
+            parent=f"{recorder.segment}:0", lane=f"{ticket.lane}/~", restore=None, inner=True
+        )
+    )
+
+
+def stay(ticket: variables.Ticket) -> None:
+    """Children that nobody hooked inherit what the C library has: they hang under this process."""
+
+    def standing() -> dict[str, str]:
+        return variables.standing(os.environ, ticket)
+
+    for name, value in standing().items():
+        os.putenv(name, value)
+    set_standing(standing)
+
+
+def _world(recorder: Recorder) -> tuple[Mode | None, Source | None]:
+    """Where answers come from: the tape that the run's plan names."""
+    return replay.begin_replay(recorder.run, recorder)
+
+
+def _branch_lanes() -> None:
+    """A forked process is a lane of its own. Counted apart from tasks and threads: pools fork when
+    nobody is idle, which is a race, and must not shift the numbers of those.
+    """
+
+    def number() -> None:
+        global _forks  # noqa: PLW0603  one count a process
+        _forks += 1
+
+    def branch() -> None:
+        made = Lane(f"{lanes.current.get().name}/f{_forks}")
+        lanes.MAIN.name = made.name
+        lanes.current.set(made)
+
+    os.register_at_fork(before=number, after_in_child=branch)
+
+
+_forks = 0
+
+
+def _join(runs: ModuleType, recorder: Recorder) -> None:
+    """`playhead.current()` and `playhead.record()` in the program's own code are this very run."""
+    runs.push(runs.Run(recorder, manifest.read_manifest(recorder.run), owner=False))
+
+
+def _end_with(recorder: Recorder, tee: Tee) -> None:
+    """Close the segment when the process ends; `kill` leaves it open, and that says so."""
+
+    def end() -> None:
+        tee.close()
+        recorder.say_last_words()
+        _leave(recorder, tee)
+
+    # Registered first, so it runs last: the program's own farewells are still recorded.
+    atexit.register(end)
+    leave = os._exit
+
+    def _exit(status: int) -> NoReturn:
+        # Children of multiprocessing and of fork leave here, past atexit.
+        _leave(recorder, tee)
+        leave(status)
+
+    os._exit = _wrapped(_exit, leave)
+
+
+def _leave(recorder: Recorder, tee: Tee) -> None:
+    if (open_deck := deck.active()) is not None and open_deck.recorder is recorder:
+        deck.deactivate(open_deck)
+    if (source := ambient.source()) is not None:
+        ambient.end(source)
+    tee.undo()
+    error = _uncaught()
+    recorder.close(**({} if error is None else {"error": error}))
+    if type(error) is KeyboardInterrupt:
+        _stay_interrupted()
+
+
+def _stay_interrupted() -> None:
+    """Python ends as one that Ctrl-C has killed, unless any text was evaluated after that: named tuples
+    do so, and modules that make some may have been loaded to tell what happened.
+    """
+    try:
+        exec("raise KeyboardInterrupt", {})  # noqa: S102  what Python looks at is that such a text was left so
+    except KeyboardInterrupt:
+        return
+
+
+def _uncaught() -> BaseException | None:
+    """The exception that ended the program.
+
+    Not by `sys.excepthook`: libraries look whether it is still the original (exceptiongroup, trio).
+    `sys.last_value` is also set by test runners and shells for what they caught; what nobody caught
+    is told apart by its traceback, which begins at the outermost frame.
+    """
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, BaseException) or error.__traceback__ is None:
+        return None
+    return error if error.__traceback__.tb_frame.f_back is None else None
+
+
+def _wrapped(made: Callable[..., Any], original: Any) -> Any:
+    made.__name__ = made.__qualname__ = original.__name__
+    made.__doc__, made.__module__ = original.__doc__, original.__module__
+    return made

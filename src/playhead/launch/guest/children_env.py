@@ -1,0 +1,117 @@
+"""What a child process is started with, so that it joins the run. Knows argv, environments and the
+ways in which a Python is closed to us; not how processes are started (see `boundaries.children`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from playhead.host.later import Later, pattern
+from playhead.launch import variables
+from playhead.launch.variables import Ticket
+from playhead.recording import lanes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from playhead.launch import python_argv
+    from playhead.launch.proxy.routes import Detour
+else:
+    python_argv = Later("playhead.launch.python_argv")
+
+_CONFIGURED = pattern(r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)")
+
+
+class Carriage:
+    """Takes the run along into the children of this process."""
+
+    def __init__(
+        self,
+        run: str,
+        *,
+        terminals: tuple[int, ...] = (),
+        seed: str | None = None,
+        detours: Mapping[str, Detour] | None = None,
+        shims: str | None = None,
+    ) -> None:
+        self._run = run
+        self._detours = detours
+        self._shims = shims
+        self._terminals = terminals
+        self._seed = seed
+
+    def carry(
+        self, argv: list[str], env: Mapping[str, str] | None, call: str
+    ) -> tuple[list[str], dict[str, str] | None]:
+        """See `boundaries.children.set_carrier`."""
+        given = os.environ if env is None else env
+        if given.get(variables.RUN, self._run) != self._run:
+            return (
+                argv,
+                None,
+            )  # `playhead record` inside a recorded run: that child has a run of its own
+        ticket = Ticket(
+            run=self._run,
+            parent=call,
+            lane=lanes.current.get().child().name,
+            terminals=self._terminals,
+            seed=self._seed,
+            detours=self._detours,
+            inner=True,
+            shims=self._shims,
+        )
+        return equip(argv, given, ticket)
+
+
+def equip(
+    argv: list[str], env: Mapping[str, str], ticket: Ticket
+) -> tuple[list[str], dict[str, str]]:
+    """Argv and environment with which a child joins the run that `ticket` is for."""
+    if not (argv and python_argv.is_python(argv[0]) and python_argv.is_closed(argv)):
+        return argv, variables.write(env, ticket)
+    door = python_argv.opened(argv, version_of(argv[0], env))
+    if not door.without_variables:
+        # -S, or -I in a Python that knows no other word for it. Its children may be reached yet.
+        return argv, variables.write(env, ticket)
+    own = {name: value for name, value in env.items() if name.startswith("PYTHON")}
+    left = {name: value for name, value in env.items() if name not in own}
+    # -E and -I leave the hash seed to chance, too; ours is put back with the others.
+    ticket = ticket._replace(restore={**dict.fromkeys([variables.PATH]), **own})
+    return door.argv, variables.write(left, ticket)
+
+
+def version_of(program: str, env: Mapping[str, str]) -> tuple[int, int] | None:
+    """The version of an interpreter without running it; None: it cannot be told."""
+    path = _found(program, env)
+    if path is None:
+        return None
+    real = os.path.realpath(path)
+    if real == os.path.realpath(sys.executable or ""):
+        return sys.version_info[:2]
+    named = python_argv.version_in
+    return named(os.path.basename(real)) or _configured(path) or named(os.path.basename(path))
+
+
+def _found(program: str, env: Mapping[str, str]) -> str | None:
+    """Where PATH leads, as the child's own start would find it."""
+    if os.sep in program:
+        return program
+    for folder in os.get_exec_path(env):
+        path = os.path.join(folder, program)
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    return None
+
+
+def _configured(path: str) -> tuple[int, int] | None:
+    """What pyvenv.cfg says, where the interpreter is a copy inside a virtual environment."""
+    try:
+        with open(
+            os.path.join(os.path.dirname(path), os.pardir, "pyvenv.cfg"), encoding="utf-8"
+        ) as file:
+            found = _CONFIGURED.search(file.read())
+    except (OSError, ValueError):
+        return None
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,81 @@
+"""Hooks on, hooks off, for this process. Knows deck, lanes, boundaries and children; not how the run
+began.
+"""
+
+from __future__ import annotations
+
+from playhead.hooks import registry
+from playhead.hooks.process import flight as process_flight
+from playhead.hooks.process.children import set_carrier
+from playhead.host.later import Later
+from playhead.launch.guest import children_env as children
+from playhead.recording import ambient, deck, lane_hooks, lanes
+from playhead.recording.deck import Deck, Mode
+from playhead.recording.recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from playhead.launch.proxy.routes import Detour
+    from playhead.replay import surroundings
+else:
+    surroundings = Later("playhead.replay.surroundings")  # a recorded program never loads it
+
+
+def start(
+    recorder: Recorder,
+    mode: Mode | None = None,
+    *,
+    terminals: tuple[int, ...] = (),
+    seed: str | None = None,
+    source: ambient.Source | None = None,
+    detours: Mapping[str, Detour] | None = None,
+    shims: str | None = None,
+) -> Deck:
+    """Everything that crosses a boundary goes through the deck from here on; children join the run.
+
+    `source` is where clock and entropy come from; without one, from the world and onto the tape.
+    `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
+    `shims`.
+    """
+    # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
+    lanes.MAIN.restart()
+    made = Deck(recorder, mode)
+    deck.activate(made)
+    if source is None and recorder.level == "full":
+        source = ambient.TapingSource(recorder)
+    if source is not None:
+        # Before the hooks: those of entropy reseed what was seeded before they came.
+        ambient.begin(source)
+    if mode is not None:
+        surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
+    lane_hooks.install()
+    registry.install()
+    carriage = children.Carriage(
+        recorder.folder, terminals=terminals, seed=seed, detours=detours, shims=shims
+    )
+    set_carrier(carriage.carry)
+    return made
+
+
+def stop(made: Deck) -> None:
+    """The inverse: every library is as it was. Lanes stay hooked: without a deck they cost nothing,
+    and a run without interception may still be using them.
+    """
+    set_carrier(None)
+    if (source := ambient.source()) is not None:
+        ambient.end(source)
+    registry.uninstall()
+    if made.mode is not None:
+        surroundings.leave()
+    deck.deactivate(made)
+
+
+def _is_hooked() -> bool:
+    return bool(process_flight.within.get())
+
+
+def _is_stand_in(pid: int) -> bool:
+    flight = process_flight.by_pid.get(pid)
+    return flight is not None and flight.player is not None

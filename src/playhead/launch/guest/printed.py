@@ -1,0 +1,189 @@
+"""What a program prints, as it is printed. Knows Python's own streams on a terminal; not pipes.
+
+A terminal cannot be stood in for: a program asks it for its size, its modes and its process group.
+So it is left to the program, and Python's streams tell what they write to it. Their objects stay the
+very same; only the `write` of the text streams is ours. What goes to the terminal past them (bytes to
+`sys.stdout.buffer`, children that are no Python) is not seen.
+"""
+
+from __future__ import annotations
+
+import _thread
+import io
+import os
+import sys
+
+from playhead import clock, events
+from playhead.host.lean import deque
+from playhead.recording import chunks
+from playhead.recording.recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+_TOGETHER_NS = 5_000_000
+_LARGEST = 32 * 1024
+
+
+class OutputBuffer:
+    """Pieces of output on their way to the tape: those within a few milliseconds share an event.
+
+    Adding takes no lock: a signal handler that prints may come in the middle of it, in the very
+    thread that holds whatever could be held.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._pieces: deque[tuple[str, bytes]] = deque()
+        self._writing = _thread.allocate_lock()
+        self._last = 0
+
+    def add(self, stream: str, piece: bytes) -> None:
+        self.announce(stream, piece)
+        self.tell()
+
+    def announce(self, stream: str, piece: bytes) -> None:
+        """It is about to be printed."""
+        self._pieces.append((stream, piece))
+
+    def take_back(self, stream: str, piece: bytes) -> None:
+        """It was not printed after all."""
+        try:
+            self._pieces.remove((stream, piece))
+        except ValueError:
+            return  # it is on the tape by now
+
+    def tell(self) -> None:
+        """It is printed."""
+        if clock.mono_ns() - self._last >= _TOGETHER_NS:
+            self.flush()
+        else:
+            chunks.flush_soon(self)
+
+    def flush(self) -> None:
+        """Write what waits. Where somebody is at it already, he writes ours as well."""
+        while self._pieces and self._writing.acquire(blocking=False):
+            try:
+                self._write()
+            finally:
+                self._writing.release()
+
+    def close(self) -> None:
+        """Returns when everything is written: the tape is about to end."""
+        # A second at most: a program that leaves from within a signal handler may have interrupted
+        # the very one who writes.
+        if self._writing.acquire(timeout=1):
+            try:
+                self._write()
+            finally:
+                self._writing.release()
+
+    def _write(self) -> None:
+        self._last = clock.mono_ns()
+        while self._pieces:
+            taken = self._together()
+            raw = b"".join([piece for _, piece in taken])
+            data = {"stream": taken[0][0], "bytes": len(raw), **chunks.as_text(raw)}
+            before = self._recorder.events
+            try:
+                self._recorder.add(events.OUTPUT, data, '""')
+            except BaseException:
+                # Ctrl-C in the middle of it: what is not on the tape yet waits for the next time.
+                if self._recorder.events == before:
+                    self._pieces.extendleft(reversed(taken))
+                raise
+
+    def _together(self) -> list[tuple[str, bytes]]:
+        """The next pieces of one stream."""
+        taken = [self._pieces.popleft()]
+        size = len(taken[0][1])
+        while self._pieces and self._pieces[0][0] == taken[0][0]:
+            size += len(self._pieces[0][1])
+            if size > _LARGEST:
+                break
+            taken.append(self._pieces.popleft())
+        return taken
+
+
+class Tee:
+    """Stands in the `write` of those standard streams that are one of `terminals`."""
+
+    def __init__(self, recorder: Recorder, terminals: tuple[int, ...]) -> None:
+        self._recorder = recorder
+        self._buffer = OutputBuffer(recorder)
+        self._hooked = [
+            stream
+            for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr))
+            if _device(stream) in terminals and self._hook(name, stream)
+        ]
+        global _tee  # noqa: PLW0603  one slot a process
+        _tee = self
+
+    def close(self) -> None:
+        """What the program printed is on the terminal and on the tape."""
+        for stream in self._hooked:
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                continue  # closed by the program: then it was flushed
+        self.undo()
+
+    def undo(self) -> None:
+        """Like `close`, but what Python itself still holds back is not printed."""
+        for stream in self._hooked:
+            vars(stream).pop("write", None)
+        self._hooked = []
+        self._buffer.close()
+
+    def start_anew(self) -> None:
+        """In a forked child: what waited is the parent's to write."""
+        self._buffer = OutputBuffer(self._recorder)
+
+    def _hook(self, name: str, stream: Any) -> bool:
+        write: Callable[[str], int] = stream.write
+
+        def tee(text: str) -> int:
+            # Ctrl-C may strike anywhere in here, and what is printed must be neither lost nor printed
+            # twice. At the very top, not in the buffers below: code of ours inside io's own would let
+            # signal handlers run there, and io forbids them to print then.
+            try:
+                piece = text.encode(stream.encoding, stream.errors)
+            except Exception:  # noqa: BLE001  what is wrong with it, the stream says itself
+                return write(text)
+            self._buffer.announce(name, piece)
+            try:
+                written = write(text)
+            except Exception:
+                self._buffer.take_back(name, piece)
+                raise
+            self._buffer.tell()
+            return written
+
+        # On the instance: `print` looks `write` up by name each time, and the type, which programs
+        # do ask for, stays io's own.
+        stream.write = tee
+        return True
+
+
+def _device(stream: Any) -> int:
+    """The device below a standard stream of Python's own make; 0: closed, or somebody's own."""
+    if type(stream) is not io.TextIOWrapper:
+        return 0
+    try:
+        return os.fstat(stream.fileno()).st_rdev
+    except (OSError, ValueError):
+        return 0
+
+
+_tee: Tee | None = None
+
+
+def _start_anew() -> None:
+    if _tee is not None:
+        _tee.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew)

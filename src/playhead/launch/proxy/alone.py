@@ -1,0 +1,96 @@
+"""The proxy on its own, for programs that somebody else starts. Knows runs and plans; not HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import signal
+import socket
+from collections.abc import Callable, Mapping
+
+from playhead import config
+from playhead.launch.proxy.authority import Authority
+from playhead.launch.proxy.proxy_server import Proxy
+from playhead.launch.replay_command import first_words
+from playhead.recording import deck
+from playhead.recording import record_run as recording
+from playhead.recording.opening import Wish
+from playhead.recording.runs import Run
+from playhead.replay.begin import mode_of
+from playhead.replay.modes.wishes import wishes_of
+from playhead.replay.plan import Plan, write_plan
+from playhead.replay.report.verdict import Report, judge
+from playhead.tape.manifest import write_manifest
+from playhead.tape.reader import Tape
+
+
+def record(
+    listener: socket.socket,
+    *,
+    wish: Wish,
+    settings: config.Settings,
+    env: Mapping[str, str],
+    ready: Callable[[Run], object],
+    authority: Authority | None = None,
+) -> Run:
+    """Record all that comes by, until interrupted."""
+    run = recording.open_run(wish, settings, '"playhead proxy"')
+    ready(run)
+    asyncio.run(_serve(listener, env, authority, paced=False))
+    recording.finish(run, None)
+    return run
+
+
+def replay(
+    listener: socket.socket,
+    tape: Tape,
+    *,
+    plan: Plan,
+    wish: Wish,
+    settings: config.Settings,
+    env: Mapping[str, str],
+    ready: Callable[[Run], object],
+    authority: Authority | None = None,
+) -> tuple[Run, Report]:
+    """Answer all that comes by from the tape, until interrupted; what was served, and what was not."""
+    run = recording.open_run(wish, settings, '"playhead proxy"')
+    run.manifest = dataclasses.replace(run.manifest, replay_of=tape.manifest.run)
+    write_manifest(run.path, run.manifest)
+    write_plan(run.path, plan)
+    mode, _ = mode_of(plan, run.recorder)
+    if (usual := deck.active()) is not None:
+        deck.deactivate(usual)
+    made = deck.Deck(run.recorder, mode)
+    deck.activate(made)
+    taped = first_words(tape).get("env") or {}
+    where = {**env, **{name: str(value) for name, value in taped.items() if name.endswith(_URLS)}}
+    ready(run)
+    asyncio.run(_serve(listener, where, authority, paced=plan.pace))
+    deck.deactivate(made)
+    recording.finish(run, None)
+    report = judge(tape, Tape(run.path), wishes=wishes_of(plan.live, plan.options))
+    return run, _of_what_was_asked(report)
+
+
+# The addresses on the tape are those of then, wherever the variables lead today.
+_URLS = ("_BASE_URL", "_API_BASE", "_ENDPOINT")
+
+
+def _of_what_was_asked(report: Report) -> Report:
+    """Without what only a command has, an exit code and an output; what was not asked is no failure."""
+    kept = [
+        one for one in report.divergences if one.get("kind") not in ("exit", "output", "unused")
+    ]
+    verdict = "diverged" if kept else "identical"
+    return dataclasses.replace(report, verdict=verdict, divergences=kept, output_same=None)
+
+
+async def _serve(
+    listener: socket.socket, env: Mapping[str, str], authority: Authority | None, *, paced: bool
+) -> None:
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, over.set)
+    proxy = Proxy({None: listener}, env, paced=paced, authority=authority)
+    await proxy.serve_until(over)

@@ -1,0 +1,138 @@
+"""A request as it arrives at the proxy, and as it is sent on. Knows HTTP/1.1 framing; no deck."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from playhead.hooks.http.http1 import NotHttp
+from playhead.llm.http.content_encoding import undo
+
+Pair = tuple[str, str]
+
+LONGEST_HEAD = 256 * 1024
+# Those between two neighbours only, and those that would make the answer unreadable on the tape:
+# compressed frames of a WebSocket.
+_NOT_PASSED_ON = frozenset(
+    {
+        *("connection", "expect", "keep-alive", "proxy-authorization", "proxy-connection", "te"),
+        *("trailer", "transfer-encoding", "sec-websocket-extensions", "content-length", "host"),
+    }
+)
+# What every reader of a tape can undo.
+_READABLE = ("gzip", "deflate", "identity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request: its head, and its body whole, because that is what is matched."""
+
+    method: str
+    target: str
+    version: str
+    headers: tuple[Pair, ...]
+    body: bytes = b""
+
+    def value(self, name: str) -> str | None:
+        """All values of a header, joined; None where there is none."""
+        values = [value for key, value in self.headers if key.lower() == name]
+        return ", ".join(values) if values else None
+
+    def plain(self) -> Asked:
+        """With its body as it was before it was compressed, where that can be undone: two that say the
+        same are not compressed to the same bytes.
+        """
+        encoding = self.value("content-encoding")
+        if encoding is None:
+            return self
+        undone = undo(encoding, self.body)
+        if undone.reason is not None:
+            return self
+        headers = tuple(pair for pair in self.headers if pair[0].lower() != "content-encoding")
+        return replace(self, headers=headers, body=undone.body)
+
+    @property
+    def is_upgrade(self) -> bool:
+        return (self.value("upgrade") or "").lower() == "websocket"
+
+    @property
+    def keeps_alive(self) -> bool:
+        words = (self.value("connection") or "").lower()
+        return "keep-alive" in words if self.version == "HTTP/1.0" else "close" not in words
+
+
+async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked | None:
+    """The next request; None: the client has left. NotHttp: this is something else."""
+    try:
+        raw = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    except asyncio.LimitOverrunError:
+        raise NotHttp("the head of a request takes more than 256 KiB") from None
+    asked = _head(raw)
+    if (asked.value("expect") or "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    body = await _body(asked, reader)
+    return None if body is None else replace(asked, body=body)
+
+
+def _head(raw: bytes) -> Asked:
+    first, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1"):
+        raise NotHttp(f"not the first line of a request: {first[:40]!r}")
+    pairs = (line.partition(":") for line in lines if line)
+    headers = tuple((name, value.strip()) for name, _, value in pairs)
+    return Asked(method=words[0], target=words[1], version=words[2], headers=headers)
+
+
+async def _body(asked: Asked, reader: asyncio.StreamReader) -> bytes | None:
+    try:
+        if "chunked" in (asked.value("transfer-encoding") or "").lower():
+            return await _chunked(reader)
+        length = int(asked.value("content-length") or 0)
+        return await reader.readexactly(length) if length else b""
+    except asyncio.IncompleteReadError:
+        return None
+    except ValueError as error:
+        raise NotHttp(str(error)) from None
+
+
+async def _chunked(reader: asyncio.StreamReader) -> bytes:
+    """Line by line and chunk by chunk: what follows the end is the next request's."""
+    pieces: list[bytes] = []
+    while size := int((await reader.readuntil(b"\n")).partition(b";")[0], 16):
+        pieces.append(await reader.readexactly(size))
+        await reader.readuntil(b"\n")
+    while (await reader.readuntil(b"\n")).strip():
+        continue  # trailers
+    return b"".join(pieces)
+
+
+def passed_on(asked: Asked, host: str, body: bytes) -> bytes:
+    """The request as the server gets it: all of it, but for what is between neighbours."""
+    headers = [("Host", host), *_kept(asked)]
+    if asked.is_upgrade:
+        headers.append(("Connection", "Upgrade"))
+    elif body or asked.value("content-length") or asked.method in {"POST", "PUT", "PATCH"}:
+        headers.append(("Content-Length", str(len(body))))
+    lines = [f"{asked.method} {asked.target} HTTP/1.1", *(f"{name}: {v}" for name, v in headers)]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def _kept(asked: Asked) -> Iterable[Pair]:
+    for name, value in asked.headers:
+        lower = name.lower()
+        if lower == "accept-encoding":
+            yield name, _readable(value)
+        elif lower in ("upgrade", "http2-settings") and not asked.is_upgrade:
+            continue  # to HTTP/2, which is not spoken here
+        elif lower not in _NOT_PASSED_ON:
+            yield name, value
+
+
+def _readable(encodings: str) -> str:
+    words = [word.strip() for word in encodings.split(",")]
+    kept = [word for word in words if word.partition(";")[0].strip().lower() in _READABLE]
+    return ", ".join(kept) or "identity"

@@ -1,0 +1,67 @@
+"""Listen, and serve every client until told to stop. Knows asyncio; not why the proxy runs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+from playhead.launch.proxy.authority import Authority
+from playhead.launch.proxy.connection import Client, Listening
+from playhead.launch.proxy.proxied_request import LONGEST_HEAD
+from playhead.launch.proxy.routes import Origin
+
+
+class Proxy:
+    """Serves `listeners`, each of which stands for one origin, or (None) for all that agents know."""
+
+    def __init__(
+        self,
+        listeners: Mapping[Origin, socket.socket] | Mapping[None, socket.socket],
+        env: Mapping[str, str],
+        *,
+        paced: bool = False,
+        authority: Authority | None = None,
+    ) -> None:
+        self._listeners = listeners
+        self._env = env
+        self._paced = paced
+        self._authority = authority
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve_until(self, over: asyncio.Event) -> None:
+        loop = asyncio.get_running_loop()
+        # Not asyncio.start_server: a connection that comes while that server closes leaks its socket.
+        for origin, listener in self._listeners.items():
+            loop.add_reader(listener, self._accept, listener, origin)
+        await over.wait()
+        for listener in self._listeners.values():
+            loop.remove_reader(listener)
+            listener.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accept(self, listener: socket.socket, origin: Origin | None) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:
+                return  # out of descriptors: the client waits in the queue until one is free
+            connection.setblocking(False)
+            task = asyncio.get_running_loop().create_task(self._serve(connection, origin))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: socket.socket, origin: Origin | None) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=LONGEST_HEAD, loop=loop)
+        protocol = Listening(reader)
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        client = Client(
+            reader, writer, origin, self._env, paced=self._paced, authority=self._authority
+        )
+        await client.serve()

@@ -1,0 +1,191 @@
+"""Which variables lead agents to their models, and how they are led through the proxy. Pure.
+
+A detour keeps the path of an address and changes nothing but its origin, so a tool that rebuilds
+addresses finds the way all the same. Below a hooked Python, a first segment (`/~PARENT`) says which
+call started the program, and, where that program was given an address of its own, where it leads.
+"""
+
+from __future__ import annotations
+
+from playhead.host.lean import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Detours = Mapping[str, "Detour"]
+
+
+_ANTHROPIC = "https://api.anthropic.com"
+_OPENAI = "https://api.openai.com/v1"
+
+# What agents honour, and where they go without it.
+_DEFAULTS = {
+    "ANTHROPIC_BASE_URL": _ANTHROPIC,
+    "OPENAI_BASE_URL": _OPENAI,
+    "OPENAI_API_BASE": _OPENAI,
+    "GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com",
+    "CODE_ASSIST_ENDPOINT": "https://cloudcode-pa.googleapis.com",
+}
+# Two names for one thing: a tool that knows both must not be led past the one that was set.
+_SAME = {"OPENAI_BASE_URL": "OPENAI_API_BASE", "OPENAI_API_BASE": "OPENAI_BASE_URL"}
+# Those that mean something only where the user has set them.
+_WHERE_SET = (
+    *("ANTHROPIC_API_BASE", "ANTHROPIC_VERTEX_BASE_URL", "AZURE_API_BASE"),
+    *("AZURE_OPENAI_ENDPOINT", "CEREBRAS_BASE_URL", "DEEPSEEK_API_BASE", "DEEPSEEK_BASE_URL"),
+    *("GEMINI_API_BASE", "GOOGLE_VERTEX_BASE_URL", "GROQ_BASE_URL", "LITELLM_BASE_URL"),
+    *("MISTRAL_BASE_URL", "OLLAMA_API_BASE", "OPENROUTER_API_BASE", "OPENROUTER_BASE_URL"),
+    *("TOGETHER_BASE_URL", "XAI_BASE_URL"),
+)
+_MARK = "/~"
+
+
+class Origin(NamedTuple):
+    """Scheme, host and port of an address."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        usual = {"http": 80, "https": 443}.get(self.scheme)
+        return f"{self.scheme}://{self.host}{'' if self.port == usual else f':{self.port}'}"
+
+    @property
+    def authority(self) -> str:
+        """As the Host header has it."""
+        return str(self).partition("://")[2]
+
+
+class Detour(NamedTuple):
+    """One variable: the address by the proxy, and what the program's own environment has."""
+
+    through: str
+    had: str | None
+
+
+def addresses(env: Mapping[str, str]) -> dict[str, str]:
+    """Where each variable leads: as it is set, or where agents go without it."""
+    found = {name: env.get(name) or default for name, default in _DEFAULTS.items()}
+    for name, other in _SAME.items():
+        if not env.get(name) and env.get(other):
+            found[name] = env[other]
+    found.update({name: env[name] for name in _WHERE_SET if env.get(name)})
+    return {name: url for name, url in found.items() if origin_of(url) is not None}
+
+
+def guessed(target: str, headers: Iterable[str], found: Mapping[str, str]) -> Origin | None:
+    """Whom a request is for that came by a port for all: by how the APIs of the vendors look."""
+    names = {name.lower() for name in headers}
+    path = target.partition("?")[0]
+    if "anthropic-version" in names or "x-api-key" in names or path.endswith("/v1/messages"):
+        variable = "ANTHROPIC_BASE_URL"
+    elif "x-goog-api-key" in names or "/v1beta/" in path or "key=" in target.partition("?")[2]:
+        variable = "GOOGLE_GEMINI_BASE_URL"
+    elif path.startswith("/v1internal"):
+        variable = "CODE_ASSIST_ENDPOINT"
+    elif path.startswith("/api/"):
+        variable = "ANTHROPIC_BASE_URL"  # what Claude Code asks beside its models
+    else:
+        variable = "OPENAI_BASE_URL"
+    return origin_of(found[variable])
+
+
+def exports(port: int, host: str = "127.0.0.1") -> dict[str, str]:
+    """The variables that lead agents to a port for all."""
+    return {name: f"http://{host}:{port}{_path(url)}" for name, url in _DEFAULTS.items()}
+
+
+def origins(urls: Iterable[str]) -> list[Origin]:
+    """Each origin once, in order."""
+    return list(dict.fromkeys(one for url in urls if (one := origin_of(url)) is not None))
+
+
+def detours(
+    env: Mapping[str, str], found: Mapping[str, str], ports: Mapping[Origin, int]
+) -> dict[str, Detour]:
+    """The way of each variable by the port that stands for its origin."""
+    ways = {name: through(url, ports) for name, url in found.items()}
+    return {
+        name: Detour(through=way, had=env.get(name))
+        for name, way in ways.items()
+        if way is not None
+    }
+
+
+def through(url: str, ports: Mapping[Origin, int]) -> str | None:
+    """An address by the port that stands for its origin; None: none does."""
+    origin = origin_of(url)
+    if origin is None or origin not in ports:
+        return None
+    return f"http://127.0.0.1:{ports[origin]}{_path(url)}"
+
+
+def led(
+    env: Mapping[str, str], ways: Detours, parent: str | None
+) -> tuple[dict[str, str], Detours]:
+    """The variables for a child whose environment is `env`, and what it is told of them.
+
+    `parent`: the call that starts it; None: the command itself.
+    """
+    values: dict[str, str] = {}
+    told: dict[str, Detour] = {}
+    for name, way in ways.items():
+        own = env.get(name)
+        if own and is_through(own, ways):
+            own = way.had
+        other = origin_of(own) if own and own != way.had else None
+        if own and own != way.had and other is None:
+            continue  # no address at all: the program knows what it does
+        local, path = _split(way.through)
+        if own and other is not None:
+            path = _path(own)
+        token = "" if parent is None and other is None else f"{_MARK}{parent or ''}"
+        if other is not None:
+            token += f"~{other.scheme}~{other.host}:{other.port}"
+        values[name] = f"{local}{token}{path}"
+        told[name] = Detour(through=way.through, had=own)
+    return values, told
+
+
+def is_through(url: str, ways: Detours) -> bool:
+    """Whether an address leads to the proxy already."""
+    return _split(url)[0] in {_split(way.through)[0] for way in ways.values()}
+
+
+def arrived(target: str, usual: Origin) -> tuple[Origin, str, str | None]:
+    """Of the target of a request: whom it is for, as what, and the call that started who asks."""
+    if not target.startswith(_MARK):
+        return usual, target, None
+    token, slash, rest = target[len(_MARK) :].partition("/")
+    parent, *other = token.split("~")
+    if len(other) == 2 and (named := origin_of(f"{other[0]}://{other[1]}")) is not None:
+        usual = named
+    return usual, f"{slash or '/'}{rest}", parent or None
+
+
+def origin_of(url: str) -> Origin | None:
+    """None: this is no address of a server."""
+    scheme, colon, rest = url.strip().partition("://")
+    scheme = scheme.lower()
+    if not colon or scheme not in ("http", "https"):
+        return None
+    authority = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+    host, _, port = authority.rpartition(":") if _has_port(authority) else (authority, "", "")
+    if not host:
+        return None
+    return Origin(scheme, host.lower(), int(port) if port else 443 if scheme == "https" else 80)
+
+
+def _has_port(authority: str) -> bool:
+    return authority.rpartition(":")[2].isdigit() and not authority.endswith("]")
+
+
+def _split(url: str) -> tuple[str, str]:
+    scheme, _, rest = url.strip().partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host}", f"{slash}{path}"
+
+
+def _path(url: str) -> str:
+    return _split(url)[1]

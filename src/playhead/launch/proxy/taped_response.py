@@ -1,0 +1,136 @@
+"""Answer from the tape: the same pieces, the same end. Knows `Taped` and HTTP/1.1; no server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from playhead.hooks.http import http1
+from playhead.hooks.http.exchange import Exchange
+from playhead.hooks.http.served import PATIENCE_S, SLOW_NS
+from playhead.launch.proxy import refusal
+from playhead.launch.proxy.live import LAST_BYTES_S
+from playhead.launch.proxy.proxied_request import Asked
+from playhead.recording import deck
+from playhead.recording.deck import Taped
+from playhead.replay.modes.taped_mode import ReplayMode
+
+if TYPE_CHECKING:
+    from playhead.launch.proxy.connection import Client
+
+
+async def answer(client: Client, exchange: Exchange, asked: Asked) -> bool:
+    """Whether the connection can be used again."""
+    taped = exchange.taped
+    if taped is None:
+        raise AssertionError("only a taped exchange is served")
+    if taped.head is None:
+        return await _headless(client, exchange, asked, taped)
+    if not await _late(client, exchange, taped):
+        return False
+    _tell_head(exchange, taped)
+    whole = taped.how == "returned"
+    pieces = [piece for piece in taped.pieces if piece.stream == "body"]
+    data = [piece.data for piece in pieces]
+    blocks = http1.blocks(taped.head, data, whole=whole, sizes=taped.facts.get("sizes") or ())
+    at = 0
+    try:
+        for number, block in enumerate(blocks):
+            # The head, then a block for each piece, and maybe one that says that there are no more.
+            if client.paced and 1 <= number <= len(pieces):
+                await asyncio.sleep(max(0, pieces[number - 1].at_ns - at) / 1e9)
+                at = pieces[number - 1].at_ns
+            client.writer.write(block)
+            if 1 <= number <= len(pieces):
+                exchange.chunk(pieces[number - 1].data)
+            await client.writer.drain()
+    except ConnectionError:
+        exchange.left()
+        raise
+    return await _end(client, exchange, asked, taped)
+
+
+async def _end(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -> bool:
+    if taped.how == "returned":
+        exchange.returned()
+        words = " ".join(
+            str(v).lower() for n, v in taped.head["headers"] if n.lower() == "connection"
+        )
+        framed = any(str(name).lower() in _FRAMING for name, _ in taped.head["headers"])
+        return asked.keeps_alive and "close" not in words and framed
+    if taped.how == "left":
+        # The agent gave up then: it will again. But a replay must never hang.
+        await _until_left(client)
+        exchange.left()
+        return False
+    last = max((piece.at_ns for piece in taped.pieces), default=0)
+    await asyncio.sleep(min(max(LAST_BYTES_S, (taped.took_ns - last) / 1e9), _LONGEST_S))
+    if taped.error is not None:
+        exchange.failed(taped.error)
+        client.writer.transport.abort()
+    else:
+        exchange.cut()
+    return False
+
+
+_LONGEST_S = 1.0
+_FRAMING = ("content-length", "transfer-encoding")
+
+
+async def _headless(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -> bool:
+    """No answer ever began: the connection failed then, or the agent did not wait for it, or this is
+    traffic that nobody misses.
+    """
+    if taped.how == "left":
+        await _until_left(client)
+        exchange.left()
+        return False
+    if taped.how == "returned":
+        client.writer.write(refusal.nothing(asked.method, is_llm=exchange.is_llm))
+        exchange.returned()
+        return asked.keeps_alive
+    error = taped.error if isinstance(taped.error, Exception) else ConnectionResetError()
+    exchange.failed(error)
+    client.writer.transport.abort()
+    return False
+
+
+async def _late(client: Client, exchange: Exchange, taped: Taped) -> bool:
+    """Wait where an answer is slow on purpose; whether the client waited, too."""
+    slow = taped.facts.get(SLOW_NS)
+    if not isinstance(slow, int) or not await _has_left_within(client, slow / 1e9):
+        return True
+    if taped.give_back is not None:
+        taped.give_back()
+    exchange.left()
+    return False
+
+
+async def _until_left(client: Client) -> None:
+    """The agent left here then: by itself, as it will now, or because it was killed."""
+    open_deck = deck.active()
+    mode = None if open_deck is None else open_deck.mode
+    if isinstance(mode, ReplayMode) and mode.mortal is not None and mode.is_where_it_was_killed:
+        await asyncio.sleep(4 * LAST_BYTES_S)  # what it did with them then was done by then
+        mode.die()
+    await _has_left_within(client, PATIENCE_S)
+
+
+async def _has_left_within(client: Client, seconds: float) -> bool:
+    left = asyncio.Event()
+    client.when_left(left.set)
+    try:
+        if not client.has_left:
+            await asyncio.wait_for(left.wait(), seconds)
+    except asyncio.TimeoutError:
+        return False
+    finally:
+        client.when_left(None)
+    return True
+
+
+def _tell_head(exchange: Exchange, taped: Taped) -> None:
+    head = taped.head
+    headers = [(str(name), str(value)) for name, value in head.get("headers") or ()]
+    version = str(head.get("http_version") or "HTTP/1.1")
+    exchange.head(int(head["status"]), str(head.get("reason") or ""), version, headers)

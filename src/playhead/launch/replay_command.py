@@ -1,0 +1,122 @@
+"""Run a recorded command again against its tape, and judge it. Knows the order of things; what a
+replay is lives in `playhead.replay`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playhead.config import Settings
+from playhead.errors import TapeDamaged, TapeNotReplayable
+from playhead.events import Damage
+from playhead.launch.command import Recorded, run_command
+from playhead.launch.environment import restored
+from playhead.launch.shims.program_names import of_facts
+from playhead.recording.record_run import Wish
+from playhead.recording.runs import Run
+from playhead.replay.modes.wishes import wishes_of
+from playhead.replay.plan import Plan, write_plan
+from playhead.replay.report.verdict import Report, judge
+from playhead.tape.care.verify import verify
+from playhead.tape.manifest import Manifest, write_manifest
+from playhead.tape.reader import Tape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A replay: the run that it was, and the verdict on it."""
+
+    recorded: Recorded
+    report: Report
+
+
+def check_tape(path: Path) -> Tape:
+    """The tape, if it can be replayed; TapeError says which reason keeps it from that."""
+    tape = Tape(path)
+    level = tape.manifest.level
+    if level != "full":
+        raise TapeNotReplayable(
+            f"{path.name} was recorded at level {level!r}: what was asked and answered is not on it. "
+            "Record again with `--level full`."
+        )
+    found = [one for one in verify(path).damages if not _torn_end(one)]
+    if found:
+        raise TapeDamaged(
+            f"{path.name} is damaged: {found[0]}. A replay of it would prove nothing. "
+            f"`playhead verify {path.name}` lists all, `playhead repair {path.name}` saves what is whole.",
+            found,
+        )
+    return tape
+
+
+def _torn_end(damage: Damage) -> bool:
+    """A last line cut short is how a killed process leaves its tape: that run replays up to there."""
+    return "torn" in damage.why
+
+
+def replay_command(
+    tape: Tape,
+    command: list[str],
+    settings: Settings,
+    plan: Plan,
+    *,
+    store: Path | None = None,
+    proxy: bool = True,
+    notes: tuple[str, ...] = (),
+) -> Replayed:
+    """Run `command` with the tape for a world; without a `proxy` where it was recorded without."""
+    then = first_words(tape)
+    manifest = tape.manifest
+    cwd = Path(manifest.cwd)
+    wish = Wish(
+        name=manifest.name,
+        tags=manifest.tags,
+        level="full",
+        store=store,
+        redact=manifest.redacted,
+        command=tuple(command),
+    )
+    env = restored(os.environ, then.get("env") or {}, live=bool(plan.live))
+    wishes = wishes_of(plan.live, plan.options)
+
+    def prepare(run: Run) -> None:
+        run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
+        write_manifest(run.path, run.manifest)
+        write_plan(run.path, plan)
+
+    recorded = run_command(
+        command,
+        wish,
+        settings,
+        seal=False,
+        proxy=proxy and then.get("proxy") is not False,
+        shims=of_facts(then),
+        prepare=prepare,
+        env=env,
+        cwd=cwd if cwd.is_dir() else None,
+        seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
+    )
+    report = judge(tape, Tape(recorded.run.path), notes=notes, wishes=wishes)
+    return Replayed(recorded=recorded, report=report)
+
+
+def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
+    """Whose replay, or whose fork, a run is: a fork goes its own way, and is no replay."""
+    if forked_at is None:
+        return dataclasses.replace(manifest, replay_of=parent)
+    extra = {**manifest.extra, "forked_from": parent, "forked_at": forked_at}
+    return dataclasses.replace(manifest, extra=extra)
+
+
+def first_words(tape: Tape) -> Mapping[str, Any]:
+    """What the run said of itself when it began."""
+    for event in tape.events():
+        if event.kind == "run.start" and event.ours:
+            data = tape.whole(event).data
+            return data if isinstance(data, dict) else {}
+    return {}

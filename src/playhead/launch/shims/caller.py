@@ -1,0 +1,294 @@
+"""One shim, from its call to its end: told to the tape, or played from it. Knows the deck and the player
+of taped processes; not how callers come in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from playhead import clock
+from playhead.errors import Divergence
+from playhead.hooks.process.flight import Flight, facts_of, signal_name
+from playhead.host.later import Later
+from playhead.launch.shims.shim_frames import (
+    REFUSED,
+    STREAMS,
+    Asked,
+    frame,
+    read_call,
+    refusal,
+    run_frame,
+    take_frames,
+)
+from playhead.launch.shims.shim_request import LONGEST_INPUT, Surroundings, call_from
+from playhead.launch.shims.telling import heard
+from playhead.recording import lanes
+from playhead.recording.deck import Crossing, Deck
+from playhead.recording.lanes import Lane
+
+if TYPE_CHECKING:
+    from playhead.hooks.process import (
+        player as process_player,
+    )
+    from playhead.hooks.process import (
+        script as process_script,
+    )
+    from playhead.hooks.process import (
+        stand_in as process_stand_in,
+    )
+    from playhead.recording.calls import Taped
+    from playhead.replay.modes import taped_mode as modes
+    from playhead.replay.report import divergence
+else:
+    # Only what replays needs these: see `playhead.host.later`.
+    process_player = Later("playhead.hooks.process.player")
+    process_script = Later("playhead.hooks.process.script")
+    process_stand_in = Later("playhead.hooks.process.stand_in")
+    divergence = Later("playhead.replay.report.divergence")
+    modes = Later("playhead.replay.modes.taped_mode")
+
+_AT_ONCE = 1 << 18
+_PIECE = 1 << 16
+_STREAM_OF = ("stdin", "stdout", "stderr")
+
+
+class Caller:
+    """`line` is the connection; `lane_for` names the lane of what the program starts in turn."""
+
+    def __init__(
+        self, line: socket.socket, deck: Deck, then: Surroundings, lanes: ChildLanes
+    ) -> None:
+        self.line = line
+        self._deck = deck
+        self._then = then
+        self._lanes = lanes
+        self._buffer = bytearray()
+        self._fds: list[int] = []
+        self._asked: Asked | None = None
+        self._crossing: Crossing | None = None
+        self._started = 0
+        self._files: dict[str, tuple[int, int]] = {}
+        self._player: process_player.Player | None = None
+
+    def hear(self) -> bool:
+        """Take in what the shim has said; False: it has gone."""
+        try:
+            data, fds, _, _ = socket.recv_fds(self.line, _AT_ONCE, 3)
+        except OSError:
+            data, fds = b"", []
+        self._fds += fds
+        if not data:
+            return False
+        self._buffer += data
+        for what, payload in take_frames(self._buffer):
+            self._take(what, payload)
+        return True
+
+    def _take(self, what: bytes, payload: bytes) -> None:
+        crossing = self._crossing
+        if what == b"C":
+            self._call(read_call(payload))
+        elif what == b"H":
+            self._deck.learn(*heard(payload))
+        elif crossing is None:
+            return
+        elif (stream := STREAMS.get(what)) is not None:
+            crossing.chunk(payload, stream)
+        elif what == b"M":
+            mark, _, of = payload.decode().partition(" ")
+            crossing.chunk(of.encode(), mark)
+        elif what == b"S":
+            self._signalled(int(payload))
+        elif what == b"X":
+            self._exited(int(payload))
+
+    def _call(self, asked: Asked) -> None:
+        self._asked = asked
+        here = asked.run == str(self._deck.recorder.run)
+        lane = asked.lane if here and asked.lane else "main"
+        lanes.current.set(Lane(lane))
+        lanes.enclosing.set(asked.parent if here and asked.parent else None)
+        self._started = clock.mono_ns()
+        files = dict(zip(asked.passed, self._fds, strict=False))
+        known = _rest_of(files[0]) if asked.kinds[0] == "file" and 0 in files else None
+        try:
+            crossing = self._deck.open(call_from(asked, self._then, known))
+        except Divergence as divergence:
+            self._say(refusal(str(divergence)))
+            return
+        self._crossing = crossing
+        if crossing.taped is not None:
+            self._play(crossing, crossing.taped, files, known is not None)
+            return
+        self._watch_files(asked, files)
+        segment = self._deck.recorder.segment
+        ref = "" if crossing.seq is None else f"{segment}:{crossing.seq}"
+        self._say(run_frame(ref, self._lanes.below(lane, asked.name)))
+
+    def _watch_files(self, asked: Asked, files: dict[int, int]) -> None:
+        """A file that the program writes into is read when it has ended; all else is let go of."""
+        self._fds = []
+        for fd, own in files.items():
+            if fd and asked.kinds[fd] == "file":
+                self._files[_STREAM_OF[fd]] = (own, _end_of(own))
+                self._fds.append(own)
+            else:
+                os.close(own)
+
+    def _signalled(self, number: int) -> None:
+        if self._player is not None and not self._player.signalled(number):
+            self._say(frame(b"D", str(number).encode()))
+        elif self._player is None and self._crossing is not None:
+            self._crossing.chunk(signal_name(number).encode(), "signal")
+
+    def _exited(self, code: int) -> None:
+        crossing, asked = self._crossing, self._asked
+        if crossing is None or asked is None:
+            return
+        exited_ns = clock.mono_ns() - self._started
+        self._read_files(crossing)
+        crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code))
+
+    def _read_files(self, crossing: Crossing) -> None:
+        """What it has written into files by now."""
+        while self._files:
+            stream, (fd, start) = self._files.popitem()
+            for piece in _written(fd, start):
+                crossing.chunk(piece, stream)
+
+    def _play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:
+        if taped.how == "raised":
+            crossing.raised(taped.error)
+            # As a shell leaves: a shim that is there cannot be one that is not found.
+            codes = {FileNotFoundError: 127, PermissionError: 126}
+            why = f"{crossing.call.name}: {taped.error}"
+            self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
+            return
+        script = process_script.script_of(taped, sent=sent)
+        mode = self._deck.mode
+        # As the run ended then, the command ends now.
+        dies = isinstance(mode, modes.ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
+        if script.cut and not dies:
+            self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
+            script = replace(script, ending=REFUSED)
+        flight = _Heard(crossing, self, sent=sent)
+        stand_in = process_stand_in.IN_SHELL
+        player = self._player = flight.player = process_player.Player(script, flight, stand_in)
+        self._fds = []
+        for fd, own in files.items():
+            stream = _STREAM_OF[fd]
+            if (fd == 0 and not sent) or player.wants(stream):
+                player.take(stream, own)
+            else:
+                os.close(own)
+        for piece in taped.pieces:
+            crossing.chunk(piece.data, piece.stream)
+        control = player.ready()
+        with suppress(OSError):
+            socket.send_fds(self.line, [frame(b"P")], [control])
+        player.go()
+        if script.cut and dies:
+            crossing.cut()
+
+    def _part(self, detail: str) -> None:
+        mode, crossing = self._deck.mode, self._crossing
+        if isinstance(mode, modes.ReplayMode) and crossing is not None:
+            lane = lanes.current.get().name
+            mode.part(
+                divergence.Parting(
+                    kind="parted",
+                    boundary="process",
+                    name=crossing.call.name,
+                    lane=lane,
+                    detail=detail,
+                    advice="Record the run anew, or let this process run for real: `--live process`.",
+                )
+            )
+
+    def diverged(self, error: Divergence) -> None:
+        """The program sends something else to it than it did then."""
+        self._part(str(error))
+        self._say(refusal(str(error)))
+
+    def leave(self) -> None:
+        """The shim has gone, or the run ends before it."""
+        self._say(frame(b"Q"))
+        crossing, player = self._crossing, self._player
+        if player is not None and not player.is_over:
+            player.give_up()
+        if crossing is not None and crossing.taped is not None and crossing.taped.how == "returned":
+            crossing.returned(crossing.taped.value, **crossing.taped.facts)
+        elif crossing is not None and self._asked is not None:
+            self._read_files(crossing)
+            crossing.left(pid=self._asked.pid)
+        for fd in self._fds:
+            os.close(fd)
+        self._fds = []
+        self.line.close()
+
+    def _say(self, said: bytes) -> None:
+        with suppress(OSError):  # it has gone: its end is heard of next
+            self.line.sendall(said)
+
+
+class _Heard(Flight):
+    """A taped process that is played to a shim."""
+
+    __slots__ = ("_caller",)
+
+    def __init__(self, crossing: Crossing, caller: Caller, *, sent: bool) -> None:
+        super().__init__(crossing, sent=sent)
+        self._caller = caller
+
+    def diverged(self, error: Divergence) -> None:
+        self._caller.diverged(error)
+        super().diverged(error)
+
+
+class ChildLanes:
+    """Lanes for what is started in turn: the n-th `git` of a lane has the same name in every run."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str], int] = {}
+
+    def below(self, lane: str, name: str) -> str:
+        count = self._counts[lane, name] = self._counts.get((lane, name), 0) + 1
+        # A shell in a shell in a shell… must not grow the name for ever.
+        return f"{lane}/{name}-{count}" if lane.count("/") < _DEEPEST else lane
+
+
+_DEEPEST = 12
+
+
+def _rest_of(fd: int) -> bytes | None:
+    """What is left of a file to be read; None: too much."""
+    at = os.lseek(fd, 0, os.SEEK_CUR)
+    size = os.fstat(fd).st_size - at
+    return os.pread(fd, max(size, 0), at) if size <= LONGEST_INPUT else None
+
+
+def _end_of(fd: int) -> int:
+    """Where the next thing will be written."""
+    if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
+        return os.fstat(fd).st_size
+    return os.lseek(fd, 0, os.SEEK_CUR)
+
+
+def _written(fd: int, start: int) -> Iterator[bytes]:
+    end = _end_of(fd)
+    try:
+        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return  # a file that its user may only write: it is not ours to read
+    try:
+        while start < end and (piece := os.pread(own, min(_PIECE, end - start), start)):
+            start += len(piece)
+            yield piece
+    finally:
+        os.close(own)

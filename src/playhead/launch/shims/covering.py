@@ -1,0 +1,88 @@
+"""Which real paths the shims of a run can cover, and whether this machine lets them. Knows programs and
+files; how they are covered is `mounts`'.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from playhead.launch.shims import mounts
+from playhead.launch.shims.cover import Cover
+
+_LONGEST_PROBE_S = 20
+_STANDARD = ("/bin", "/usr/bin", "/usr/local/bin")
+# What `sh` may really be. Other names that lead to another program lead to one of many trades
+# (busybox, a version manager), and whoever covers it covers all of them.
+_SHELLS = frozenset({"bash", "dash", "ksh", "zsh"})
+
+
+def cover(
+    names: Sequence[str], env: Mapping[str, str], folder: Path, program: Path | None
+) -> Cover:
+    """Shims that will be in `folder`/bin, over the real programs, which will be in `folder`/real.
+    OSError: that cannot be had here, and why.
+    """
+    if program is None:
+        raise OSError("they need the shim in C, and it cannot be compiled here")
+    files = covered(names, env)
+    first = {name: file for file, name in reversed(files.items())}
+    shims, real = folder / "bin", folder / "real"
+    real.mkdir(mode=0o700)
+    for name in first:
+        (real / name).touch()
+    pairs = [(file, str(real / name)) for name, file in first.items()]
+    pairs += [(str(shims / name), file) for file, name in files.items()]
+    for name in first:
+        (shims / name).touch()
+    try:
+        prefix = _tried(pairs)
+    finally:
+        for name in first:
+            (shims / name).unlink()
+    return Cover(moved={name: str(real / name) for name in first}, prefix=prefix)
+
+
+def covered(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+    """The files that can be covered, and whose name each has: programs, not scripts, which would not
+    find their own folder from elsewhere.
+    """
+    found: dict[str, str] = {}
+    for folder in (*os.get_exec_path(env), *_STANDARD):
+        for name in names:
+            real = os.path.realpath(os.path.join(folder, name))
+            called = os.path.basename(real)
+            if _is_elf(real) and (called == name or (name == "sh" and called in _SHELLS)):
+                found.setdefault(real, name)
+    return found
+
+
+def _is_elf(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def _tried(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """What goes before the command's words, so that each first path covers the second."""
+    words = [word for pair in pairs for word in pair]
+    # -I and -S: nothing of the program's environment or folder has a say in this.
+    made = (sys.executable, "-I", "-S", os.path.abspath(mounts.__file__), *words, "--")
+    try:
+        tried = subprocess.run(
+            [*made, sys.executable, "-I", "-S", "-c", ""],
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST_PROBE_S,
+            check=False,
+        )
+    except subprocess.SubprocessError as error:
+        raise OSError(str(error)) from error
+    if tried.returncode:
+        raise OSError(tried.stderr.strip() or f"the probe left with {tried.returncode}")
+    return made

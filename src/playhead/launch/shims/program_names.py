@@ -1,0 +1,101 @@
+"""Which programs get a shim. Pure, but for a look at PATH; knows names and settings, not shims."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from playhead.launch.python_argv import is_python
+
+# Shells, agents, and what an agent without a shell reaches the world by.
+DEFAULT = (
+    *("aider", "bash", "claude", "codex", "curl", "docker", "gemini", "gh", "git", "hg"),
+    *("kubectl", "opencode", "rg", "sh", "ssh", "wget", "zsh"),
+)
+_LONGEST_SHEBANG = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which programs get a shim; `shell`: the one that SHELL names, too; `mounted`: over their real
+    paths, too.
+    """
+
+    names: tuple[str, ...] = ()
+    shell: bool = False
+    mounted: bool = False
+
+    def as_facts(self) -> dict[str, Any]:
+        """For the run's first words, so that a replay has the same."""
+        if not self.names:
+            return {}
+        told = {"names": list(self.names), "shell": self.shell, "mounted": self.mounted}
+        return {"shims": told}
+
+    def found(self, env: Mapping[str, str]) -> Wanted:
+        """Those that the command would find. A shim for a program that is not there would be a lie
+        to whoever asks whether it is.
+        """
+        names = tuple(name for name in self.names if where_is(name, env) is not None)
+        return replace(self, names=names)
+
+
+def of_facts(facts: Mapping[str, Any]) -> Wanted:
+    """The inverse of `as_facts`; a run without shims has none in its replay."""
+    told = facts.get("shims")
+    told = told if isinstance(told, dict) else {}
+    names = tuple(str(one) for one in told.get("names") or ())
+    shell, mounted = bool(told.get("shell")), bool(told.get("mounted"))
+    return Wanted(names=names, shell=shell, mounted=mounted)
+
+
+def wanted(
+    command: list[str],
+    *,
+    asked: Iterable[str] = (),
+    configured: tuple[str, ...] | None = None,
+    mounted: bool = False,
+    env: Mapping[str, str] = os.environ,
+) -> Wanted:
+    """The names for this command. What was asked for by name comes on top of the list; without that a
+    command that is Python needs none, because it tells itself what it starts.
+    """
+    own = tuple(asked)
+    usual = DEFAULT if configured is None else configured
+    needless = configured is None and command and _is_hooked(command[0], env)
+    if needless and not own and not mounted:
+        return Wanted()
+    # Agents keep house by the user's shell: a taped one writes none of the files that Claude Code
+    # looks for afterwards. So it is taped where it was named, and not because it is a usual name.
+    named = {*(configured or ()), *own}
+    shell = os.path.basename(env.get("SHELL", "")) in named
+    return Wanted(names=tuple(sorted({*usual, *own})), shell=shell, mounted=mounted)
+
+
+def where_is(name: str, env: Mapping[str, str]) -> str | None:
+    if os.sep in name:
+        return name if _is_program(name) else None
+    paths = (os.path.join(folder, name) for folder in os.get_exec_path(env))
+    return next((path for path in paths if _is_program(path)), None)
+
+
+def _is_program(path: str) -> bool:
+    return os.access(path, os.X_OK) and os.path.isfile(path)
+
+
+def _is_hooked(program: str, env: Mapping[str, str]) -> bool:
+    """Whether it is a Python, or a script that one runs."""
+    if is_python(program):
+        return True
+    path = where_is(program, env)
+    try:
+        with open(path or "", "rb") as file:
+            first = file.readline(_LONGEST_SHEBANG).decode("utf-8", "replace")
+    except OSError:
+        return False
+    words = first[2:].split() if first.startswith("#!") else []
+    while words and os.path.basename(words[0]) in ("env", "-S"):
+        words = words[1:]
+    return bool(words) and is_python(words[0])

@@ -1,0 +1,137 @@
+"""How a shim gets on disk, told which program it stands for. Knows compilers and copies; not runs.
+
+The C program is compiled once a machine, into the user's cache, under the name of its sources' hash.
+Each shim is a copy of it with its settings written into the room that it keeps for them: no variable
+and no file has to reach it, so it works in any environment that PATH survives in.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead.encoding.values import safe_str
+from playhead.host.later import Later
+
+if TYPE_CHECKING:
+    import hashlib
+    import subprocess
+else:
+    hashlib = Later("hashlib")
+    subprocess = Later("subprocess")
+
+_NATIVE = Path(__file__).parent / "native"
+# Loaded and not run, so that it is compiled once and not each time; without a search for it.
+_RUN_FALLBACK = f"""import sys
+from _frozen_importlib_external import SourceFileLoader
+shim = {{"__name__": "fallback"}}
+exec(SourceFileLoader("fallback", {str(_NATIVE.parent / "fallback.py")!r}).get_code("fallback"), shim)
+shim["main"]"""
+# The kernel reads no more of a first line than this, and takes what follows a blank for an option.
+_LONGEST_FIRST_LINE = 127
+_MARK = b"PLAYHEAD-SHIM-SETTINGS:"
+_ROOM = 16384
+_COMPILERS = ("cc", "gcc", "clang")
+_LONGEST_COMPILING_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """What a shim is told. The order is that of `struct settings`."""
+
+    mode: str
+    name: str
+    folder: str
+    socket: str
+    path: str
+    real: str = ""
+    launcher: str
+
+    def packed(self) -> bytes:
+        words = (
+            self.mode,
+            self.name,
+            self.folder,
+            self.socket,
+            self.path,
+            self.real,
+            self.launcher,
+        )
+        return b"".join(os.fsencode(word) + b"\0" for word in words)
+
+
+def native_program(env: Mapping[str, str]) -> Path | None:
+    """The compiled shim, from the cache if it is there; None: it cannot be had on this machine."""
+    if env.get("PLAYHEAD_SHIMS_NATIVE") == "0" or sys.platform != "linux":
+        return None
+    sources = sorted(_NATIVE.glob("*.[ch]"))
+    digest = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
+    made = _cache(env) / f"shim-{digest}-{platform.machine()}"
+    if os.access(made, os.X_OK):
+        return made
+    try:
+        return _compiled(made, [str(one) for one in sources if one.suffix == ".c"], env)
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _cache(env: Mapping[str, str]) -> Path:
+    home = env.get("HOME") or os.path.expanduser("~")
+    return Path(env.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "playhead"
+
+
+def _compiled(made: Path, sources: list[str], env: Mapping[str, str]) -> Path | None:
+    made.parent.mkdir(parents=True, exist_ok=True)
+    part = made.with_name(f"{made.name}.{os.getpid()}.part")
+    for compiler in (env["CC"],) if env.get("CC") else _COMPILERS:
+        argv = [*compiler.split(), "-std=gnu11", "-O2", "-w", "-o", str(part), *sources]
+        try:
+            done = subprocess.run(
+                argv, capture_output=True, timeout=_LONGEST_COMPILING_S, check=False, env=dict(env)
+            )
+        except FileNotFoundError:
+            continue
+        # Run once without settings: it says nothing and leaves with 0, if this machine can run it.
+        if done.returncode == 0 and subprocess.run([str(part)], check=False).returncode == 0:
+            os.replace(part, made)
+            return made
+    return None
+
+
+def write_shims(folder: Path, stands: list[Stand], program: Path | None) -> None:
+    """Put a shim into the folder for each; OSError: they cannot be run from there."""
+    image = None if program is None else program.read_bytes()
+    for stand in stands:
+        path = folder / stand.name
+        content = _script(stand) if image is None else _told(image, stand)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
+        try:
+            os.write(fd, content)
+        finally:
+            os.close(fd)
+        if not os.access(path, os.X_OK):
+            raise PermissionError(f"programs cannot be run from {safe_str(folder)}")
+
+
+def _told(image: bytes, stand: Stand) -> bytes:
+    packed = stand.packed()
+    if image.count(_MARK) != 1 or len(packed) > _ROOM - len(_MARK) - 1:
+        raise OSError(f"no room in the shim for {len(packed)} bytes of settings")
+    at = image.index(_MARK) + len(_MARK)
+    return image[:at] + packed + image[at + len(packed) :]
+
+
+def _script(stand: Stand) -> bytes:
+    """For the fallback: which Python runs it is ours to say, and not the program's."""
+    told = stand.packed().hex()
+    first = f"#!{sys.executable} -IS"
+    if len(os.fsencode(first)) <= _LONGEST_FIRST_LINE and len(first.split()) == 2:
+        return os.fsencode(f"{first}\n{_RUN_FALLBACK}({told!r}, sys.argv[1:])\n")
+    words = [sys.executable, "-I", "-S", "-c", f"{_RUN_FALLBACK}(sys.argv[1], sys.argv[2:])", told]
+    quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+    return os.fsencode(f'#!/bin/sh\nexec {quoted} "$@"\n')

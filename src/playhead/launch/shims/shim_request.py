@@ -1,0 +1,71 @@
+"""What a shim was asked, as the call that goes on the tape. Knows the run's command, its folder and its
+environment; not the socket.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from playhead.hooks.process.request import call_of, known_input
+from playhead.launch.shims.shim_frames import Asked
+from playhead.recording.calls import Call
+
+# What shells and we ourselves set: it says nothing about what was asked.
+_NOISE = frozenset({"_", "OLDPWD", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONPATH", "SHELL", "SHLVL"})
+_MOST_CHANGED = 64
+# A longer file is a kind of stream, and not what was asked.
+LONGEST_INPUT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the command of the run was started with."""
+
+    # Where the shims are: another place in every run.
+    folder: str
+    cwd: str
+    env: Mapping[str, str]
+
+
+def call_from(asked: Asked, then: Surroundings, stdin: bytes | None) -> Call:
+    """`stdin`: the file that it reads, as far as it is known."""
+    made = call_of(
+        via="shim",
+        argv=[_without(then.folder, word) for word in asked.argv],
+        cwd=_place(asked.cwd, then.cwd),
+        stdin=asked.kinds[0] if stdin is None else known_input(stdin),
+        stdout=asked.kinds[1],
+        stderr=asked.kinds[2],
+    )
+    facts: dict[str, Any] = dict(made.facts)
+    if asked.real:
+        facts["program"] = asked.real
+    # No part of the request: agents put the ids of their sessions there.
+    if changed := _changed(asked.env, then.env):
+        facts["env"] = changed
+    return replace(made, facts=facts, at='""')
+
+
+def _without(folder: str, word: str) -> str:
+    """As it would be said without us: a program by its name, and PATH without our folder."""
+    return word.replace(f"{folder}/", "").replace(f"{folder}:", "")
+
+
+def _place(cwd: str, base: str) -> str | None:
+    """Where it runs, seen from where the command runs; None: there."""
+    if not cwd or cwd == base:
+        return None
+    inside = cwd.startswith(base.rstrip("/") + "/")
+    return os.path.relpath(cwd, base) if inside else cwd
+
+
+def _changed(env: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
+    changed = {
+        name: value
+        for name, value in sorted(env.items())
+        if then.get(name) != value and name not in _NOISE and not name.startswith("PLAYHEAD_")
+    }
+    return changed if len(changed) <= _MOST_CHANGED else {}

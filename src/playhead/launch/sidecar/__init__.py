@@ -1,0 +1,1 @@
+"""The process of our own that runs beside a recorded command."""

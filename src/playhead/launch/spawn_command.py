@@ -1,0 +1,134 @@
+"""Run a command as a shell would, and see how it ends. Knows spawning, signals and job control; not
+what is recorded.
+
+The command is in our process group and has our terminal, stdin and descriptors. Signals from the
+terminal reach it by themselves; those that somebody sent to us alone are passed on.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from playhead.launch.sidecar.attendant import Attendant
+from playhead.launch.sidecar.command_streams import Stream
+
+PASSED_ON = frozenset(
+    {
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGTERM,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGTSTP,
+        signal.SIGCONT,
+    }
+)
+_AWAITED = PASSED_ON | {signal.SIGCHLD}
+# Python ignores these two for itself; a child would inherit that.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the command ended. `code` as `subprocess` has it: negative for a signal."""
+
+    code: int
+    # Why it could not be started at all.
+    error: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell would leave with."""
+        return self.code if self.code >= 0 else 128 - self.code
+
+
+def block_signals() -> set[int]:
+    """From here on signals wait until they are asked for. Returns the mask that was: the command's."""
+    # Where it is ignored, a child that ends is gone before anybody could ask how.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return set(signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED))
+
+
+def spawn(
+    argv: Sequence[str], env: Mapping[str, str], streams: Sequence[Stream], mask: set[int]
+) -> int | Ended:
+    """Start the command; its pid, or how it failed to start (127: not found, 126: found)."""
+    try:
+        return _spawned(argv, env, streams, mask)
+    except OSError as error:
+        missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
+        told = f"{argv[0]}: {error.strerror}"
+        return Ended(code=127 if missing else 126, error=told)
+    finally:
+        for stream in streams:
+            # The attendant's read must end when the command's last writer has gone.
+            os.close(stream.entry)
+            os.close(stream.source)
+
+
+def _spawned(
+    argv: Sequence[str], env: Mapping[str, str], streams: Sequence[Stream], mask: set[int]
+) -> int:
+    actions = [(os.POSIX_SPAWN_DUP2, one.entry, fd) for one in streams for fd in one.fds]
+
+    def start(words: list[str]) -> int:
+        return os.posix_spawnp(
+            words[0],
+            words,
+            env,
+            file_actions=actions,
+            setsigmask=mask,
+            setsigdef=_IGNORED_BY_PYTHON,
+        )
+
+    try:
+        return start(list(argv))
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        return start(["/bin/sh", *argv])  # a script without #!: shells run it so
+
+
+def wait(pid: int, attendant: Attendant) -> Ended:
+    """Pass on what is for the command, stop when it stops, and return when it has ended."""
+    # Signals to the whole group that the attendant has told us of and we have not taken up yet.
+    witnessed: set[int] = set()
+    while True:
+        # sigwait, not handlers: nothing here runs between two lines of something else.
+        got = signal.sigwait(_AWAITED)
+        if got == signal.SIGCHLD:
+            ended = _looked_after(pid)
+            if ended is not None:
+                return ended
+            continue
+        witnessed |= attendant.signals()
+        if got == signal.SIGCONT:
+            witnessed.discard(signal.SIGTSTP)  # which the kernel has dropped with it
+        if got in witnessed:
+            witnessed.discard(got)
+        else:
+            os.kill(pid, got)
+
+
+def _looked_after(pid: int) -> Ended | None:
+    """What has become of the command."""
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        if found == 0:
+            return None
+        if not os.WIFSTOPPED(status):
+            return Ended(code=os.waitstatus_to_exitcode(status))
+        _stop_too(os.WSTOPSIG(status))
+
+
+def _stop_too(number: int) -> None:
+    """Stop by the same signal, so that the shell sees its job stopped; we go on when it says so."""
+    # Sent while it is blocked: where Ctrl-Z has left one waiting already, the two are one.
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number} & _AWAITED)

@@ -1,0 +1,162 @@
+"""The variables by which a run reaches its processes. Knows their names and PYTHONPATH; not runs.
+
+A program does not see them: they are taken out of `os.environ`, and stay in the environment that
+the C library hands to children. So a child that nobody hooked inherits them all the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.encoding.jsonbytes import dumps, loads
+from playhead.host.lean import NamedTuple
+from playhead.launch.proxy import routes
+from playhead.launch.proxy.routes import Detour
+from playhead.launch.shims import search_path as paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+    from typing import Any
+
+
+RUN = "PLAYHEAD_RUN"
+PARENT = "PLAYHEAD_PARENT"
+LANE = "PLAYHEAD_LANE"
+TERMINALS = "PLAYHEAD_TERMINALS"
+RESTORE = "PLAYHEAD_RESTORE"
+DETOURS = "PLAYHEAD_DETOURS"
+ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS, paths.SHIMS)
+
+PATH = "PYTHONPATH"
+SEED = "PYTHONHASHSEED"
+
+# Holds nothing but sitecustomize.py: whatever else stood there would shadow the program's modules.
+SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guest", "site")
+
+
+class Ticket(NamedTuple):
+    """What a process of a run is told. No dataclass: those would cost every process 10 ms."""
+
+    # The run's folder.
+    run: str
+    # The event that started the process.
+    parent: str
+    lane: str = "main"
+    # Devices: a process whose stdout or stderr is one of these records what it writes there itself,
+    # because nobody stands in between.
+    terminals: tuple[int, ...] = ()
+    # Fixed for all processes of a run, so that a replay sees sets of strings in the same order.
+    seed: str | None = None
+    # Variables that were changed on the way in, as the program has to find them; None: unset.
+    restore: Mapping[str, str | None] | None = None
+    # Addresses of models that lead by the proxy: for programs that cannot be hooked.
+    detours: Mapping[str, Detour] | None = None
+    # Whether `parent` is a call of a hooked process, and not the run itself.
+    inner: bool = False
+    # Where the shims are: see `shims.paths`.
+    shims: str | None = None
+
+
+def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
+    """`env` with everything in it that makes a Python child join the run."""
+    written = {name: value for name, value in env.items() if name not in ALL}
+    restore = dict(ticket.restore or {})
+    written[PATH] = _with_site(written.get(PATH))
+    if ticket.seed is not None and SEED not in written:
+        written[SEED] = ticket.seed
+        restore.setdefault(SEED, None)
+    written[RUN], written[PARENT], written[LANE] = ticket.run, ticket.parent, ticket.lane
+    if ticket.terminals:
+        written[TERMINALS] = ",".join(map(str, ticket.terminals))
+    if restore:
+        written[RESTORE] = dumps(restore)
+    if ticket.detours:
+        parent = ticket.parent if ticket.inner else None
+        values, told = routes.led(written, ticket.detours, parent)
+        written.update(values)
+        written[DETOURS] = dumps(told)
+    if ticket.shims:
+        written.update(paths.put_first(written, ticket.shims))
+    return written
+
+
+def read(env: Mapping[str, str]) -> Ticket | None:
+    """The inverse; None: this process belongs to no run."""
+    run = env.get(RUN)
+    if not run:
+        return None
+    restore = loads(env.get(RESTORE) or "{}")
+    ways = loads(env.get(DETOURS) or "{}")
+    return Ticket(
+        run=run,
+        parent=env.get(PARENT, ""),
+        lane=env.get(LANE) or "main",
+        terminals=tuple(int(word) for word in env.get(TERMINALS, "").split(",") if word),
+        seed=env.get(SEED) if restore.get(SEED, "") is None else None,
+        restore=restore,
+        detours={name: Detour(*way) for name, way in ways.items()} or None,
+        shims=env.get(paths.SHIMS),
+    )
+
+
+def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
+    """Show the program the environment that it would have without us."""
+    shown: Any = getattr(environ, "_data", None)
+    if shown is None:
+        return  # no CPython: the program sees our variables, which is no harm
+    own = _without_site(environ.get(PATH))
+    for name in ALL:
+        _forget(environ, name)
+    for name, value in (ticket.restore or {}).items():
+        if name == PATH:
+            own = value
+        elif value is None:
+            _forget(environ, name)
+        else:
+            environ[name] = value
+    _undo_detours(environ, ticket.detours or {})
+    if ticket.shims:
+        environ.update(paths.take_out(environ, ticket.shims))
+    if own is None:
+        _forget(environ, PATH)
+    else:
+        shown[os.fsencode(PATH)] = os.fsencode(own)
+    os.putenv(PATH, _with_site(own))
+
+
+def _undo_detours(environ: MutableMapping[str, str], ways: Mapping[str, Detour]) -> None:
+    """A hooked program talks to its models itself. What a shell has set since then is left alone."""
+    for name, way in ways.items():
+        if not routes.is_through(environ.get(name, ""), ways):
+            continue
+        if way.had is None:
+            _forget(environ, name)
+        else:
+            environ[name] = way.had
+
+
+def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
+    """What children find that are started without an environment of their own, and the program does
+    not see.
+    """
+    return {
+        name: value for name, value in write(environ, ticket).items() if environ.get(name) != value
+    }
+
+
+def _forget(environ: MutableMapping[str, str], name: str) -> None:
+    """From what Python shows, not from what children get: `del environ[name]` would do both."""
+    environ._data.pop(os.fsencode(name), None)  # type: ignore[attr-defined]  # looked at in `hide`
+
+
+def _with_site(path: str | None) -> str:
+    own = _without_site(path)
+    return SITE if own is None else f"{SITE}{os.pathsep}{own}"
+
+
+def _without_site(path: str | None) -> str | None:
+    """As the user set it. An empty PYTHONPATH is none: an entry "" would mean the working folder."""
+    if not path or path == SITE:
+        return None
+    return path[len(SITE) + 1 :] if path.startswith(SITE + os.pathsep) else path

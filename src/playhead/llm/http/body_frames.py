@@ -1,0 +1,110 @@
+"""Cut the body of an answer into the JSON values it is made of.
+
+Knows how answers travel: one document, an array that grows, server-sent events, JSON
+values end to end (WebSocket messages), Amazon's event stream. Not what the values mean.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import Any
+
+from playhead.llm.http import sse
+from playhead.llm.http.eventstream import parse_eventstream
+from playhead.llm.http.jsontext import parse, parse_many
+
+DOCUMENT = "document"
+STREAM = "stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One JSON value. ``partial``: it was cut off, and holds only what arrived."""
+
+    value: Any
+    event: str | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """All values of a body. ``done``: OpenAI's last word, [DONE], was said."""
+
+    kind: str
+    frames: tuple[Frame, ...]
+    reason: str | None = None
+    done: bool = False
+    text: str = ""
+
+
+def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> Frames:
+    """The values of a body; with ``only``, those of a stream that mention one of these words."""
+    if content_type == "application/vnd.amazon.eventstream":
+        return _of_amazon(body)
+    if sse.looks_like_sse(body) or (
+        content_type == "text/event-stream" and body[:64].lstrip()[:1] not in (b"{", b"[")
+    ):
+        return _of_sse(body, tuple(word.decode() for word in only))
+    # final=False drops the first bytes of a character whose rest was cut off.
+    return of_text(codecs.getincrementaldecoder("utf-8-sig")("replace").decode(body))
+
+
+def of_text(text: str) -> Frames:
+    """The values of a text that is JSON, or several JSON values end to end."""
+    first = parse(text)
+    if first.value is None and not first.whole:
+        values, rest = parse_many(text)
+        if len(values) + bool(rest.strip()) > 1:
+            return _of_values(values, rest)
+    if isinstance(first.value, list):
+        last = len(first.value) - 1
+        frames = tuple(
+            Frame(value=value, partial=not first.whole and at == last)
+            for at, value in enumerate(first.value)
+        )
+        return Frames(kind=STREAM, frames=frames, reason=first.reason, text=text)
+    frame = Frame(value=first.value, partial=not first.whole)
+    return Frames(kind=DOCUMENT, frames=(frame,), reason=first.reason, text=text)
+
+
+def _of_values(values: list[Any], rest: str) -> Frames:
+    frames = [Frame(value=value) for value in values]
+    reason = None
+    if rest.strip():
+        last = parse(rest)
+        frames.append(Frame(value=last.value, partial=True))
+        reason = last.reason
+    return Frames(kind=STREAM, frames=tuple(frames), reason=reason)
+
+
+def _of_sse(body: bytes, only: tuple[str, ...]) -> Frames:
+    events, stray = sse.parse(body)
+    frames: list[Frame] = []
+    done = False
+    reason = None
+    for event in events:
+        if event.data.strip() == "[DONE]":
+            done = True
+        elif event.data and (not only or any(word in event.data for word in only)):
+            parsed = parse(event.data)
+            frames.append(Frame(value=parsed.value, event=event.event, partial=not parsed.whole))
+            reason = reason or parsed.reason
+    if stray.strip():
+        # Google breaks off an event stream by writing a bare JSON error into it.
+        bare = parse(stray)
+        if bare.whole:
+            frames.append(Frame(value=bare.value))
+    return Frames(kind=STREAM, frames=tuple(frames), reason=reason, done=done)
+
+
+def _of_amazon(body: bytes) -> Frames:
+    messages, whole = parse_eventstream(body)
+    frames: list[Frame] = []
+    reason = None if whole else "the event stream is cut off"
+    for message in messages:
+        parsed = parse(message.text)
+        reason = reason or parsed.reason
+        kind = message.headers.get(":exception-type") or message.headers.get(":event-type")
+        frames.append(Frame(value=parsed.value, event=kind, partial=not parsed.whole))
+    return Frames(kind=STREAM, frames=tuple(frames), reason=reason)

@@ -1,0 +1,1 @@
+"""Recording: the deck, the recorder, lanes, runs and turns."""

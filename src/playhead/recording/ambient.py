@@ -1,0 +1,315 @@
+"""Clock and entropy as the program saw them: taped where they were read, served there again.
+
+A reading is known by its lane and by the function that asked for it, so that readings which a replay
+does not repeat (a library that no longer opens a socket) do not shift the ones it does, and neither
+does an edited line above. Knows readings; not which functions are hooked (`boundaries/ambient_*`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+from playhead import clock, events
+from playhead.host.code_owners import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
+from playhead.host.lean import Protocol
+from playhead.recording import lanes
+from playhead.recording.lanes import Lane
+from playhead.recording.readings import MOST_EXACT, Run
+from playhead.recording.recorder import Recorder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+    # Makes a value from a source of bytes.
+    Derive = Callable[[Callable[[int], bytes]], Any]
+
+
+# Readings that share an event: what a kill may lose are those of so long, and no call came after.
+_TOGETHER_NS = 100_000_000
+# How many are told one by one.
+_FEW = 16
+# How many lie about one by one before they are sorted by place.
+_MOST_LOOSE = 4096
+
+WALL = ("time", "time_ns", "now")
+STEADY = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
+CLOCKS = frozenset({*WALL, *STEADY, *USED})
+
+
+class Source(Protocol):
+    """Where readings come from: the world (and onto the tape), or the tape."""
+
+    # When the run began that is recorded or served, by the wall clock.
+    began_ns: int
+
+    @property
+    def log(self) -> list[tuple[Lane, str, CodeType, Any]] | None:
+        """Where a reading that was made for real is put down; None: readings are served."""
+
+    def read(
+        self,
+        kind: str,
+        code: CodeType,
+        live: Callable[[], Any],
+        derive: Derive | None = None,
+        lane: Lane | None = None,
+    ) -> Any:
+        """`derive` makes a reading that is not on the tape from bytes that are the same each time."""
+
+    def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
+        """A steady clock that is never taped: read by what waits for others (`waits`), or by a loop
+        that does its waiting by itself.
+        """
+
+    def settle(self) -> None:
+        """Called after a reading was put down."""
+
+    def flush(self) -> None: ...
+
+    def start_anew(self) -> None:
+        """In a forked child: what waited is the parent's to write."""
+
+
+class TapingSource:
+    """Record: the real value is returned at once; it reaches the tape with the next call, or soon.
+
+    Readers share a list and no lock: appending is atomic, and so is taking away what is there.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.log: list[tuple[Lane, str, CodeType, Any]] = []
+        self.began_ns = clock.wall_ns()
+        self._recorder = recorder
+        self._busy = _thread.allocate_lock()
+        self._runs: dict[tuple[str, str, str], Run] = {}
+        self._spinning: set[tuple[str, str, str]] = set()
+        self._due_ns = 0
+        recorder.last_words.append(self.flush)
+
+    def read(
+        self,
+        kind: str,
+        code: CodeType,
+        live: Callable[[], T],
+        derive: Derive | None = None,
+        lane: Lane | None = None,
+    ) -> T:
+        value = live()
+        self.log.append((lane or lanes.current.get(), kind, code, value))
+        self.settle()
+        return value
+
+    def pass_by(self, kind: str, live: Callable[[], T], *, waits: bool) -> T:
+        return live()
+
+    def settle(self) -> None:
+        # The first after a pause is written at once: it may be the last thing the process does.
+        if clock.mono_ns() >= self._due_ns:
+            self.flush()
+        elif len(self.log) >= _MOST_LOOSE:
+            self._sort()
+
+    def flush(self) -> None:
+        """Called before each call goes onto the tape, and at the end."""
+        # Twice: what another thread could not write meanwhile, because we were at it.
+        for _ in range(2):
+            if not self.log and not self._runs:
+                return
+            self._write()
+
+    def _write(self) -> None:
+        if not self._runs and len(self.log) <= _FEW and self._write_few():
+            return
+        self._sort()
+        if not self._busy.acquire(blocking=False):
+            return  # another thread is at it, or this one, and a signal came in between
+        try:
+            runs, self._runs = self._runs, {}
+            self._due_ns = clock.mono_ns() + _TOGETHER_NS
+            self._spinning = {key for key, run in runs.items() if run.count > MOST_EXACT}
+            rows = [[*key, run.packed()] for key, run in runs.items()]
+            # Still in here: another thread's, which are later, must not come onto the tape before.
+            if rows:
+                self._recorder.add(events.AMBIENT, {"readings": rows}, '""')
+        finally:
+            self._busy.release()
+
+    def _write_few(self) -> bool:
+        """What a program reads between two calls, mostly: some clocks. Each is a row, spelled by hand."""
+        recorder = self._recorder
+        if recorder.level != "full" or not self._busy.acquire(blocking=False):
+            return False
+        try:
+            count = len(self.log)
+            rows = [self._row(*one) for one in self.log[:count]]
+            if None in rows:
+                return False
+            del self.log[:count]
+            self._due_ns = clock.mono_ns() + _TOGETHER_NS
+            self._spinning = set()
+            told = f'{{"readings":[{",".join(rows)}]}}'.encode()  # type: ignore[arg-type]  # asked above
+            recorder.add(events.AMBIENT, told, '""', None, None, None, None, False, True)
+        finally:
+            self._busy.release()
+        return True
+
+    def _row(self, lane: Lane, kind: str, code: CodeType, value: Any) -> str | None:
+        """None: it has to be looked at."""
+        if type(value) is float:
+            # As every encoder spells it; see `plain.is_plain`.
+            if not 1e-4 <= value < 1e16:
+                return None
+        elif type(value) is not int or not 0 <= value < 2**63:
+            return None
+        recorder = self._recorder
+        known = recorder.spelled.get((kind, id(code)))
+        if known is None:
+            place = recorder.spell(events.AMBIENT, [kind, place_of(code)]).decode()
+            # With the code itself: its id must not become another's.
+            known = (place[1:-1], code)
+            recorder.keep_spelled((kind, id(code)), known)
+        return f"[{recorder.spell_lane(lane.name)},{known[0]},[{value!r}]]"
+
+    def start_anew(self) -> None:
+        self.log = []
+        self._runs = {}
+        self._busy = _thread.allocate_lock()
+        self._recorder.last_words.append(self.flush)
+
+    def _sort(self) -> None:
+        if not self._busy.acquire(blocking=False):
+            return
+        try:
+            count = len(self.log)
+            taken = self.log[:count]
+            del self.log[:count]
+            found: dict[tuple[Lane, str, int], tuple[CodeType, list[Any]]] = {}
+            for lane, kind, code, value in taken:
+                key = (lane, kind, id(code))
+                hit = found.get(key)
+                if hit is None:
+                    found[key] = (code, [value])
+                else:
+                    hit[1].append(value)
+            for (lane, kind, _), (code, values) in found.items():
+                self._put((lane.name, kind, place_of(code)), values)
+        finally:
+            self._busy.release()
+
+    def _put(self, key: tuple[str, str, str], values: list[Any]) -> None:
+        run = self._runs.get(key)
+        if run is None:
+            run = self._runs[key] = Run(is_clock=key[1] in CLOCKS, spins=key in self._spinning)
+        run.add(values)
+
+
+_source: Source | None = None
+
+
+def source() -> Source | None:
+    return _source
+
+
+def begin(chosen: Source) -> None:
+    global _source  # noqa: PLW0603  one slot a process
+    _source = chosen
+
+
+def end(chosen: Source) -> None:
+    global _source  # noqa: PLW0603  one slot a process
+    chosen.flush()
+    if _source is chosen:
+        _source = None
+
+
+def flush() -> None:
+    """What was read so far is on the tape."""
+    if _source is not None:
+        _source.flush()
+
+
+def read(kind: str, live: Callable[[], T], derive: Derive | None = None) -> T:
+    """One reading, on behalf of whoever called into the standard library or a hook of ours."""
+    chosen = _source
+    if chosen is None:
+        return live()
+    reader = reader_at(sys._getframe(1))
+    return chosen.read(kind, reader, live, derive)  # type: ignore[no-any-return]  # as live
+
+
+def read_once(kind: str, code: CodeType, live: Callable[[], T]) -> T:
+    """Something that a process has one of, whoever in it happens to ask first."""
+    chosen = _source
+    if chosen is None:
+        return live()
+    return chosen.read(kind, code, live, None, lanes.MAIN)  # type: ignore[no-any-return]  # as live
+
+
+def wall_reader(kind: str, real: Callable[[], T], *, depth: int = 1) -> Callable[[], T]:
+    """What stands in place of `real`, a wall clock; `depth` frames above it is who reads. Spelled out:
+    programs read it in loops.
+
+    Takes what it does not need: a builtin in a class body (`clock = time.time`) becomes no method, a
+    function does, and is given the object.
+    """
+    getframe, lane = sys._getframe, lanes.current.get
+
+    def read_clock(*_: object) -> T:
+        chosen = _source
+        if chosen is None:
+            return real()
+        code = getframe(depth).f_code
+        if OWNERS[code.co_filename] == BEHALF:
+            code = reader_at(getframe(depth))
+        log = chosen.log
+        if log is None:
+            return chosen.read(kind, code, real)  # type: ignore[no-any-return]  # as real
+        value = real()
+        log.append((lane(), kind, code, value))
+        chosen.settle()
+        return value
+
+    return read_clock
+
+
+def steady_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
+    """In place of a steady clock: a duration that a program prints is taped, what event loops, locks
+    and pools read for themselves is not.
+    """
+    getframe, lane = sys._getframe, lanes.current.get
+
+    def read_clock(*_: object) -> T:
+        chosen = _source
+        if chosen is None:
+            return real()
+        code = getframe(1).f_code
+        log = chosen.log
+        whose = OWNERS[code.co_filename]
+        if whose:
+            if log is not None:
+                return real()
+            return chosen.pass_by(kind, real, waits=whose != SCHEDULER)  # type: ignore[no-any-return]  # as real
+        if log is None:
+            return chosen.read(kind, code, real)  # type: ignore[no-any-return]  # as real
+        value = real()
+        log.append((lane(), kind, code, value))
+        chosen.settle()
+        return value
+
+    return read_clock
+
+
+def _start_anew() -> None:
+    if _source is not None:
+        _source.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew)

@@ -1,0 +1,146 @@
+"""Something around each call of a function: a turn, a recording. Knows the four kinds of functions;
+not what is around them.
+
+What is around a generator lasts as long as it is iterated. What happens between two of its items is
+the caller's: so it is entered and left with each step.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+from playhead.recording import where
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Frame(Protocol):
+    """Stands around one call. Raises nothing: the function's own values and errors pass."""
+
+    def enter(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def end(self, error: BaseException | None, value: Any = None) -> None: ...
+
+
+Begin = Callable[[Any, Any], Frame]
+
+
+def around(function: F, begin: Begin) -> F:
+    """`function`, with what `begin(args, kwargs)` gives around each call."""
+    if inspect.iscoroutinefunction(function):
+        wrapped = _coroutine(function, begin)
+    elif inspect.isasyncgenfunction(function):
+        wrapped = _async_generator(function, begin)
+    elif inspect.isgeneratorfunction(function):
+        wrapped = _generator(function, begin)
+    else:
+        wrapped = _plain(function, begin)
+    return wraps(function)(wrapped)  # type: ignore[return-value]  # same signature by construction
+
+
+def _plain(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    def framed(*args: Any, **kwargs: Any) -> Any:
+        frame = begin(args, kwargs)
+        frame.enter()
+        try:
+            value = function(*args, **kwargs)
+        except BaseException as error:
+            frame.leave()
+            frame.end(error)
+            raise
+        frame.leave()
+        frame.end(None, value)
+        return value
+
+    return framed
+
+
+def _coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    async def framed(*args: Any, **kwargs: Any) -> Any:
+        frame = begin(args, kwargs)
+        frame.enter()
+        try:
+            value = await function(*args, **kwargs)
+        except BaseException as error:
+            frame.leave()
+            frame.end(error)
+            raise
+        frame.leave()
+        frame.end(None, value)
+        return value
+
+    return framed
+
+
+def _generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    def framed(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        frame = begin(args, kwargs)
+        items = function(*args, **kwargs)
+        step, given = items.send, None
+        while True:
+            frame.enter()
+            try:
+                item = step(given)
+            except StopIteration as stop:
+                frame.leave()
+                frame.end(None, stop.value)
+                return stop.value
+            except BaseException as error:
+                frame.leave()
+                frame.end(error)
+                raise
+            frame.leave()
+            try:
+                step, given = items.send, (yield item)
+            except BaseException as thrown:  # noqa: BLE001  (handed on to the function itself)
+                step, given = items.throw, thrown
+
+    return framed
+
+
+def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+    async def framed(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        frame = begin(args, kwargs)
+        items = function(*args, **kwargs)
+        step, given = items.asend, None
+        while True:
+            frame.enter()
+            try:
+                item = await step(given)
+            except StopAsyncIteration:
+                frame.leave()
+                frame.end(None)
+                return
+            except BaseException as error:
+                frame.leave()
+                frame.end(error)
+                raise
+            frame.leave()
+            try:
+                step, given = items.asend, (yield item)
+            except BaseException as thrown:  # noqa: BLE001  (handed on to the function itself)
+                step, given = items.athrow, thrown
+
+    return framed
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Where the function begins, as JSON."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return '""'
+    return where.quoted(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def arguments_of(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Arguments by name, without `self`: that is the program, not the input."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):
+        return {"args": list(args), "kwargs": dict(kwargs)}
+    return {name: item for name, item in bound.items() if name not in ("self", "cls")}

@@ -1,0 +1,99 @@
+"""Which LLM response asked for this tool call. Knows responses heard in this process; not the tape.
+
+Responses are kept raw and decoded only when a tool is called: a program that calls none pays
+nothing.
+"""
+
+from __future__ import annotations
+
+from playhead.encoding.jsonbytes import canonical
+from playhead.encoding.values import freeze
+from playhead.host.later import Later
+from playhead.host.lean import RLock, deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from playhead import llm as wire
+else:
+    wire = Later("playhead.llm")
+
+_MOST_RESPONSES = 32
+LARGEST_HEARD = 4 * 1024 * 1024
+
+
+class Asked:
+    """Tool calls that the model has asked for and that nobody has performed yet."""
+
+    def __init__(self) -> None:
+        self.make_lock()
+        self._heard: deque[tuple[str, str, int, Mapping[str, str], bytes]] = deque(
+            maxlen=_MOST_RESPONSES
+        )
+        self._open: list[tuple[str, str, Any]] = []
+
+    @property
+    def anything(self) -> bool:
+        """Whether a model has asked for something: a program without one pays nothing."""
+        return bool(self._heard or self._open)
+
+    def make_lock(self) -> None:
+        # Re-entrant: decoding makes garbage, and a stream that is collected meanwhile tells its end.
+        self._lock = RLock()
+
+    def hear(
+        self, call: str, api: str, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        """A response has ended. Cheap: it is only kept."""
+        if status < 400 and len(body) <= LARGEST_HEARD:
+            self._heard.append((call, api, status, headers, body))
+
+    def who_asked(self, name: str, arguments: Any) -> str | None:
+        """The LLM call whose response asked for `name(arguments)`; the newest with equal arguments
+        first, then the oldest still open by name (a framework may have added defaults).
+        """
+        with self._lock:
+            self._decode()
+            named = [one for one in self._open if one[1] == name]
+            if not named:
+                return None
+            wanted = _canonical(arguments)
+            found = next((one for one in reversed(named) if _canonical(one[2]) == wanted), named[0])
+            self._open.remove(found)
+            return str(found[0])
+
+    def who_wrote(self, text: str) -> str | None:
+        """The LLM call whose response holds `text` in a tool call's arguments (a shell command run
+        by the agent itself, without a tool that we know).
+        """
+        if len(text) < 3:
+            return None
+        with self._lock:
+            self._decode()
+            for name, _, arguments in reversed(self._open):
+                if any(text in leaf for leaf in _texts(arguments)):
+                    return str(name)
+        return None
+
+    def _decode(self) -> None:
+        while self._heard:
+            call, api, status, headers, body = self._heard.popleft()
+            for asked in wire.tool_calls_of(api, status, headers, body):
+                self._open.append((call, str(asked.name), asked.arguments))
+        del self._open[:-256]
+
+
+def _canonical(arguments: Any) -> bytes:
+    return canonical(freeze(arguments))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return []

@@ -1,0 +1,311 @@
+"""Pieces of a stream onto the tape as they arrive. Knows batching; not what the pieces mean.
+
+The first piece is written at once. Pieces that follow within a few milliseconds share one event
+(their boundaries and times kept): at 50 tiny pieces a burst, an event each would cost more than
+the rest of the recorder. What waits is written by a thread of ours after those milliseconds, so
+that a stream that stalls, and a process that is killed, leave what had come.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+from playhead import clock, events
+from playhead.clock import mono_ns
+from playhead.encoding.values import safe_str
+from playhead.host.later import Later
+from playhead.host.lean import Protocol
+from playhead.host.stderr import say
+from playhead.recording.recorder import Recorder
+from playhead.redact import StreamCleaner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import base64
+    import threading
+    from collections.abc import Iterable
+    from typing import Any
+
+    from playhead.events import Ref
+
+    # A head that is clean, and the pieces of one stream that are not.
+    Held = tuple[dict[str, Any], str, list["Piece"]]
+else:
+    base64 = Later("base64")
+    threading = Later("threading")
+
+
+Piece = tuple[bytes, int]
+
+# Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
+MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
+
+_TOGETHER_NS = 5_000_000
+LARGEST_TOGETHER = 32 * 1024
+
+
+def _real(name: str) -> Any:
+    """As it is before gevent replaces it: a greenlet that waits for a lock of the system waits for
+    ever, and all others with it.
+    """
+    monkey: Any = sys.modules.get("gevent.monkey")
+    return getattr(_thread, name) if monkey is None else monkey.get_original("_thread", name)
+
+
+_allocate_lock = _real("allocate_lock")
+_make_lock = _real("RLock")
+_start_new_thread = _real("start_new_thread")
+# As C has it: a replay hooks the methods of locks, and our own pauses are not the program's.
+_acquire = type(_allocate_lock()).acquire
+
+
+class ChunkBuffer:
+    """The pieces of one call's streams that are not on the tape yet."""
+
+    __slots__ = (
+        *("_call", "_cleaners", "_head", "_last", "_lock", "_pieces", "_recorder", "_scheduled"),
+        *("_size", "_started", "_stream", "count", "total"),
+    )
+
+    def __init__(
+        self, recorder: Recorder, call: Ref, started: int, head: dict[str, Any] | None = None
+    ) -> None:
+        """`head` comes before a body that is short and will be here at once: they go onto the tape
+        together with the outcome, if that comes within these milliseconds.
+        """
+        self._recorder = recorder
+        self._call = call
+        self._started = started
+        # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
+        self._lock = _make_lock()
+        self._cleaners: dict[str, StreamCleaner] = {}
+        self._head = head
+        self._stream = ""
+        self._pieces: list[Piece] = []
+        self._size = 0
+        self._last = 0
+        self._scheduled = head is not None
+        self.count = 0
+        self.total = 0
+        if head is not None:
+            self._last = mono_ns()
+            _flusher.push(self)
+
+    def add(self, stream: str, piece: bytes) -> None:
+        now = mono_ns()
+        with self._lock:
+            if self._pieces and self._stream != stream:
+                self._write(now)
+            self._stream = stream
+            self._pieces.append((piece, now - self._started))
+            self._size += len(piece)
+            self.count += 1
+            self.total += len(piece)
+            if now - self._last >= _TOGETHER_NS or self._size >= LARGEST_TOGETHER:
+                self._write(now)
+            elif not self._scheduled:
+                self._scheduled = True
+                _flusher.push(self)
+
+    def flush(self) -> None:
+        """Write what has waited for company."""
+        with self._lock:
+            self._scheduled = False
+            if self._pieces or self._head is not None:
+                self._write(mono_ns())
+
+    def finish(self) -> Held | None:
+        """Nothing more will come: write everything, also what waits for the rest of a secret; or, if
+        nothing is on the tape yet but what was held back, give that: the outcome brings it along.
+        """
+        with self._lock:
+            if self._scheduled:
+                self._scheduled = False
+                _flusher.forget(self)
+            if self._head is not None:
+                held = (self._head, self._stream, self._pieces)
+                self._pieces, self._head = [], None
+                return held
+            self.flush()
+            cleaners, self._cleaners = self._cleaners, {}
+            for stream, cleaner in cleaners.items():
+                self._tell(stream, cleaner.feed([], last=True))
+        return None
+
+    def _write(self, now: int) -> None:
+        if self._head is not None:
+            head, self._head = self._head, None
+            data = {"call": self._call, **head}
+            self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+        pieces, self._pieces, self._size, self._last = self._pieces, [], 0, now
+        self._tell(self._stream, self._cleaned(pieces))
+
+    def _cleaned(self, pieces: list[Piece]) -> list[Piece]:
+        redactor = self._recorder.redactor
+        if redactor is None or self._recorder.level != "full":
+            return pieces
+        if self._stream in MESSAGES:  # each is whole
+            return [(redactor.clean_bytes(piece), when) for piece, when in pieces]
+        cleaner = self._cleaners.get(self._stream)
+        if cleaner is None:
+            cleaner = self._cleaners[self._stream] = StreamCleaner(redactor)
+        return cleaner.feed(pieces)
+
+    def _tell(self, stream: str, pieces: list[Piece]) -> None:
+        if pieces:
+            data = {"call": self._call, **_told(stream, pieces)}
+            self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+
+
+def told_together(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
+    """The streams of an answer that its outcome brings along."""
+    head, stream, pieces = held
+    redactor = recorder.redactor
+    if redactor is not None and pieces:
+        pieces = StreamCleaner(redactor).feed(pieces, last=True)
+    return [head, _told(stream, pieces)] if pieces else [head]
+
+
+def spelled_together(recorder: Recorder, held: Held) -> bytes | None:
+    """The same as JSON, by hand; None: it is no text in one piece, or may hold a secret."""
+    head, stream, pieces = held
+    if len(pieces) != 1 or stream != "body":
+        return None
+    ((raw, when),) = pieces
+    text = recorder.spell_text(raw)
+    if text is None:
+        return None
+    return b'[%b,{"stream":"body","text":%b,"sizes":[%d],"at_ns":[%d]}]' % (
+        recorder.spell_clean(events.CHUNK, head),
+        text,
+        len(raw),
+        when,
+    )
+
+
+def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:
+    if len(pieces) == 1:  # that of most answers
+        ((raw, when),) = pieces
+        sizes, at_ns = [len(raw)], [when]
+    else:
+        raw = b"".join([piece for piece, _ in pieces])
+        sizes, at_ns = [len(piece) for piece, _ in pieces], [when for _, when in pieces]
+    try:
+        return {"stream": stream, "text": raw.decode(), "sizes": sizes, "at_ns": at_ns}
+    except UnicodeDecodeError:
+        return {"stream": stream, **as_text(raw), "sizes": sizes, "at_ns": at_ns}
+
+
+def as_text(raw: bytes) -> dict[str, str]:
+    """`{"text": …}` for UTF-8, `{"b64": …}` for anything else: readable where it can be."""
+    try:
+        return {"text": raw.decode()}
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(raw).decode()}
+
+
+def as_bytes(data: dict[str, Any]) -> bytes:
+    """The inverse of `as_text`."""
+    text = data.get("text")
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    return base64.b64decode(data.get("b64") or "")
+
+
+class Flushed(Protocol):
+    """Holds something back for a moment."""
+
+    def flush(self) -> None: ...
+
+
+class _Flusher:
+    """One daemon thread, started with the first piece that waits.
+
+    Started below `threading`, so that it has no lane: it comes and goes with timing, and would
+    make the numbering of the host's own threads a race.
+    """
+
+    def __init__(self) -> None:
+        # In order, and quick to take one out of: most have nothing left to say when their time comes.
+        self._waiting: dict[Flushed, None] = {}
+        self._wake = _allocate_lock()
+        self._wake.acquire()
+        # Held for as long as it is to go on; released, it ends at once, and says so.
+        self._goes_on = _allocate_lock()
+        self._goes_on.acquire()
+        self._ended = _allocate_lock()
+        self._ended.acquire()
+        self._running = False
+
+    def push(self, buffer: Flushed) -> None:
+        self._waiting[buffer] = None
+        if not self._running:
+            # Whoever loads `threading` first is the main thread to it: not the one that starts here.
+            threading.main_thread()
+            self._running = True
+            _start_new_thread(self._run, ())
+        if self._wake.locked():
+            try:
+                self._wake.release()
+            except RuntimeError:
+                return  # another thread was quicker: it is awake
+
+    def forget(self, buffer: Flushed) -> None:
+        """It has said everything. Kept for those milliseconds, thousands of them would cost more than
+        what they hold.
+        """
+        self._waiting.pop(buffer, None)
+
+    def stop(self) -> Iterable[Flushed]:
+        """Returns when its thread is gone, with what was pushed meanwhile."""
+        if self._running:
+            threads = clock.threads()
+            self._goes_on.release()
+            if self._wake.locked():
+                self._wake.release()
+            _acquire(self._ended, True, 1)
+            # It has said its last word, but the system may not have heard it yet.
+            patience = mono_ns() + 5_000_000
+            while threads > 1 and clock.threads() >= threads and mono_ns() < patience:
+                clock.sleep(0.000_05)
+        return self._waiting
+
+    def _run(self) -> None:
+        leaves = False
+        while not leaves:
+            self._wake.acquire()
+            leaves = _acquire(self._goes_on, True, _TOGETHER_NS / 1e9)
+            for one in list(self._waiting):
+                self._waiting.pop(one, None)
+                try:
+                    one.flush()
+                except Exception as error:  # noqa: BLE001  (the others must not wait for ever)
+                    say(f"part of a stream could not be recorded ({safe_str(error)}).")
+        self._ended.release()
+
+
+_flusher = _Flusher()
+
+
+def flush_soon(buffer: Flushed) -> None:
+    """Have `buffer` flushed by our thread in a few milliseconds."""
+    _flusher.push(buffer)
+
+
+def _start_anew() -> None:
+    global _flusher  # noqa: PLW0603  (one thread a process)
+    _flusher = _Flusher()
+
+
+def _leave() -> None:
+    """From 3.12 on Python warns a program that forks while it has threads: ours is none of its own."""
+    global _flusher
+    old, _flusher = _flusher, _Flusher()
+    for one in old.stop():
+        _flusher.push(one)
+
+
+# Threads do not survive a fork; what waited is the parent's to write.
+os.register_at_fork(before=_leave, after_in_child=_start_anew)

@@ -1,0 +1,216 @@
+"""One call on its way: written before it is performed, its stream as it comes, its outcome when known.
+
+Knows what of a call goes onto the tape and when; not who answers it (`deck`), nor what an end looks like
+(`outcomes`).
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+from playhead import events
+from playhead.clock import mono_ns
+from playhead.recording import lanes, outcomes, where
+from playhead.recording.causes import LARGEST_HEARD
+from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextvars import Token
+    from typing import Any
+
+    from playhead.events import Ref
+    from playhead.recording.calls import Call, Taped
+    from playhead.recording.chunks import Held
+    from playhead.recording.deck import Deck
+
+# The calls that the code running now is part of, innermost last.
+inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
+
+
+class Crossing:
+    """One call on its way: written before it is performed, its stream as it comes, its outcome."""
+
+    __slots__ = (
+        *("_buffer", "_deck", "_ended", "_head", "_heard", "_outside", "_segment", "_started"),
+        *("call", "instead", "seq", "taped"),
+    )
+
+    def __init__(  # noqa: PLR0917  (by position: three names cost a call as much as finding its place)
+        self,
+        deck: Deck,
+        call: Call,
+        taped: Taped | None = None,
+        instead: bytes | None = None,
+        spelled: bytes | None = None,
+        at: str | None = None,
+        cause: Ref | None = None,
+    ) -> None:
+        self._deck = deck
+        self.call = call
+        self.taped = taped
+        # The body to send in place of the one that the program made.
+        self.instead = instead
+        self._ended = False
+        self._head: Any = None
+        self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
+        self._buffer: ChunkBuffer | None = None
+        # What was around before it was entered; it may be entered again before it is left.
+        self._outside: tuple[Token[Any], Token[Any], Any] | None = None
+        recorder = deck.recorder
+        self._started = mono_ns()
+        if spelled is None:
+            at = call.at or where.asked(3)
+            data, cause = _told(call, taped), deck.cause_of(call)
+            self.seq: Ref | None = recorder.add(events.CALL, data, at, None, None, None, cause)
+        else:
+            at = at or where.asked(3)
+            self.seq = recorder.add(events.CALL, spelled, at, None, None, None, cause, False, True)
+        self._segment = recorder.segment
+
+    @property
+    def ref(self) -> Ref | None:
+        """Its event; from a child that was forked since, by the name that holds there too."""
+        if self.seq is None or self._deck.recorder.segment == self._segment:
+            return self.seq
+        self._buffer = None  # what waits in it is the parent's to write
+        return f"{self._segment}:{self.seq}"
+
+    def head(self, value: Any, *, clean: bool = False, short: bool = False) -> None:
+        """What comes before the body: status and headers. On the tape as soon as it is known.
+
+        `clean`: plain JSON whose secrets are out already. `short`: that of a small answer, all of which
+        will be here in a moment: it may wait as long as pieces of a stream do.
+        """
+        self._head = value
+        if self.taped is not None and self.taped.quiet:
+            return
+        recorder = self._deck.recorder
+        ref = self.seq if recorder.segment is self._segment else self.ref
+        if ref is None:
+            return  # the call itself was lost, and that is counted
+        data = {"stream": "head", "value": value, "at_ns": [mono_ns() - self._started]}
+        if short and clean and self._buffer is None and recorder.level == "full":
+            self._buffer = ChunkBuffer(recorder, ref, self._started, data)
+            return
+        recorder.add(events.CHUNK, {"call": ref, **data}, '""', parent=ref, clean=clean)
+
+    def whole(self, head: Any, body: bytes, members: dict[str, Any]) -> None:
+        """An answer that came all at once: a head that is clean, a body, and how it returned."""
+        taped, recorder = self.taped, self._deck.recorder
+        is_plain_case = taped is None and self._buffer is None and recorder.level == "full"
+        if not is_plain_case or len(body) > LARGEST_TOGETHER:
+            self.head(head, clean=True)
+            self.chunk(body)
+            self.end("returned", members)
+            return
+        self._head = head
+        if self._heard is not None:
+            self._heard.append(body)
+        when = mono_ns() - self._started
+        told = {"stream": "head", "value": head, "at_ns": [when]}
+        self.end("returned", members, (told, "body", [(body, when)] if body else []))
+
+    def chunk(self, piece: bytes, stream: str = "body") -> None:
+        """A piece of a stream, as it came."""
+        recorder = self._deck.recorder
+        ref = self.seq if recorder.segment is self._segment else self.ref
+        if ref is None or (not piece and stream not in MESSAGES):
+            return
+        if self.taped is not None and self.taped.quiet:
+            return
+        buffer = self._buffer
+        if buffer is None:
+            buffer = self._buffer = ChunkBuffer(recorder, ref, self._started)
+        buffer.add(stream, bytes(piece))
+        if self._heard is not None and stream == "body":
+            self._heard.append(piece)
+            if buffer.total > LARGEST_HEARD:
+                # Nobody will decode that much: an endless stream must not pile up.
+                self._heard = None
+
+    def returned(self, value: Any = None, **facts: Any) -> None:
+        deck, call = self._deck, self.seq
+        recorder = deck.recorder
+        if (
+            # Most calls just give something back: that is told the short way.
+            not (facts or self._ended)
+            and self.taped is None
+            and self._buffer is None
+            and recorder.segment is self._segment
+            and type(call) is int
+        ):
+            self._ended = True  # first: a signal handler may end it once more
+            if outcomes.add_value(recorder, call, mono_ns() - self._started, value):
+                if deck.live:
+                    deck.live.discard(self)
+                return
+            self._ended = False
+        self.end("returned", {"value": value, **facts})
+
+    def raised(self, error: BaseException, **facts: Any) -> None:
+        self.end("raised", {"error": error, **facts})
+
+    def cut(self, error: BaseException | None = None, **facts: Any) -> None:
+        """The other side broke off in the middle."""
+        self.end("cut", {"error": error, **facts})
+
+    def left(self, **facts: Any) -> None:
+        """The agent stopped listening before the end."""
+        self.end("left", facts)
+
+    def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
+        """While inside, further crossings are children of this one."""
+        ref = self.seq if self._deck.recorder.segment is self._segment else self.ref
+        enclosed = lanes.enclosing.set(ref)
+        self._outside = (enclosed, inside.set((*inside.get(), self.call)), self._outside)
+        return self
+
+    def __exit__(self, kind: object = None, error: object = None, traceback: object = None) -> None:
+        if self._outside is None:
+            raise AssertionError("only what was entered is left")
+        around, calls, self._outside = self._outside
+        try:
+            lanes.enclosing.reset(around)
+            inside.reset(calls)
+        except ValueError:
+            return  # the host left the block in another context: there is nothing to undo
+
+    def end(self, how: str, members: dict[str, Any], held: Held | None = None) -> None:
+        """However it ended. `members` are further ones of its event: value, error, facts; `held` an
+        answer that is not on the tape yet.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        taped, deck = self.taped, self._deck
+        if taped is not None and taped.quiet:
+            if taped.dies is not None:
+                taped.dies()
+            return
+        if deck.live:
+            deck.live.discard(self)
+        recorder = deck.recorder
+        ref = self.seq if recorder.segment is self._segment else self.ref
+        if ref is None:
+            return
+        took, counts = mono_ns() - self._started, None
+        if self._buffer is not None:
+            held = self._buffer.finish()
+            counts = (self._buffer.count, self._buffer.total)
+        elif held is not None:
+            counts = (len(held[2]), sum([len(piece) for piece, _ in held[2]]))
+        if taped is not None and taped.dies is not None:
+            taped.dies()
+        outcomes.add(recorder, ref, how, took, members, counts, held)
+        if self._heard:
+            deck.hear(ref, self.call, self._head, b"".join(self._heard))
+
+
+def _told(call: Call, taped: Taped | None) -> dict[str, Any]:
+    """What the event of a call says, and of how its answer was found."""
+    if taped is None:
+        return call.told()
+    if taped.quiet:
+        return {"boundary": call.boundary, "name": call.name, "match": taped.match}
+    return {**call.told(), "match": dict(taped.match)} if taped.match else call.told()

@@ -1,0 +1,153 @@
+"""Carry lanes into asyncio tasks, threads and executors. Knows where Python starts them.
+
+Guests: installed once, idempotent, and `uninstall` puts back the very objects that were there.
+"""
+
+from __future__ import annotations
+
+from contextvars import Context
+
+from playhead.host.importing import forget, when_imported
+from playhead.host.lean import partial, wrapping
+from playhead.recording import lanes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from concurrent.futures import Executor, Future
+    from types import ModuleType
+    from typing import Any
+
+_POOL = "concurrent.futures.thread"
+_originals: list[tuple[type, str, Any]] = []
+
+
+def install() -> None:
+    if _originals:
+        return
+    when_imported("threading", _hook_threads)
+    # asyncio costs 30 ms to import: a program that does not use it must not pay for it.
+    when_imported("asyncio.base_events", _hook_asyncio)
+    when_imported("concurrent.futures.thread", _hook_executor)
+
+
+def _hook_threads(module: ModuleType) -> None:
+    _replace(module.Thread, "start", _carry_thread)
+
+
+def _hook_asyncio(module: ModuleType) -> None:
+    _replace(module.BaseEventLoop, "create_task", _carry_task)
+
+
+def _hook_executor(module: ModuleType) -> None:
+    _replace(module.ThreadPoolExecutor, "submit", _carry_job)
+
+
+def install_loop(loop_class: type) -> None:
+    """For event loops that are not asyncio's own (uvloop): the same hook on their class."""
+    if _originals and not any(owner is loop_class for owner, _, _ in _originals):
+        _replace(loop_class, "create_task", _carry_task)
+
+
+def uninstall() -> None:
+    forget(_hook_threads)
+    forget(_hook_asyncio)
+    forget(_hook_executor)
+    while _originals:
+        owner, name, original = _originals.pop()
+        if getattr(vars(owner).get(name), "__wrapped__", None) is original:
+            setattr(owner, name, original)
+
+
+def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    setattr(owner, name, wrapping(wrap(original), original))
+    _originals.append((owner, name, original))
+
+
+def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
+    def carried(loop: Any, coro: Any, **options: Any) -> Any:
+        # A task made while no loop runs is the program's own main: it is not a branch of anything.
+        # A context given by the caller is the caller's business.
+        if options.get("context") is not None or not loop.is_running():
+            return create_task(loop, coro, **options)
+        token = lanes.current.set(lanes.current.get().child())
+        try:
+            return create_task(loop, coro, **options)  # copies the context as it is now
+        finally:
+            lanes.current.reset(token)
+
+    return carried
+
+
+def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
+    def carried(self: threading.Thread) -> None:
+        # Pools start workers when none is idle: a race. Counting them would make lanes a race too;
+        # what they run is counted where it is submitted.
+        if getattr(getattr(self, "_target", None), "__module__", None) == _POOL:
+            return start(self)
+        if getattr(self, "_ident", None) is not None:
+            return start(self)  # running already: start() says so
+        luggage, run, own = lanes.pack(), self.run, self.__dict__.get("run")
+
+        def in_lane() -> None:
+            put_back()
+            lanes.unpack(luggage)
+            run()
+
+        def put_back() -> None:
+            if own is None:
+                self.__dict__.pop("run", None)
+            else:
+                self.__dict__["run"] = own
+
+        self.run = in_lane  # type: ignore[method-assign]  # taken off again by the thread itself
+        try:
+            start(self)
+        except BaseException:
+            put_back()
+            raise
+        return None
+
+    return carried
+
+
+def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    def carried(
+        self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        luggage = lanes.pack()
+        context = _context_of(fn)
+        if context is not None:
+            context.run(lanes.unpack, luggage[:1])
+
+        def in_lane(*args: Any, **kwargs: Any) -> Any:
+            before = lanes.unpack(luggage)
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                for token in before:
+                    lanes.reset(token.var, token)
+
+        return submit(self, in_lane, *args, **kwargs)
+
+    return carried
+
+
+def _context_of(fn: Any) -> Context | None:
+    """The context that a job brings along (`submit(copy_context().run, …)`, to_thread, LangChain).
+
+    It hides the lane that is set around it, so the lane goes inside.
+    """
+    function = fn.func if isinstance(fn, partial) else fn
+    context = getattr(function, "__self__", None)
+    return context if isinstance(context, Context) and not _is_entered(context) else None
+
+
+def _is_entered(context: Context) -> bool:
+    try:
+        context.run(int)
+    except RuntimeError:
+        return True
+    return False

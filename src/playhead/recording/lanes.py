@@ -1,0 +1,119 @@
+"""Lanes: which strand of concurrency an event belongs to. Knows context variables; not events.
+
+A lane is a spawn path (`main`, `main/2`, `worker-3/1`): the n-th task, thread or job started from
+a lane has the same name in every run, whatever the scheduler does. `hooks` carries lanes into
+tasks, threads and executors.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from itertools import count
+
+from playhead.host.later import Later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import hashlib
+    from contextvars import Token
+    from types import TracebackType
+    from typing import Any
+
+    from playhead.events import Ref
+
+    Luggage = list[tuple[ContextVar[Any], Any]]
+else:
+    hashlib = Later("hashlib")
+
+_DEEPEST = 12
+
+
+class Lane:
+    """A name and the count of what was started from here. Shared by all who run in it."""
+
+    __slots__ = ("_ordinals", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
+
+    def child(self) -> Lane:
+        ordinal = next(self._ordinals)
+        if self.name.count("/") < _DEEPEST:
+            return Lane(f"{self.name}/{ordinal}")
+        return Lane(_shortened(self.name, ordinal))
+
+    def restart(self) -> None:
+        """Count from 1 again: another run begins here."""
+        self._ordinals = count(1)
+
+    def __repr__(self) -> str:
+        return f"Lane({self.name!r})"
+
+
+def _shortened(name: str, ordinal: int) -> str:
+    """A chain of tasks that each start the next must not grow the name for ever."""
+    root = name.partition("/")[0]
+    digest = hashlib.sha256(f"{name}/{ordinal}".encode()).hexdigest()[:10]
+    return f"{root}/~{digest}"
+
+
+MAIN = Lane("main")
+
+current: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
+# The event that encloses what happens now: a turn, a call, a seam. None: the run itself.
+enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=None)
+
+# What a thread or a job takes along from where it was started, beside a lane of its own: Python
+# gives threads an empty context. Others put their variables here.
+carried: list[ContextVar[Any]] = [enclosing]
+
+
+def pack() -> Luggage:
+    """A lane for what is about to be started here, and what it takes along."""
+    return [(current, current.get().child()), *((one, one.get()) for one in carried)]
+
+
+def unpack(luggage: Luggage) -> list[Token[Any]]:
+    return [variable.set(value) for variable, value in luggage]
+
+
+class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
+    """Name the lane of what happens inside: `with playhead.lane("worker-3"): …`. Also async."""
+
+    __slots__ = ("_lane", "_tokens")
+
+    def __init__(self, name: str) -> None:
+        self._lane = Lane(str(name))
+        self._tokens: list[Token[Lane]] = []
+
+    def __enter__(self) -> Lane:
+        self._tokens.append(current.set(self._lane))
+        return self._lane
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        reset(current, self._tokens.pop())
+
+    async def __aenter__(self) -> Lane:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
+    """Undo a set; where the host left the block in another context, there is nothing to undo."""
+    try:
+        variable.reset(token)
+    except ValueError:
+        return

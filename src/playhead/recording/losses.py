@@ -1,0 +1,49 @@
+"""What could not be recorded: counted, said once on stderr, told on the tape. Knows how to count
+under threads, forks and signals; not how events are written.
+"""
+
+from __future__ import annotations
+
+from playhead.encoding.values import safe_str
+from playhead.host.lean import RLock
+from playhead.host.stderr import say
+
+
+class Losses:
+    """One per recorder."""
+
+    def __init__(self, *, warned: bool = False) -> None:
+        self.total = 0
+        self.warned = warned
+        # What the tape does not say yet: how many, and why.
+        self.untold: tuple[int, str] | None = None
+        # Re-entrant: a signal handler may lose an event while one is being counted.
+        self._lock = RLock()
+
+    def count(self, lost: int, why: str) -> None:
+        with self._lock:
+            self.total += lost
+            before = self.untold[0] if self.untold is not None else 0
+            self.untold = (before + lost, why)
+
+    def take(self) -> tuple[int, str] | None:
+        """What is to be told now; `give_back` if that fails."""
+        with self._lock:
+            untold, self.untold = self.untold, None
+            return untold
+
+    def give_back(self, lost: int, why: str) -> None:
+        with self._lock:
+            self.total -= lost
+            self.count(lost, why)
+
+    def warn(self, message: str) -> None:
+        """Once a run, one line."""
+        if self.warned:
+            return
+        self.warned = True
+        say(f"{message} The program goes on unharmed.")
+
+
+def reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {safe_str(error)}"

@@ -1,0 +1,81 @@
+"""How long taped answers take. Knows the slot for the time of a replay; what stands in it is `replay`'s.
+
+An answer that came after nine seconds comes after nine seconds of the replay's time, which cost
+nothing, or nine real ones with `--pace`. So of two calls in flight the one that was first is first
+again, a ticker ticks as often, and a timeout that did not fire does not.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from playhead.host.lean import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Time(Protocol):
+    """What the time of a replay must be able to do. `rests`: whether taped answers take their time."""
+
+    rests: bool
+
+    def rest(self, ns: int) -> None: ...
+
+    def go_live(self) -> None: ...
+
+
+_INSIDE = ("tool", "state")
+
+_time: Time | None = None
+
+
+def begin(time: Time) -> None:
+    global _time  # noqa: PLW0603  one slot a process
+    _time = time
+
+
+def end(time: Time) -> None:
+    global _time  # noqa: PLW0603  one slot a process
+    if _time is time:
+        _time = None
+
+
+def rest(ns: int) -> None:
+    """Let so much time go by before an answer, or the next piece of one, is given out."""
+    if _time is not None and ns > 0:
+        _time.rest(ns)
+
+
+def seconds(ns: int) -> float:
+    """How long a timer of the program's own event loop has to run for that."""
+    return ns / 1e9 if _time is not None and ns > 0 else 0.0
+
+
+async def rest_async(ns: int) -> None:
+    """The same, while other tasks go on."""
+    if _time is not None and _time.rests and ns > 0:
+        await _sleep(ns / 1e9)
+
+
+def go_live(boundary: str) -> None:
+    """A call is made for real. Those that stay inside the program do not make its time real."""
+    if _time is not None and boundary not in _INSIDE:
+        _time.go_live()
+
+
+async def _sleep(seconds: float) -> None:
+    trio: Any = sys.modules.get("trio")
+    if trio is not None and _runs_trio(trio):
+        await trio.sleep(seconds)
+    else:
+        await sys.modules["asyncio"].sleep(seconds)
+
+
+def _runs_trio(trio: Any) -> bool:
+    try:
+        trio.lowlevel.current_task()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""Readings of one place as they stand on the tape: steps instead of numbers, and a line where a loop
+did nothing but look at the clock. Pure; knows numbers that grow, not who reads them.
+
+    3.5 | "9f86d0…"           a reading as it was, or frozen: {"$float": "7e-05"}
+    {"ns": [a, s, s, …]}      seconds as floats: a, then steps, in nanoseconds
+    {"int": [a, s, s, …]}     integers likewise
+    {"between": [a, b, n]}    n readings of a loop that spun from a to b, in the unit of `as`
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, pairwise, repeat
+
+from playhead.encoding.values import thaw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from operator import truediv
+    from typing import Any
+else:
+    from _operator import truediv
+
+_FEW = 3
+# How many readings in a row a place may have with every one kept. A loop that prints what it reads
+# stays below that between two events; one that waits for a moment to come does not.
+MOST_EXACT = 8192
+_MOST_EXACT_SPINNING = 8
+
+
+class Run:
+    """What one place has read since the last event. Of a run that is too long the ends are kept."""
+
+    __slots__ = ("_exact", "_last", "_most", "_skipped")
+
+    def __init__(self, *, is_clock: bool, spins: bool = False) -> None:
+        self._most = (_MOST_EXACT_SPINNING if spins else MOST_EXACT) if is_clock else None
+        self._exact: list[Any] = []
+        # The last two: the one that told the loop to go on, and the one that ended it.
+        self._last: list[Any] = []
+        self._skipped = 0
+
+    def add(self, values: list[Any]) -> None:
+        room = len(values) if self._most is None else self._most - len(self._exact)
+        self._exact += values[:room]
+        if len(values) > room:
+            rest = self._last + values[room:]
+            self._skipped += max(0, len(rest) - 2)
+            self._last = rest[-2:]
+
+    @property
+    def count(self) -> int:
+        return len(self._exact) + self._skipped + len(self._last)
+
+    def packed(self) -> list[Any]:
+        if not self._skipped:
+            return pack(self._exact + self._last)
+        ends = _integers([self._exact[-1], self._last[0]])
+        if ends is None:
+            return pack(self._exact + self._last)
+        unit, (start, end) = ends
+        line = {"between": [start, end, self._skipped], "as": unit}
+        return [*pack(self._exact), line, *pack(self._last)]
+
+
+def pack(values: list[Any]) -> list[Any]:
+    """The inverse of `unpack`."""
+    found = _integers(values) if len(values) > _FEW else None
+    if found is None:
+        return values
+    unit, numbers = found
+    return [{unit: [numbers[0], *(b - a for a, b in pairwise(numbers))]}]
+
+
+def unpack(items: Iterable[Any]) -> Iterator[Any]:
+    """Every reading, one after the other. A line of a million costs no memory. Iterators of C: programs
+    read clocks in loops.
+    """
+    return chain.from_iterable(map(_unpacked, items))
+
+
+def _unpacked(item: Any) -> Iterable[Any]:
+    kind = type(item)
+    if kind is list or (kind is dict and next(iter(item), "")[:1] == "$"):
+        return (thaw(item),)  # JSON cannot hold it as it stands: a number near nought, a state
+    if kind is not dict:
+        return (item,)
+    if len(line := _numbers(item.get("between"))) == 3:
+        return _spread(line, str(item.get("as")))
+    seconds = map(truediv, accumulate(_numbers(item.get("ns"))), repeat(1e9))
+    return chain(seconds, accumulate(_numbers(item.get("int"))))
+
+
+def _numbers(found: Any) -> list[int]:
+    """A tape is data from a stranger."""
+    return found if isinstance(found, list) and all(type(one) is int for one in found) else []
+
+
+def _spread(line: list[int], unit: str) -> Iterator[Any]:
+    start, end, count = line
+    return (_reading(start + (end - start) * n // (count + 1), unit) for n in range(1, count + 1))
+
+
+def _reading(number: int, unit: str) -> Any:
+    return number / 1e9 if unit == "ns" else number
+
+
+def _integers(values: list[Any]) -> tuple[str, list[int]] | None:
+    """The same as integers, if they can be had back from them to the last bit."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return "int", values
+    if kinds != {float}:
+        return None
+    try:
+        # CPython makes its floats from nanoseconds by this very division.
+        numbers = [round(value * 1e9) for value in values]
+    except (OverflowError, ValueError):
+        return None
+    are_same = all(n / 1e9 == v for n, v in zip(numbers, values, strict=True))
+    return ("ns", numbers) if are_same else None

@@ -1,0 +1,227 @@
+"""Start and end a recording: `with playhead.record(…) as run:` and `@playhead.record`.
+
+Knows who asks for a run, what is hooked for it and when it ends; how it begins is in `opening`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from playhead import config
+from playhead.encoding.values import safe_str
+from playhead.errors import PlayheadError
+from playhead.events import Level
+from playhead.host.interrupts import is_interrupt
+from playhead.host.later import Later
+from playhead.host.stderr import say
+from playhead.recording import deck, lane_hooks, opening, runs, where
+from playhead.recording.around import around, place_of
+from playhead.recording.opening import Wish
+from playhead.recording.recorder import Recorder
+from playhead.recording.runs import NO_RUN, NoRun, Run
+
+if TYPE_CHECKING:
+    from playhead.tape import single
+else:
+    single = Later("playhead.tape.single")
+
+__all__ = ["Opened", "Recording", "Wish", "begin", "finish", "open_run", "record", "write_session"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def record(function: F, /) -> F: ...
+@overload
+def record(
+    *,
+    name: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    level: Level | None = None,
+    store: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    resume: bool | str = False,
+    force: bool = False,
+    redact: bool | None = None,
+    enabled: bool | None = None,
+    intercept: bool = False,
+) -> Recording: ...
+def record(function: Callable[..., Any] | None = None, /, **wish: Any) -> Any:
+    """Record what happens inside: `with playhead.record(name="nightly") as run:` (or `async with`),
+    or each call of a function: `@playhead.record` / `@playhead.record(name=…)`.
+
+    `resume` appends to an earlier run of that `run_id` or `name`; `force` moves it aside first;
+    `intercept` hooks HTTP clients, subprocesses, tools and the clock as `playhead record` does.
+    Switched off by `enabled=False` or PLAYHEAD_RECORD=0; then it costs next to nothing.
+    """
+    recording = Recording(Wish(**wish))
+    return recording if function is None else recording(function)
+
+
+class Recording:
+    """A recording that can be entered, or put on a function. Never raises because of recording."""
+
+    def __init__(self, wish: Wish) -> None:
+        self._wish = wish
+        self._open: list[Opened] = []
+
+    def __enter__(self) -> Run | NoRun:
+        opened = Opened(self._wish, where.asked(2))
+        opened.enter()
+        self._open.append(opened)
+        return opened.run
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Tasks and threads may share one Recording: each leaves the run that it has entered.
+        here = runs.here()
+        mine = next((one for one in reversed(self._open) if one.run is here), self._open[-1])
+        self._open.remove(mine)
+        mine.leave()
+        mine.end(error)
+
+    async def __aenter__(self) -> Run | NoRun:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: each call is a run of its own, or a part of the one around it."""
+        name = self._wish.name or getattr(function, "__name__", None)
+        wish = dataclasses.replace(self._wish, name=name)
+        at = place_of(function)
+        return around(function, lambda *_: Opened(wish, at))
+
+
+class Opened:
+    """A run that was opened, or joined, and will be ended by whoever opened it."""
+
+    def __init__(self, wish: Wish, at: str) -> None:
+        self.run = begin(wish, at=at)
+        self._token: Any = None
+
+    def enter(self) -> None:
+        if isinstance(self.run, Run):
+            self._token = runs.push(self.run)
+
+    def leave(self) -> None:
+        if isinstance(self.run, Run):
+            runs.pull(self.run, self._token)
+
+    def end(self, error: BaseException | None, value: Any = None) -> None:
+        if isinstance(self.run, Run):
+            finish(self.run, None if isinstance(error, GeneratorExit) else error)
+
+
+def begin(wish: Wish, *, at: str) -> Run | NoRun:
+    """Open a run, or the no-op where recording is off or cannot be. Says why once, never raises."""
+    if wish.enabled is False:
+        return NO_RUN
+    outer = runs.current()
+    if isinstance(outer, Run) and wish.run_id is None and wish.store is None:
+        return Run(outer.recorder, outer.manifest, owner=False)  # joined: it is one run
+    try:
+        settings = config.load()
+        if wish.enabled is None and settings.record is False:
+            return NO_RUN
+        return open_run(wish, settings, at)
+    except Exception as error:  # a folder, a setting, a pattern: none of them is the host's failure
+        if is_interrupt(error):
+            raise
+        say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
+        return NO_RUN
+
+
+def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
+    """Open a run, come what may: PlayheadError and OSError are the caller's."""
+    started = opening.open_run(wish, settings, at)
+    try:
+        lane_hooks.install()
+        _attend(started, intercept=wish.intercept)
+    except BaseException:
+        started.recorder.close()
+        raise
+    _ending.add(started)
+    return started
+
+
+def _attend(started: Run, *, intercept: bool) -> None:
+    if intercept:
+        _intercepting.add(started)
+        _intercept_start(started.recorder)
+    elif deck.active() is None:
+        # For what the user declares: tools, watched stores.
+        deck.activate(deck.Deck(started.recorder))
+
+
+def finish(started: Run, error: BaseException | None) -> None:
+    if not started.owned or started.is_forked:
+        started.end(error)
+        return
+    open_deck = deck.active()
+    if open_deck is not None and open_deck.recorder is started.recorder:
+        if started in _intercepting:
+            _intercept_stop(open_deck)
+        deck.deactivate(open_deck)
+    _intercepting.discard(started)
+    started.end(error)
+    write_session(started, os.environ.get("PLAYHEAD_RECORD_SESSION"))
+    _ending.discard(started)
+
+
+def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
+    """The run as one file beside its folder, for programs that carry their own recordings."""
+    if not target:
+        return
+    try:
+        single.pack(started.path, Path(target))
+    except (PlayheadError, OSError) as error:
+        say(f"{target} could not be written ({safe_str(error)}); the tape is in {started.path}.")
+
+
+def _intercept_start(recorder: Recorder) -> None:
+    from playhead.launch import rules  # optional part: a process that only emits never loads it
+    from playhead.launch.guest import (
+        hooking as session,  # optional part: a process that only emits never loads it
+    )
+
+    rules.post(recorder)
+    session.start(recorder)
+
+
+def _intercept_stop(open_deck: deck.Deck) -> None:
+    from playhead.launch import rules
+    from playhead.launch.guest import hooking as session
+
+    session.stop(open_deck)
+    rules.withdraw(open_deck.recorder.run)
+
+
+_ending: set[Run] = set()
+_intercepting: set[Run] = set()
+
+
+def _end_all() -> None:
+    """A run that nobody ended (a tap's own, a program that left by sys.exit) ends with its process."""
+    for left in list(_ending):
+        if left.recorder.run.exists():
+            left.end()
+
+
+atexit.register(_end_all)

@@ -1,0 +1,409 @@
+"""Events of one process onto the tape: five questions filled in, values frozen, secrets out.
+
+Fails open: whatever goes wrong here is counted, said once on stderr, and never reaches the host.
+Knows redaction, levels and the segment writer; not why an event happened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _weakrefset import WeakSet
+
+from playhead import clock, events
+from playhead.clock import thread_id
+from playhead.encoding import jsonbytes
+from playhead.encoding.values import safe_str
+from playhead.events import KINDS
+from playhead.host.interrupts import is_interrupt
+from playhead.host.later import Later
+from playhead.host.lean import RLock
+from playhead.recording import lanes
+from playhead.recording.losses import Losses, reason
+from playhead.recording.payloads import Payloads
+from playhead.recording.spelling import Quoted, is_seq, word
+from playhead.redact import Redactor
+from playhead.tape.names import FORMAT_VERSION
+from playhead.tape.writer import SegmentWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
+
+    from playhead.events import Level, Ref
+else:
+    pathlib = Later("pathlib")
+
+
+# On the way of every event: looked up once.
+current_lane, enclosing = lanes.current.get, lanes.enclosing.get
+# What the environment keeps them in: its own length is asked in Python.
+_variables = getattr(os.environ, "_data", os.environ)
+# Every so many events (one more than this) the recorder asks whether the file still has its name:
+# two system calls, not for every event.
+_CHECK_EVERY = 63
+_MOST_SPELLED = 4_096
+# When a busy recorder may import a faster encoder that the host has installed but not loaded.
+_UPGRADE_AFTER = 256
+
+
+class Recorder:
+    """Writes one process's segment. Threads share it; a forked child gets a segment of its own."""
+
+    def __init__(
+        self,
+        *,
+        run: Path | str,
+        run_id: str,
+        who: str,
+        level: Level = "full",
+        redactor: Redactor | None = None,
+        parent: Ref | None = None,
+        first_seq: int = 0,
+        generation: int = 0,
+        may_import: bool = False,
+    ) -> None:
+        # As text: paths are not loaded before somebody asks for `run`.
+        self.folder = os.fspath(run)
+        self.run_id = run_id
+        self.level = level
+        self.redactor = redactor
+        self.generation = generation
+        # What others still have to say when the run ends: final snapshots of state stores.
+        self.last_words: list[Callable[[], None]] = []
+        # Called when the folder of the run had to be made anew: what else was in there is gone.
+        self.made_anew: Callable[[], None] | None = None
+        self.who = who
+        # The name of this process's segment. Kept and not asked for: every piece of a stream compares it.
+        self.segment = str(clock.pid())
+        # What is said again and again, spelled before: until secrets are learnt that may stand in it.
+        self.spelled: dict[Any, Any] = {}
+        self._losses = Losses()
+        self._closed = False
+        self._quoted = Quoted(redactor)
+        self._who = self._quoted[who]
+        self._parent = parent
+        self._payloads = Payloads(
+            self.folder, level=level, redactor=redactor, may_import=may_import
+        )
+        self.frozen = self._payloads.frozen
+        self._data = self._payloads.encode
+        self._clean = self._payloads.encode_clean
+        # As JSON; None for what may hold a secret, or is too large to stand in an event.
+        self.spell_clean = self._payloads.encode_clean
+        self.spell_text = self._payloads.spell_text
+        self.spell_value = self._payloads.spell_value
+        self._first_seq = first_seq
+        self._writer: SegmentWriter | None = None
+        self._opening = RLock()
+        self._open()
+        _live.add(self)
+
+    @property
+    def run(self) -> Path:
+        return pathlib.Path(self.folder)
+
+    @property
+    def root(self) -> str:
+        """The name of the event that everything at the top of this process hangs under."""
+        return f"{self.segment}:{self._root}" if isinstance(self._root, int) else self._root
+
+    @property
+    def next_seq(self) -> int:
+        return self._writer.seq if self._writer else self._first_seq
+
+    @property
+    def events(self) -> int:
+        """How many are in this process's segment by now."""
+        return self._writer.seq - self._writer.first_seq if self._writer else 0
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def lost(self) -> int:
+        return self._losses.total
+
+    @property
+    def warned(self) -> bool:
+        """Whether the host has been told that something is missing."""
+        return self._losses.warned
+
+    @property
+    def bytes_written(self) -> int:
+        return self._writer.size if self._writer else 0
+
+    @property
+    def checksum(self) -> int:
+        return self._writer.crc if self._writer else 0
+
+    def add(  # noqa: PLR0917  (see below)
+        self,
+        kind: str,
+        data: Any,
+        at: str,
+        # By position too: passing five names costs an event as much as finding its place.
+        who: str | None = None,
+        why: str | None = None,
+        parent: Ref | None = None,
+        cause: Ref | None = None,
+        user: bool = False,  # noqa: FBT001, FBT002  (as above)
+        clean: bool = False,  # noqa: FBT001, FBT002  (as above)
+    ) -> int | None:
+        """Put one event on the tape; its seq, or None if it could not be written.
+
+        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`), or is
+        spelled already, by `spell` or by hand.
+        """
+        try:
+            # First: a forked child has no segment yet, and the event must carry the child's names.
+            writer = self._writer or self._open()
+            if type(kind) is not str:
+                kind = word(kind)
+            if not clean:
+                encoded = self._data(kind, data, user)
+            else:
+                encoded = data if type(data) is bytes else self._clean(kind, data)
+            if parent is None:
+                parent = enclosing()
+                if parent is None:
+                    parent = self._root
+            quoted = self._quoted
+            rest = (
+                f'{self._ids}"thread":{thread_id()},"lane":{quoted[current_lane().name]},"at":{at},'
+                f'"who":{self._who if who is None else quoted[word(who)]},'
+                f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
+            )
+            if cause is not None:
+                rest += f'"cause":{cause if is_seq(cause) else quoted[word(cause)]},'
+            if why is not None:
+                rest += f'"why":{quoted.spell(word(why))},'
+            if user and kind in KINDS:
+                rest += '"user":true,'
+            if self._losses.untold is not None:
+                self._tell_losses(writer)
+            try:
+                seq = writer.append(quoted[kind], rest, encoded)
+            except OSError:
+                if self._closed or writer.is_on_disk() or not self._come_back(writer):
+                    raise
+                self._tell_losses(writer)
+                seq = writer.append(quoted[kind], rest, encoded)
+            if not seq & _CHECK_EVERY or writer.unwritten:
+                self._look_after(writer)
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            self._lose(error)
+            return None
+        return seq
+
+    def keep_spelled(self, key: Any, made: Any) -> None:
+        """For the next time. A host that makes tools or addresses as it goes must not make us grow."""
+        if len(self.spelled) >= _MOST_SPELLED:
+            self.spelled.clear()
+        self.spelled[key] = made
+
+    def spell_lane(self, name: str) -> str:
+        """The name of a lane as JSON."""
+        return self._quoted[name]
+
+    def spell(self, kind: str, data: Any) -> bytes:
+        """Data as it would stand on the tape."""
+        return self._data(kind, data, False)
+
+    def say_last_words(self) -> None:
+        while self.last_words:
+            say = self.last_words.pop(0)
+            try:
+                say()
+            except Exception as error:  # the host's own code, at the worst of times
+                if is_interrupt(error):
+                    raise
+                self._lose(error)
+
+    def close(self, **facts: Any) -> None:
+        """Say goodbye on the tape and let go of the file. Idempotent. `facts` are further members
+        of the last event: the error that ended the process.
+        """
+        if self._closed:
+            return
+        self.say_last_words()  # first: those of a forked child may be all that it has to say
+        writer = self._writer
+        if writer is None:
+            return
+        if not writer.is_on_disk():
+            self._come_back(writer)
+        # Written together, or an event of another thread between the two would not be counted.
+        with writer.lock:
+            self._tell_losses_if_possible(writer)
+            data = {"events": self.events + 1, "lost": self.lost, **facts}
+            self.add(events.SEGMENT_END, data, '""', parent=self._root)
+            self._closed = True
+            writer.close()
+        _live.discard(self)
+
+    def encode_with(self, encode: jsonbytes.Encode) -> None:
+        """Use this encoder from here on, and no other: for measuring one beside the other."""
+        self._payloads.encode_with(encode)
+
+    def warn(self, message: str) -> None:
+        """Once a run, on stderr, one line."""
+        self._losses.warn(message)
+
+    def renew_secrets(self) -> None:
+        """The program may have loaded its keys since: what they are is hidden from here on."""
+        if len(_variables) != self._payloads.variables and self._payloads.renew_secrets():
+            self._quoted.clear()
+            self.spelled.clear()
+
+    def _open(self) -> SegmentWriter:
+        """Start this process's segment with the event that says which process it is."""
+        with self._opening:
+            if self._writer is not None:  # another thread was first
+                return self._writer
+            writer = SegmentWriter(self.folder, first_seq=self._first_seq)
+            self._root: Ref = self._parent if self._parent is not None else self._first_seq
+            self._call_ourselves(writer)
+            with writer.lock:  # so that nobody's event comes before it
+                self._writer = writer
+                self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
+            return writer
+
+    def _call_ourselves(self, writer: SegmentWriter) -> None:
+        self.segment = writer.name
+        self._ids = f'"pid":{clock.pid()},'
+        if writer.name != str(clock.pid()):
+            self._ids += f'"seg":{jsonbytes.dumps(writer.name)},'
+
+    def _process(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT_VERSION,
+            "run": self.run_id,
+            "generation": self.generation,
+            "level": self.level,
+            "redacted": self.redactor is not None,
+            "pid": clock.pid(),
+            "ppid": os.getppid(),
+            "birth": clock.process_birth(clock.pid()) or "",
+            "host": clock.host(),
+            "python": sys.version.split()[0],
+            "argv": [str(word) for word in getattr(sys, "argv", [])][:64],
+        }
+
+    def _look_after(self, writer: SegmentWriter) -> None:
+        """Now and then: the file, the secrets, the encoder, and what a signal handler left.
+
+        The event that brought us here is on the tape, whatever becomes of the rest.
+        """
+        try:
+            while writer.unwritten:
+                self._lose(writer.unwritten.pop())
+            if not writer.is_on_disk():
+                self._come_back(writer)
+            self.renew_secrets()
+            if self.events >= _UPGRADE_AFTER:
+                self._payloads.hurry()
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+            self._losses.count(0, reason(error))
+
+    def _come_back(self, writer: SegmentWriter) -> bool:
+        """Find or make the file again; whether that worked. The next event tries once more."""
+        try:
+            with writer.lock:
+                gone = writer.reopen()
+                self._call_ourselves(writer)
+                if not writer.size:
+                    self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
+            if self.made_anew is not None:
+                self.made_anew()
+        except OSError as error:
+            self._warn_of(error)
+            return False
+        happened = "was deleted or closed during the run, and taken up again"
+        self._losses.count(gone, f"the tape {happened}")
+        self.warn(f"the tape in {self.folder} {happened}.")
+        return True
+
+    def _lose(self, error: Exception) -> None:
+        self._losses.count(1, reason(error))
+        if not self._closed:  # else a thread or a __del__ that outlives it: nobody is to be told
+            self._warn_of(error)
+
+    def _warn_of(self, error: Exception) -> None:
+        self.warn(
+            f"an event could not be recorded in {self.folder} ({safe_str(error)}); "
+            "what is lost is counted."
+        )
+
+    def _tell_losses(self, writer: SegmentWriter) -> None:
+        """First thing after a loss: how much is missing here, and why."""
+        untold = self._losses.take()
+        if untold is None:
+            return
+        lost, why = untold
+        rest = (
+            f'{self._ids}"thread":{thread_id()},"lane":{self._quoted[lanes.current.get().name]},'
+            f'"at":"","who":{self._who},"parent":{jsonbytes.dumps(self._root)},'
+        )
+        try:
+            writer.append('"gap"', rest, self._data(events.GAP, {"lost": lost, "why": why}, False))
+        except OSError:
+            self._losses.give_back(lost, why)
+            raise
+
+    def _tell_losses_if_possible(self, writer: SegmentWriter) -> None:
+        try:
+            self._tell_losses(writer)
+        except OSError as error:
+            self._warn_of(error)  # still no; the manifest will say how much is missing
+
+    def before_fork(self) -> None:
+        self._opening.acquire()
+        if self._writer is not None:
+            self._writer.lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        if self._writer is not None:
+            self._writer.lock.release()
+        self._opening.release()
+
+    def after_fork_in_child(self) -> None:
+        """The child's events go to its own segment, opened with its first event: a child that only
+        execs leaves none. Its place in the story is the event that enclosed the fork.
+        """
+        writer, self._writer = self._writer, None
+        self.segment = str(clock.pid())
+        # The parent's to say and to tell; and its locks may be held by threads that are not here.
+        self.last_words = []
+        self._losses = Losses(warned=self._losses.warned)
+        self._opening = RLock()
+        if writer is None:
+            return
+        here = lanes.enclosing.get()
+        place = here if here is not None else self._first_seq
+        self._parent = f"{writer.name}:{place}" if isinstance(place, int) else place
+        lanes.enclosing.set(self._parent)
+        writer.close()
+        self._first_seq = 0
+
+
+_live: WeakSet[Recorder] = WeakSet()
+
+
+def _for_all(method: str) -> None:
+    for recorder in list(_live):
+        getattr(recorder, method)()
+
+
+os.register_at_fork(
+    before=lambda: _for_all("before_fork"),
+    after_in_parent=lambda: _for_all("after_fork_in_parent"),
+    after_in_child=lambda: _for_all("after_fork_in_child"),
+)

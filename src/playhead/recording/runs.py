@@ -1,0 +1,256 @@
+"""A run being recorded: what the user's code holds in its hand. Knows the recorder, turns and the
+manifest; not how a run is configured (see `record`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from playhead import clock, events
+from playhead.encoding.values import Frozen, freeze, safe_str
+from playhead.events import Ref, Status
+from playhead.recording import lanes, turns, where
+from playhead.recording.recorder import Recorder
+from playhead.recording.turns import Turn
+from playhead.recording.where import fragment
+from playhead.tape.manifest import Manifest, SegmentSummary, write_manifest
+from playhead.tape.store import MANIFEST
+
+
+class Run:
+    """Made by `playhead.record`. All of it is safe to call from any thread or task, and never
+    raises because of recording.
+    """
+
+    def __init__(self, recorder: Recorder, manifest: Manifest, *, owner: bool = True) -> None:
+        self.recorder = recorder
+        self.manifest = manifest
+        # A run joined from inside another recording is ended by whoever began it.
+        self._owner = owner
+        self._pid = clock.pid()
+        self._ending = threading.Lock()
+        self._ended = False
+        if owner:
+            recorder.made_anew = self._restore
+
+    @property
+    def id(self) -> str:
+        return self.manifest.run
+
+    @property
+    def owned(self) -> bool:
+        """Whether this handle began the run, and so ends it."""
+        return self._owner
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that began the run."""
+        return clock.pid() != self._pid
+
+    @property
+    def path(self) -> Path:
+        return self.recorder.run
+
+    @property
+    def name(self) -> str:
+        return self.manifest.name
+
+    @property
+    def lost(self) -> int:
+        return self.recorder.lost
+
+    def emit(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        who: str | None = None,
+        why: str | None = None,
+        cause: Ref | None = None,
+    ) -> int | None:
+        """Put an event of the user's own on the tape. Returns its seq; None if it was lost."""
+        at = fragment(sys._getframe(1))
+        return self.recorder.add(kind, data, at, who, why, None, cause, True)
+
+    def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
+        """`with run.turn("respond") as turn:`, `async with`, or `@run.turn("respond")`."""
+        return Turn(lambda: self.recorder, name, purpose=purpose, input=input)
+
+    def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
+        """A checkpoint of the current turn; without one, an event of the run."""
+        at = at or where.fragment(sys._getframe(1))
+        turn = turns.current()
+        if turn is not None:
+            turn.seam(name, data, at=at)
+        else:
+            self.recorder.add(events.SEAM, {"turn": None, "name": name, "value": data}, at)
+
+    @property
+    def is_open(self) -> bool:
+        return not self.recorder.closed
+
+    def end(
+        self,
+        error: BaseException | Frozen | None = None,
+        *,
+        status: Status | None = None,
+        exit_code: int | None = None,
+    ) -> None:
+        """Close the tape: status, error, counts. Idempotent; done by `record` on the way out."""
+        if not self._owner:
+            return
+        if self.is_forked:
+            self.recorder.close()  # a forked child ends its own share; the run is its parent's
+            return
+        with self._ending:
+            if self._ended:
+                return
+            self._ended = True
+        self.recorder.say_last_words()
+        ended = clock.wall_ns()
+        outcome = status or status_for(error)
+        code = exit_code if exit_code is not None else exit_code_of(error)
+        failure = None if error is None or outcome == "ok" else freeze(error)
+        took = ended - self.manifest.started_ns
+        data = {"status": outcome, "error": error if failure else None, "took_ns": took}
+        if code is not None:
+            data["exit_code"] = code
+        self.recorder.add(events.RUN_END, data, '""')
+        self.recorder.close()
+        self.manifest = dataclasses.replace(
+            self.manifest,
+            status=outcome,
+            ended_at=clock.iso(ended),
+            duration_s=round(took / 1e9, 6),
+            exit_code=code,
+            error=_short(failure, self.recorder),
+            events=self.recorder.next_seq,
+            lost=self.recorder.lost,
+            segments=[*self.manifest.segments, self._segment()],
+        )
+        self._write_manifest()
+
+    def _segment(self) -> SegmentSummary:
+        recorder = self.recorder
+        return SegmentSummary(
+            name=recorder.segment,
+            events=recorder.events,
+            bytes=recorder.bytes_written,
+            crc=f"{recorder.checksum:08x}",
+        )
+
+    def _write_manifest(self) -> None:
+        try:
+            write_manifest(self.path, self.manifest)
+        except OSError as problem:
+            why = safe_str(problem)
+            self.recorder.warn(f"the manifest of {self.path} could not be written ({why}).")
+
+    def _restore(self) -> None:
+        """The folder was deleted and made anew: the manifest went with it."""
+        if not (self.path / MANIFEST).exists():
+            self._write_manifest()
+
+
+def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
+    """The error as a list of runs shows it: type and message, redacted."""
+    if not isinstance(failure, dict):
+        return None
+    short = {"type": str(failure.get("$exception")), "message": failure.get("message")}
+    return short if recorder.redactor is None else dict(recorder.redactor.clean(short))
+
+
+def status_for(error: BaseException | Frozen | None) -> Status:
+    """How a run ended, judged by what left its block."""
+    if error is None or exit_code_of(error) == 0:
+        return "ok"
+    # A cancelled task; known by name, because asyncio costs 30 ms to import.
+    stopped = isinstance(error, KeyboardInterrupt) or type(error).__name__ == "CancelledError"
+    return "interrupted" if stopped else "failed"
+
+
+def exit_code_of(error: object) -> int | None:
+    """What the process leaves with, if this is how it leaves; as Python itself decides it."""
+    if not isinstance(error, SystemExit):
+        return None
+    if error.code is None:
+        return 0
+    return error.code if isinstance(error.code, int) else 1
+
+
+class NoRun:
+    """Stands where a run would be when nothing is recorded: same methods, next to no cost."""
+
+    id = ""
+    name = ""
+    lost = 0
+    path: Path | None = None
+
+    def emit(self, kind: str, data: Any = None, **_: Any) -> None:
+        return None
+
+    def turn(self, name: str, **_: Any) -> Turn:
+        return Turn(lambda: None, name)
+
+    def seam(self, name: str, data: Any = None, **_: Any) -> None:
+        return None
+
+    def end(self, error: BaseException | None = None, **_: Any) -> None:
+        return None
+
+
+NO_RUN = NoRun()
+
+_here: ContextVar[Run | None] = ContextVar("playhead_run", default=None)
+lanes.carried.append(_here)
+# Threads start with an empty context: they belong to the run that the process opened last.
+_process: list[Run] = []
+
+
+def current() -> Run | NoRun:
+    """The run that the code running now belongs to; one that does nothing where there is none."""
+    here = _here.get()
+    if here is not None and here.is_open:
+        return here
+    # A task may outlive the run that it was started in: what it does then belongs to none.
+    return next((run for run in reversed(_process) if run.is_open), NO_RUN)
+
+
+def here() -> Run | None:
+    """The run that was opened in this very context, joined ones included."""
+    return _here.get()
+
+
+def push(run: Run) -> Any:
+    _process.append(run)
+    return _here.set(run)
+
+
+def pull(run: Run, token: Any) -> None:
+    if run in _process:
+        _process.remove(run)
+    try:
+        _here.reset(token)
+    except ValueError:  # left in another context than entered: that context is gone with its value
+        _here.set(None)
+
+
+def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
+    """A turn of whatever run is current when it starts: `@playhead.turn("respond")`."""
+    return Turn(_recorder, name, purpose=purpose, input=input)
+
+
+def seam(name: str, data: Any = None) -> None:
+    """A checkpoint of the current turn, from wherever in it: `playhead.seam("analyse", …)`."""
+    found = turns.current() or current()
+    found.seam(name, data, at=where.fragment(sys._getframe(1)))
+
+
+def _recorder() -> Recorder | None:
+    found = current()
+    return found.recorder if isinstance(found, Run) else None

@@ -1,0 +1,204 @@
+"""Attach to an orchestrator that already emits events: one line, write-through, nothing changed.
+
+Knows how emitters are found, replaced and put back; what a call of one means is in `emitted`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable
+from functools import wraps
+from types import FrameType
+from typing import Any
+
+from playhead.errors import UsageError
+from playhead.host.interrupts import is_interrupt
+from playhead.recording import record_run as recording
+from playhead.recording import runs, where
+from playhead.recording.emitted import understood
+from playhead.recording.runs import NoRun, Run
+
+_MARK = "_playhead_tap"
+
+
+class Tap:
+    """An attached tap. `untap()` puts the original back; also a context manager."""
+
+    def __init__(self, owner: Any, name: str, original: Any, *, was_own: bool) -> None:
+        self._owner, self._name, self._original, self._was_own = owner, name, original, was_own
+        # False: the emitter is as it was, though somebody may have wrapped ours by now.
+        self.is_on = True
+
+    def untap(self) -> None:
+        if not self.is_on:
+            return
+        self.is_on = False
+        mine = _mark_of(_static(self._owner, self._name)) is self
+        if mine and self._was_own:
+            _set(self._owner, self._name, self._original)
+        elif mine and isinstance(self._owner, type):
+            delattr(self._owner, self._name)
+        elif mine:
+            object.__delattr__(self._owner, self._name)
+
+    def __enter__(self) -> Tap:  # noqa: PYI034  (typing.Self came with 3.11)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.untap()
+
+
+def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
+    """Record every call of `owner.name` before it runs; what it returns or raises is untouched.
+
+    `owner` is an object, a class or a module. `emit("kind", data)`, `emit("kind", a=1)`,
+    `emit({"type": "kind", …})` and `emit(event_object)` are understood. Without a current run one
+    is opened with the first event and ends with the process.
+    """
+    found = _static(owner, name)
+    if not callable(getattr(owner, name, None)):
+        raise UsageError(
+            f"{type(owner).__name__} has no method {name!r} to tap. "
+            "Name the one that is called for each event."
+        )
+    there = _mark_of(found)
+    if there is not None and there.is_on:
+        return there  # tapped already: once is enough
+    try:
+        return _put(owner, name, run)
+    except (AttributeError, TypeError, ValueError):
+        if isinstance(owner, type):
+            raise UsageError(f"{owner.__name__} does not let {name!r} be replaced.") from None
+    # An object with slots, or a frozen one: its class is tapped, for this one object.
+    try:
+        return _put(type(owner), name, run, only=owner)
+    except (AttributeError, TypeError):
+        raise UsageError(
+            f"{type(owner).__name__} does not let {name!r} be replaced. "
+            "Give it a callback instead: playhead.on_event()."
+        ) from None
+
+
+def on_event(run: Run | NoRun | None = None) -> Callable[..., None]:
+    """A callback for `on_event=` parameters: writes what it is called with, returns nothing."""
+
+    def callback(*args: Any, **kwargs: Any) -> None:
+        target = run if run is not None else runs.current()
+        _write(target, args, kwargs, "event", sys._getframe(1))
+
+    return callback
+
+
+def _put(owner: Any, name: str, run: Run | None, *, only: Any = None) -> Tap:
+    own = vars(owner).get(name) if hasattr(owner, "__dict__") else None
+    made = Tap(owner, name, own, was_own=own is not None)
+    hear = _Ear(made, owner, name, run, only)
+    _set(owner, name, _replacement(owner, name, hear))
+    return made
+
+
+class _Ear:
+    """Writes down what an emitter is called with."""
+
+    def __init__(self, tap: Tap, owner: Any, name: str, run: Run | None, only: Any) -> None:
+        self.tap, self._owner, self._name, self._run, self._only = tap, owner, name, run, only
+
+    def hear(self, bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """`bound`: the object or class that the emitter is called on, if it is one."""
+        if not self.tap.is_on or (self._only is not None and bound is not self._only):
+            return
+        frame = sys._getframe(2)
+        if where.is_foreign(frame.f_code.co_filename):
+            frame = where.asker(2)
+        _write(_target(self._run, self._owner), args, kwargs, self._name, frame)
+
+
+def _replacement(owner: Any, name: str, ear: _Ear) -> Any:
+    """What stands in the emitter's place: of the same kind, bound in the same way."""
+    found = _static(owner, name)
+    if not isinstance(owner, type):
+        return _tapped(getattr(owner, name), ear, binds=False)
+    if isinstance(found, staticmethod):
+        return staticmethod(_tapped(found.__func__, ear, binds=False))
+    if isinstance(found, classmethod):
+        return classmethod(_tapped(found.__func__, ear, binds=True))
+    if hasattr(type(found), "__get__"):
+        return _tapped(found, ear, binds=True)
+    return staticmethod(_tapped(found, ear, binds=False))  # a callable object: nothing is bound
+
+
+def _tapped(function: Callable[..., Any], ear: _Ear, *, binds: bool) -> Callable[..., Any]:
+    def tapped(*args: Any, **kwargs: Any) -> Any:
+        ear.hear(args[0] if binds and args else None, args[1:] if binds else args, kwargs)
+        return function(*args, **kwargs)
+
+    async def tapped_async(*args: Any, **kwargs: Any) -> Any:
+        ear.hear(args[0] if binds and args else None, args[1:] if binds else args, kwargs)
+        return await function(*args, **kwargs)
+
+    made = wraps(function)(tapped_async if inspect.iscoroutinefunction(function) else tapped)
+    setattr(made, _MARK, ear.tap)
+    return made
+
+
+def _static(owner: Any, name: str) -> Any:
+    """The attribute as it is kept, before anything is bound."""
+    try:
+        return inspect.getattr_static(owner, name)
+    except AttributeError:
+        return None
+
+
+def _mark_of(found: Any) -> Tap | None:
+    mark = getattr(getattr(found, "__func__", found), _MARK, None)
+    return mark if isinstance(mark, Tap) else None
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    """Past a __setattr__ of the host's, which may refuse, or tell the world."""
+    if isinstance(owner, type):
+        setattr(owner, name, value)
+    else:
+        object.__setattr__(owner, name, value)
+
+
+_opening = threading.Lock()
+
+
+def _target(chosen: Run | None, owner: Any) -> Run | NoRun:
+    if chosen is not None:
+        return chosen
+    found = runs.current()
+    if isinstance(found, Run):
+        return found
+    with _opening:  # two threads that emit for the first time open one run
+        found = runs.current()
+        if isinstance(found, Run):
+            return found
+        kind = owner if isinstance(owner, type) else type(owner)
+        at = where.asked(4)
+        started = recording.begin(recording.Wish(name=kind.__name__), at=at)
+        if isinstance(started, Run):
+            runs.push(started)
+        return started
+
+
+def _write(
+    target: Run | NoRun,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    fallback: str,
+    frame: FrameType,
+) -> None:
+    """Never raises: whatever shape the call has, the host's own emitter comes next."""
+    if not isinstance(target, Run):
+        return
+    try:
+        kind, data = understood(args, kwargs, fallback)
+    except Exception as error:  # a host's event object may raise from any attribute
+        if is_interrupt(error):
+            raise
+        kind, data = fallback, {"args": list(args), "kwargs": kwargs, "why": type(error).__name__}
+    target.recorder.add(kind, data, where.fragment(frame), user=True)

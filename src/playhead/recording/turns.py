@@ -1,0 +1,192 @@
+"""A turn: a unit of agent work with named seams, on the tape however it ends. Knows the recorder;
+not what the work is. The program's values and exceptions pass through untouched.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from playhead import clock, events
+from playhead.events import Ref
+from playhead.host.later import Later
+from playhead.recording import lanes, where
+from playhead.recording.recorder import Recorder
+
+if TYPE_CHECKING:
+    from playhead.recording import around, retrievals
+else:
+    around = Later("playhead.recording.around")
+    retrievals = Later("playhead.recording.retrievals")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_here: ContextVar[Turn | None] = ContextVar("playhead_turn", default=None)
+lanes.carried.append(_here)
+
+# No line of the host's code ends a turn.
+_NOWHERE = '""'
+
+
+class Turn:
+    """`with run.turn("respond", purpose=…, input=…) as turn:`; also `async with`, also a decorator.
+
+    `recorder` is asked for when the turn starts: a decorator made at import time records into the
+    run that is current when its function is called.
+    """
+
+    def __init__(
+        self,
+        recorder: Callable[[], Recorder | None],
+        name: str,
+        *,
+        purpose: str | None = None,
+        input: Any = None,  # noqa: A002  (the word users know)
+    ) -> None:
+        self._find = recorder
+        self.name = name
+        self.purpose = purpose
+        self.input = input
+        self.last_seam: str | None = None
+        self._recorder: Recorder | None = None
+        # Without their data: that is on the tape, and the host's objects are not ours to keep.
+        self._seams: list[dict[str, Any]] = []
+        self._tokens: list[tuple[Token[Any], Token[Any]]] = []
+        self._seq: int | None = None
+        self._segment = ""
+        self._started = self._last = 0
+
+    def __enter__(self) -> Turn:  # noqa: PYI034  (typing.Self came with 3.11)
+        self.start(where.fragment(sys._getframe(1)))
+        self.enter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.leave()
+        self.end(error)
+
+    async def __aenter__(self) -> Turn:  # noqa: PYI034  (as above)
+        self.start(where.asked(2))
+        self.enter()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: each call is a turn of its own, its arguments the input."""
+        at = around.place_of(function)
+
+        def begin(args: Any, kwargs: Any) -> Turn:
+            given = self.input
+            if given is None:
+                given = around.arguments_of(function, args, kwargs)
+            turn = Turn(self._find, self.name, purpose=self.purpose, input=given)
+            turn.start(at)
+            return turn
+
+        return around.around(function, begin)
+
+    def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
+        """A checkpoint: what has been completed so far, with its time and data."""
+        recorder = self._recorder
+        if recorder is None:
+            return
+        now = clock.mono_ns()
+        seam = {"name": name, "at_ns": now - self._started, "took_ns": now - self._last}
+        self._last = now
+        self.last_seam = name
+        self._seams.append(seam)
+        turn = self._ref(recorder)
+        told = {"turn": turn, **seam, "value": data}
+        recorder.add(events.SEAM, told, at or where.fragment(sys._getframe(1)), parent=turn)
+
+    def retrieval(self, sources: Iterable[Any]) -> None:
+        """What was looked up for the prompt, per source: id, snippet (kept as a hash), score,
+        included or dropped and why, bytes in the prompt.
+        """
+        recorder = self._recorder
+        if recorder is None:
+            return
+        turn = self._ref(recorder)
+        data = {"turn": turn, **retrievals.told(sources)}
+        recorder.add(events.RETRIEVAL, data, where.fragment(sys._getframe(1)), parent=turn)
+
+    @property
+    def is_open(self) -> bool:
+        return self._recorder is not None
+
+    def start(self, at: str = _NOWHERE) -> None:
+        """Put the turn's beginning on the tape of the run that is current now."""
+        self._recorder = recorder = self._find()
+        self._started = self._last = clock.mono_ns()
+        self._seams, self.last_seam = [], None
+        if recorder is None:
+            return
+        data = {"name": self.name, "purpose": self.purpose, "input": self.input}
+        self._seq = recorder.add(events.TURN_START, data, at, why=self.purpose)
+        self._segment = recorder.segment
+
+    def enter(self) -> None:
+        """What happens now belongs to this turn, until `leave`."""
+        if self._recorder is not None:
+            here = lanes.enclosing.set(self._ref(self._recorder)), _here.set(self)
+            self._tokens.append(here)
+
+    def leave(self) -> None:
+        if self._tokens:
+            enclosing, here = self._tokens.pop()
+            lanes.reset(lanes.enclosing, enclosing)
+            lanes.reset(_here, here)
+
+    def end(self, error: BaseException | None, value: Any = None) -> None:
+        """Put its end on the tape, with all that leads to the place where it failed, if it did."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        turn = self._ref(recorder)
+        data: dict[str, Any] = {
+            "turn": turn,
+            "name": self.name,
+            "how": _how(error),
+            "took_ns": clock.mono_ns() - self._started,
+            "last_seam": self.last_seam,
+            "seams": self._seams,
+        }
+        if data["how"] == "raised":
+            data["error"] = error
+        else:
+            data["value"] = value
+        recorder.add(events.TURN_END, data, _NOWHERE, parent=turn)
+
+    def _ref(self, recorder: Recorder) -> Ref | None:
+        """Its beginning; from a child that was forked since, by the name that holds there too."""
+        if self._seq is None or recorder.segment == self._segment:
+            return self._seq
+        return f"{self._segment}:{self._seq}"
+
+
+def _how(error: BaseException | None) -> str:
+    """`left`: somebody stopped listening to a generator, which is no failure of its."""
+    if error is None:
+        return "returned"
+    return "left" if isinstance(error, GeneratorExit) else "raised"
+
+
+def current() -> Turn | None:
+    """The turn that the code running now belongs to; one that has ended is nobody's."""
+    turn = _here.get()
+    return turn if turn is not None and turn.is_open else None

@@ -1,0 +1,127 @@
+"""Where in the host's code something was asked. Knows frames and file names; not events.
+
+Answers are cached by code object and instruction: on the recorder's hot path a look-up, not a
+string.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from playhead.encoding.jsonbytes import quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Of the standard library, as it is spelled and where it lies. sysconfig would know the folders of
+# packages, too, for 3 ms of every start; their names are the same everywhere.
+_STANDARD = tuple(
+    {os.path.dirname(path) + os.sep for path in (os.__file__, os.path.realpath(os.__file__))}
+)
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_MOST = 20_000
+
+# id() of the code with the code itself beside it: hashing a code object walks its constants, and
+# keeping it alive keeps its id from being given to another.
+_seen: dict[tuple[int, int], tuple[CodeType, str]] = {}
+_is_library: dict[str, bool] = {}
+
+
+def fragment(frame: FrameType) -> str:
+    """`"agent.py:42 respond"`, as JSON."""
+    code = frame.f_code
+    key = (id(code), frame.f_lasti)
+    hit = _seen.get(key)
+    if hit is not None:
+        return hit[1]
+    text = quoted(code.co_filename, frame.f_lineno, code.co_name)
+    if len(_seen) > _MOST:
+        _seen.clear()  # a host that makes code as it goes must not make us grow
+    _seen[key] = (code, text)
+    return text
+
+
+def quoted(file: str, line: int, function: str) -> str:
+    return json_text(f"{shown(file)}:{line} {function}")
+
+
+def json_text(text: str) -> str:
+    # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
+    return quote(text.encode("utf-8", "backslashreplace").decode())
+
+
+def shown(file: str) -> str:
+    """A path as people write it: relative to the working folder where it lies below."""
+    try:
+        here = os.getcwd() + os.sep
+    except OSError:  # the folder was deleted under the program
+        return file
+    return file.removeprefix(here)
+
+
+def is_own(file: str) -> bool:
+    """Whether code in that file is Playhead's."""
+    return file.startswith(_OWN)
+
+
+def is_standard(file: str) -> bool:
+    """Whether code in that file is the standard library's."""
+    if file.startswith(_STANDARD):
+        return not any(one in file for one in _PACKAGES)
+    return file.startswith("<frozen ")
+
+
+def package_of(file: str) -> str | None:
+    """The top folder or module of the installed package that a file belongs to; None: of no package."""
+    for folder in _PACKAGES:
+        _, found, inner = file.rpartition(folder)
+        if found:
+            return inner.partition(os.sep)[0].removesuffix(".py")
+    return None
+
+
+def is_foreign(file: str) -> bool:
+    """Whether code in that file is ours, the standard library's or an installed package's."""
+    foreign = _is_library.get(file)
+    if foreign is None:
+        foreign = file.startswith((_OWN, "<", *_STANDARD)) or any(one in file for one in _PACKAGES)
+        _is_library[file] = foreign
+    return foreign
+
+
+def asked(depth: int = 1) -> str:
+    """`"agent.py:42 respond"`, as JSON: where the user's own code is. Spelled out: every call asks."""
+    frame: FrameType | None = sys._getframe(depth)
+    known = _is_library
+    while frame is not None:
+        code = frame.f_code
+        try:
+            if not known[code.co_filename]:
+                hit = _seen.get((id(code), frame.f_lasti))
+                return hit[1] if hit is not None else fragment(frame)
+        except KeyError:
+            if not is_foreign(code.co_filename):
+                return fragment(frame)
+        frame = frame.f_back
+    return fragment(asker(depth + 1))
+
+
+def asker(depth: int = 1) -> FrameType:
+    """The nearest frame that is the user's own code: not ours, not the library's, not an SDK's.
+
+    Where there is none (a server's worker thread), the nearest that is not ours.
+    """
+    frame: FrameType | None = sys._getframe(depth)
+    first: FrameType | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_foreign(file):
+            return frame
+        if first is None and not file.startswith(_OWN):
+            first = frame
+        frame = frame.f_back
+    return first or sys._getframe(depth)

@@ -1,0 +1,1 @@
+"""Fences: keep a replayed program away from the network."""

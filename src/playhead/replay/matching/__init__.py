@@ -1,0 +1,1 @@
+"""Pair the calls of a replay with the calls on the tape."""

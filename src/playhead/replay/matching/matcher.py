@@ -1,0 +1,207 @@
+"""Pair a call with a taped one. Knows the ladder of DESIGN §6 and nothing of files or modes.
+
+Under one lock; each taped call is served once; the ordinal is taken when the call begins, so the
+order in which answers arrive does not count.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from playhead.replay.matching.fingerprint import canonical_text, plain_key
+from playhead.replay.matching.normalise import Places, Settler
+from playhead.replay.matching.taped import TapedCall
+
+T = TypeVar("T")
+Rung = str  # exact, normalised; other modes add theirs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A call paired with a taped one, and at which rung of the ladder."""
+
+    call: TapedCall
+    rung: Rung
+    lane_kept: bool
+    score: float = 1.0
+
+
+class _Shelf:
+    """Calls by some key, each lane's in order."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[Hashable, dict[str, deque[TapedCall]]] = defaultdict(
+            lambda: defaultdict(deque)
+        )
+
+    def put(self, key: Hashable, call: TapedCall) -> None:
+        self._lanes[key][call.lane].append(call)
+
+    def put_back(self, key: Hashable, call: TapedCall) -> None:
+        calls = self._lanes[key][call.lane]
+        if call not in calls:
+            calls.appendleft(call)
+
+    def next(self, key: Hashable, lane: str) -> TapedCall | None:
+        """The next of this lane. It leaves the shelf when it has been served."""
+        lanes = self._lanes.get(key)
+        return None if lanes is None else _peek(lanes.get(lane))
+
+    def heads(self, key: Hashable) -> list[TapedCall]:
+        """The next of every lane that has one left."""
+        lanes = self._lanes.get(key)
+        found = (_peek(calls) for calls in lanes.values()) if lanes is not None else ()
+        return [call for call in found if call is not None]
+
+
+def _peek(calls: deque[TapedCall] | None) -> TapedCall | None:
+    while calls and calls[0].served:
+        calls.popleft()
+    return calls[0] if calls else None
+
+
+class Matcher:
+    """Serves each of `calls` once. `trim` applies the user's ignore rules to a request; `then` and `now`
+    are the folders of the recorded run, and of this one.
+    """
+
+    def __init__(
+        self,
+        calls: Iterable[TapedCall],
+        below: dict[str, list[TapedCall]],
+        *,
+        trim: Callable[[str, Any], Any] | None = None,
+        then: Places = (),
+        now: Places = (),
+    ) -> None:
+        self.calls = list(calls)
+        # One for both, where the folders are those of then: what was said is then known already.
+        self._then = Settler(then)
+        self._now = self._then if list(then) == list(now) else Settler(now)
+        self._below = below
+        self._trim = trim
+        self._lock = threading.Lock()
+        self._plain = _Shelf()
+        self._canonical: dict[tuple[str, str], _Shelf] = {}
+        self._normalised: dict[str, _Shelf] = {}
+        for call in self.calls:
+            key = call.key if trim is None else plain_key(trim(call.boundary, call.request))
+            self._plain.put((call.boundary, call.name, key), call)
+
+    def take(
+        self, boundary: str, name: str, request: Any, lane: str, *, before: int | None = None
+    ) -> Match | None:
+        """The taped call that this one is; None: there is none. `request` is frozen and redacted.
+
+        `before`: only calls with a lower number than this.
+        """
+        with self._lock:
+            match = self._find(boundary, name, request, lane)
+            if match is None or (before is not None and match.call.number >= before):
+                return None
+            self.mark(match.call)
+            return match
+
+    def take_next(
+        self, calls: deque[TapedCall], serve: Callable[[TapedCall], T | None]
+    ) -> T | None:
+        """The next of these that has not been served, if `serve` makes something of it."""
+        with self._lock:
+            while calls:
+                call = calls[0]
+                if call.served:
+                    calls.popleft()
+                    continue
+                served = serve(call)
+                if served is not None:
+                    calls.popleft()
+                    call.served = True
+                    if self._below:
+                        self.mark(call)
+                return served
+            return None
+
+    def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
+        """What `take` would give; it stays there."""
+        with self._lock:
+            return self._find(boundary, name, request, lane)
+
+    def mark(self, call: TapedCall) -> None:
+        """Served, and with it everything that it did then: a taped answer does none of it again."""
+        call.served = True
+        for inner in self._below.get(call.ref, ()):
+            if not inner.served:
+                self.mark(inner)
+
+    def give_back(self, call: TapedCall) -> None:
+        """Undo `mark`: the answer did not reach the program after all."""
+        with self._lock:
+            self._unmark(call)
+
+    def _unmark(self, call: TapedCall) -> None:
+        call.served = False
+        request = self._trimmed(call)
+        self._plain.put_back((call.boundary, call.name, plain_key(request)), call)
+        if (shelf := self._canonical.get((call.boundary, call.name))) is not None:
+            shelf.put_back(canonical_text(request), call)
+        if (shelf := self._normalised.get(call.boundary)) is not None:
+            shelf.put_back(self._then.text([call.name, request]), call)
+        for inner in self._below.get(call.ref, ()):
+            self._unmark(inner)
+
+    def unserved(self) -> list[TapedCall]:
+        with self._lock:
+            return [call for call in self.calls if not call.served]
+
+    def _find(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
+        if self._trim is not None:
+            request = self._trim(boundary, request)
+        return (
+            self._exact(self._plain, (boundary, name, plain_key(request)), lane)
+            or self._exact(self._by_canonical(boundary, name), canonical_text(request), lane)
+            or self._by_rename(boundary, self._now.text([name, request]), lane)
+        )
+
+    def _exact(self, shelf: _Shelf, key: Hashable, lane: str) -> Match | None:
+        call = shelf.next(key, lane)
+        if call is not None:
+            return Match(call=call, rung="exact", lane_kept=True)
+        heads = shelf.heads(key)
+        if not heads:
+            return None
+        return Match(call=min(heads, key=lambda one: one.number), rung="exact", lane_kept=False)
+
+    def _by_rename(self, boundary: str, key: str, lane: str) -> Match | None:
+        shelf = self._by_normalised(boundary)
+        call = shelf.next(key, lane)
+        if call is not None:
+            return Match(call=call, rung="normalised", lane_kept=True)
+        heads = shelf.heads(key)
+        # Two lanes could be meant, and a guess would be silent: nobody is served.
+        return Match(call=heads[0], rung="normalised", lane_kept=False) if len(heads) == 1 else None
+
+    def _by_canonical(self, boundary: str, name: str) -> _Shelf:
+        """Built when first needed, for one name: a replay that matches plainly never pays for it."""
+        shelf = self._canonical.get((boundary, name))
+        if shelf is None:
+            shelf = self._canonical[boundary, name] = _Shelf()
+            for call in self.calls:
+                if call.boundary == boundary and call.name == name and not call.served:
+                    shelf.put(canonical_text(self._trimmed(call)), call)
+        return shelf
+
+    def _by_normalised(self, boundary: str) -> _Shelf:
+        shelf = self._normalised.get(boundary)
+        if shelf is None:
+            shelf = self._normalised[boundary] = _Shelf()
+            for call in self.calls:
+                if call.boundary == boundary and not call.served:
+                    shelf.put(self._then.text([call.name, self._trimmed(call)]), call)
+        return shelf
+
+    def _trimmed(self, call: TapedCall) -> Any:
+        return call.request if self._trim is None else self._trim(call.boundary, call.request)

@@ -1,0 +1,1 @@
+"""Modes of the deck: replay, mixed, fork, fault."""

@@ -1,0 +1,126 @@
+"""The tape up to a step, then on by the rules of mixed mode. Knows edits and what a prefix did.
+
+`at` is a call's number, as `playhead show` counts them: the calls before it come from the tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from playhead.errors import UsageError
+from playhead.recording.calls import Call, Taped
+from playhead.recording.recorder import Recorder
+from playhead.replay.matching.naming import is_named
+from playhead.replay.matching.taped import Recording, TapedCall, answer_of
+from playhead.replay.modes.edit import Edit, edited
+from playhead.replay.modes.mixed import MixedMode, Policy
+
+_READING_METHODS = ("GET", "HEAD", "OPTIONS")
+# What Python itself asks of the system when libraries are looked for.
+_READING_PROGRAMS = ("ldconfig", "uname", "which")
+
+
+class ForkMode(MixedMode):
+    """The deck's mode for `playhead fork`."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        recorder: Recorder,
+        policy: Policy,
+        *,
+        at: int,
+        edits: Sequence[Edit] = (),
+        trim: Callable[[str, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(recording, recorder, policy, trim=trim)
+        self._at = at
+        self._edits = {call.number: edit for call, edit in edited_calls(recording, edits)}
+
+    def answer(self, call: Call, lane: str) -> Taped | None:
+        request = self._recorder.frozen(call.request)
+        name = self.name_on_tape(call.name)
+        match = self.matcher.take(call.boundary, name, request, lane, before=self._at)
+        if match is None:
+            return super().answer(call, lane)
+        taped = self._served(match)
+        edit = self._edits.get(match.call.number)
+        if edit is None:
+            return taped
+        changed = edited(taped, edit, api_of(match.call))
+        return replace(changed, match={**taped.match, "edited": True})
+
+
+def api_of(call: TapedCall) -> str:
+    return str(call.event.data.get("api", ""))
+
+
+def edited_calls(recording: Recording, edits: Sequence[Edit]) -> list[tuple[TapedCall, Edit]]:
+    """The taped call that each edit means. UsageError: there is none."""
+    found = []
+    for edit in edits:
+        calls = [call for call in recording.calls if call.boundary == edit.boundary]
+        if not 1 <= edit.ordinal <= len(calls):
+            raise UsageError(
+                f"The tape has {len(calls)} {edit.boundary} calls; there is no {edit.boundary}:{edit.ordinal}."
+            )
+        found.append((calls[edit.ordinal - 1], edit))
+    return found
+
+
+def check_fork(recording: Recording, at: int, edits: Sequence[Edit]) -> None:
+    """UsageError says why this fork cannot be made, before anything runs."""
+    if not 1 <= at <= len(recording.calls) + 1:
+        raise UsageError(
+            f"There is no step {at}: the run made {len(recording.calls)} calls. `playhead show` numbers them."
+        )
+    for call, edit in edited_calls(recording, edits):
+        if call.number >= at:
+            raise UsageError(
+                f"{edit.boundary}:{edit.ordinal} is call {call.number}, which is not taken from the tape "
+                f"in a fork at {at}. Fork later: --at {call.number + 1}."
+            )
+        edited(answer_of(recording.tape, call, match={}), edit, api_of(call))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """What the run did before the fork. Faithful: only reads, so the world is as it was then.
+    Otherwise simulated: these calls changed something then, and were taped, not made, now.
+    """
+
+    calls: int
+    writes: tuple[str, ...]
+
+    @property
+    def faithful(self) -> bool:
+        return not self.writes
+
+
+def prefix_of(recording: Recording, at: int, effects: Mapping[str, str]) -> Prefix:
+    """Judged by the outermost calls: what a tool did inside is in the tool's own word."""
+    inner = {call.ref for calls in recording.below.values() for call in calls}
+    before = [call for call in recording.calls if call.number < at]
+    writes = [
+        f"{call.number} {call.boundary} {call.name}"
+        for call in before
+        if call.ref not in inner and not _reads(call, effects)
+    ]
+    return Prefix(calls=len(before), writes=tuple(writes))
+
+
+def _reads(call: TapedCall, effects: Mapping[str, str]) -> bool:
+    if call.boundary == "llm":
+        return True
+    if call.boundary == "mcp" and "arguments" not in (call.request or {}):
+        return True  # lists and handshakes
+    told = call.event.data.get("effect")
+    if told is None:
+        told = next((word for name, word in effects.items() if is_named(call.name, name)), None)
+    if told is None and call.boundary == "process":
+        return call.name in _READING_PROGRAMS
+    if told is None and call.boundary == "http":
+        return str((call.request or {}).get("method", "")).upper() in _READING_METHODS
+    return bool(told == "read")

@@ -1,0 +1,186 @@
+"""Some boundaries live, the rest from the tape: a new prompt or model against yesterday's tools.
+
+Safe by default: what the tape cannot answer is not performed unless the person allowed it by name.
+Knows the ladder's fuzzy rung and the policy for misses; no boundary's own ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead.recording import deck
+from playhead.recording.calls import Call, Taped
+from playhead.recording.recorder import Recorder
+from playhead.replay.matching.aside import answer_aside
+from playhead.replay.matching.fingerprint import canonical_form
+from playhead.replay.matching.fuzzy import FuzzyIndex
+from playhead.replay.matching.matcher import Match
+from playhead.replay.matching.naming import is_named
+from playhead.replay.matching.taped import Recording, answer_of
+from playhead.replay.modes.request_edits import Rewrite
+from playhead.replay.modes.taped_mode import ReplayMode
+
+DEFAULT_THRESHOLD = 0.7
+_TOOLS = ("tool", "mcp")
+# Stand around every request of their kind.
+_WRAPPERS = ("arguments", "$json", "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What may happen when the tape has no answer."""
+
+    live: tuple[str, ...] = ()
+    threshold: float = DEFAULT_THRESHOLD
+    allow_tools: tuple[str, ...] = ()
+    allow_all_tools: bool = False
+    strict: bool = False
+    # Effects by tool name, from the config; the tool's own word goes first.
+    effects: Mapping[str, str] = field(default_factory=dict)
+    rewrite: Rewrite = field(default_factory=Rewrite)
+
+    def is_live(self, call: Call) -> bool:
+        """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
+        for one in self.live:
+            boundary, colon, name = one.partition(":")
+            if boundary == call.boundary and (not colon or is_named(call.name, name)):
+                return True
+        return False
+
+    def effect_of(self, call: Call) -> str:
+        """The decorator's or the MCP annotation's word, then the config's; unknown is irreversible."""
+        if call.effect is not None:
+            return call.effect
+        found = (effect for name, effect in self.effects.items() if is_named(call.name, name))
+        return next(found, "irreversible")
+
+    def lets_through(self, call: Call) -> bool:
+        if call.boundary not in _TOOLS:
+            return False
+        named = any(is_named(call.name, name) for name in self.allow_tools)
+        return named or (self.allow_all_tools and self.effect_of(call) == "read")
+
+
+class MixedMode(ReplayMode):
+    """The deck's mode for `playhead replay --live …`."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        recorder: Recorder,
+        policy: Policy,
+        *,
+        trim: Callable[[str, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(recording, recorder, trim=trim)
+        self.policy = policy
+        self._indices: dict[tuple[str, str], FuzzyIndex] = {}
+
+    def answer(self, call: Call, lane: str) -> Taped | None:
+        if self.policy.is_live(call) or _is_part_of_a_live_tool(call):
+            return None
+        step = self._step()
+        request = self._recorder.frozen(call.request)
+        name = self.name_on_tape(call.name)
+        match = self.matcher.take(call.boundary, name, request, lane) or self._alike(
+            call, name, request
+        )
+        if match is not None:
+            return self._served(match)
+        if (aside := answer_aside(self.recording, call, name)) is not None:
+            return aside
+        if self.policy.lets_through(call):
+            return None
+        if call.boundary in _TOOLS and not self.policy.strict:
+            return blocked(call, self.policy.effect_of(call))
+        raise self.part(self._missed(call, name, request, lane, step))
+
+    @property
+    def rewrites(self) -> bool:
+        return not self.policy.rewrite.empty
+
+    def rewrite(self, call: Call, body: bytes) -> bytes:
+        """What a live LLM is asked instead."""
+        if not self.rewrites or call.boundary != "llm":
+            return body
+        return self.policy.rewrite.apply(str(call.facts.get("api", "")), body)
+
+    def _served(self, match: Match) -> Taped:
+        found: dict[str, Any] = {
+            "rung": match.rung,
+            "of": match.call.ref,
+            "number": match.call.number,
+        }
+        if match.rung == "fuzzy":
+            found["score"] = round(match.score, 4)
+        return self.with_output(answer_of(self.recording.tape, match.call, match=found, dies=None))
+
+    def _alike(self, call: Call, name: str, request: Any) -> Match | None:
+        """The nearest unserved call of the same name, at or over the threshold."""
+        index = self._index(call.boundary, name)
+        open_calls = {
+            one.number: one
+            for one in self.matcher.calls
+            if one.boundary == call.boundary and one.name == name and not one.served
+        }
+        found = index.like(spoken(request), self.policy.threshold, among=open_calls)
+        if not found:
+            return None
+        chosen = open_calls[found[0].key]
+        self.matcher.mark(chosen)
+        return Match(call=chosen, rung="fuzzy", lane_kept=False, score=found[0].score)
+
+    def _index(self, boundary: str, name: str) -> FuzzyIndex:
+        index = self._indices.get((boundary, name))
+        if index is None:
+            calls = [
+                one for one in self.matcher.calls if one.boundary == boundary and one.name == name
+            ]
+            index = FuzzyIndex((one.number, spoken(one.request)) for one in calls)
+            self._indices[boundary, name] = index
+        return index
+
+
+def spoken(request: Any) -> str:
+    """The words of a request: names and values. Not the braces and quotes around them, which are the
+    same in all: with those, the weather of Lyon would be nearly that of Paris.
+    """
+    return " ".join(_words(canonical_form(request)))
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name in sorted(value):
+            if name not in _WRAPPERS:
+                yield name
+            yield from _words(value[name])
+    elif isinstance(value, list):
+        for item in value:
+            yield from _words(item)
+    elif value is not None:
+        yield str(value)
+
+
+def _is_part_of_a_live_tool(call: Call) -> bool:
+    """What a tool does that was let through is done as well. But for the tools that it calls in its
+    turn, which nobody has named, and for state, which is never the real one.
+    """
+    if call.boundary in (*_TOOLS, "state"):
+        return False
+    return any(one.boundary in (*_TOOLS, "process") for one in deck.inside())
+
+
+def blocked(call: Call, effect: str) -> Taped:
+    """An honest answer for the model: the tool was not run, and why."""
+    text = (
+        f"[playhead] {call.name} was not run: this is a replay, the tape has no answer for these arguments, "
+        f"and the tool's effect is {effect}. No result is available."
+    )
+    frozen: Any = text
+    if call.boundary == "mcp":
+        frozen = {"content": [{"type": "text", "text": text}], "isError": True}
+    return Taped(
+        how="returned", value=frozen, frozen=frozen, match={"rung": "blocked", "effect": effect}
+    )

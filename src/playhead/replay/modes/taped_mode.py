@@ -1,0 +1,208 @@
+"""Replay: every call is answered from the tape, or it is a divergence. Fails closed.
+
+Knows the matcher and the recorder that writes the replay's own tape; no boundary by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+from playhead import clock, events
+from playhead.errors import Divergence
+from playhead.recording import where
+from playhead.recording.deck import Call, Taped
+from playhead.recording.recorder import Recorder
+from playhead.replay.matching.alike import Alike, Common, grouped
+from playhead.replay.matching.aside import answer_aside, is_side
+from playhead.replay.matching.matcher import Matcher
+from playhead.replay.matching.nearest import nearest
+from playhead.replay.matching.normalise import places_of
+from playhead.replay.matching.taped import Recording, answer_of
+from playhead.replay.matching.whole import Whole, whole_of
+from playhead.replay.report.divergence import Parting, advice_for
+from playhead.replay.report.inherited import Printed, with_output
+
+_MOST_NAMES = 2_000
+
+
+class ReplayMode:
+    """The deck's mode for `playhead replay`."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        recorder: Recorder,
+        *,
+        trim: Callable[[str, Any], Any] | None = None,
+        lean: bool = False,
+    ) -> None:
+        """`lean`: calls that match exactly are not written out once more on the replay's tape."""
+        self.lean = lean
+        self.recording = recording
+        then = recording.run_start.data if recording.run_start is not None else {}
+        self.matcher = Matcher(
+            recording.calls,
+            recording.below,
+            trim=trim,
+            then=places_of(then.get("cwd"), then.get("home")),
+            now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
+        )
+        # Whether requests on the tape are found as they stand, and nothing of theirs is written again.
+        self.is_short = lean and trim is None and recorder.level == "full"
+        # What a boundary has worked out about requests that come again and again.
+        self.outlines: dict[Hashable, Any] = {}
+        self.partings: list[Parting] = []
+        self.frozen = recorder.frozen
+        self._recorder = recorder
+        self._steps = count(1)
+        self._names: dict[str, str] = {}
+        self._printed: dict[str, Printed] = {}
+        # Who dies where the run was killed; None: this process.
+        self.mortal: int | None = None
+        self._lock = threading.Lock()
+
+    def answer(self, call: Call, lane: str) -> Taped | None:
+        step = self._step()
+        request = self._recorder.frozen(call.request)
+        name = self.name_on_tape(call.name)
+        match = self.matcher.take(call.boundary, name, request, lane)
+        if match is None:
+            if (aside := answer_aside(self.recording, call, name)) is not None:
+                return aside
+            if self.recording.was_killed and not self.matcher.unserved():
+                self.die()  # this is as far as the run came
+            raise self.part(self._missed(call, name, request, lane, step))
+        found: dict[str, Any] = {
+            "rung": match.rung,
+            "of": match.call.ref,
+            "number": match.call.number,
+        }
+        if not match.lane_kept:
+            found["lane"] = match.call.lane
+        quiet = self.lean and match.rung == "exact"
+        if quiet:
+            found["quiet"] = True
+        taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
+        taped = self.with_output(taped)
+        # A process may have run in the background: it dies with what waits for it, not when it starts.
+        waits = call.boundary != "process" and not taped.pieces and taped.head is None
+        if taped.dies is not None and waits:
+            self.die()
+        return taped
+
+    @cached_property
+    def alike(self) -> dict[Common, Alike]:
+        return grouped(self.matcher.calls)
+
+    def exact(self, alike: Alike, text: str, lane: str, at: str) -> Whole | None:
+        """The answer to a call of this group with that body, in this lane, that came to its end: what
+        most are. None: `answer` decides. `at` says where, as JSON.
+        """
+        calls = alike.find(text, lane)
+        whole = None if calls is None else self.matcher.take_next(calls, whole_of)
+        if whole is None:
+            return None
+        next(self._steps)
+        event = whole.call.event
+        of = f'"{event.pid}:{event.seq}"' if event.seg is None else where.json_text(event.ref)
+        told = f'{alike.told}{of},"number":{whole.call.number},"quiet":true}}}}'
+        self._recorder.add(events.CALL, told.encode(), at, clean=True)
+        return whole
+
+    def with_output(self, taped: Taped) -> Taped:
+        """With what a child had printed by itself, on the output that it had from the program."""
+        recording = self.recording
+        return with_output(taped, self._printed, recording.tape, recording.outputs)
+
+    def look(self, call: Call, lane: str) -> Taped | None:
+        """The taped answer of this call, which stays on the tape."""
+        request = self._recorder.frozen(call.request)
+        name = self.name_on_tape(call.name)
+        match = self.matcher.look(call.boundary, name, request, lane)
+        return None if match is None else answer_of(self.recording.tape, match.call, match={})
+
+    def die(self) -> None:
+        """End as the run ended: by the same signal, without a word."""
+        code = self.recording.tape.manifest.exit_code
+        number = -code if code is not None and code < 0 else signal.SIGKILL
+        if self.mortal is not None:
+            os.kill(self.mortal, _signal_in(code) or number)
+            return
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(clock.pid(), number)
+        signal.pause()
+
+    @property
+    def is_where_it_was_killed(self) -> bool:
+        """Whether a signal ended the command, and all that it had asked for by then has been served."""
+        if _signal_in(self.recording.tape.manifest.exit_code) is None:
+            return False
+        return all(is_side(call) for call in self.matcher.unserved())
+
+    def part(self, parting: Parting) -> Divergence:
+        """Put a divergence on the tape and make the exception that says so."""
+        with self._lock:
+            self.partings.append(parting)
+        self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
+        return Divergence(str(parting), parting)
+
+    def name_on_tape(self, name: str) -> str:
+        """As it stands on a tape. Remembered: a program asks for the same few things again and again."""
+        frozen = self._names.get(name)
+        if frozen is None:
+            if len(self._names) > _MOST_NAMES:
+                self._names.clear()
+            frozen = self._names[name] = str(self._recorder.frozen(name))
+        return frozen
+
+    def _step(self) -> int:
+        return next(self._steps)  # one step in C: no two threads get the same
+
+    def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
+        return Parting(
+            kind="missed",
+            step=step,
+            boundary=call.boundary,
+            name=name,
+            lane=lane,
+            at=_place(call),
+            request=request,
+            nearest=nearest(self.matcher.calls, call.boundary, name, request, lane),
+            detail=None if self.recording.calls else "The tape holds no calls at all.",
+            advice=advice_for(call.boundary),
+        )
+
+
+def _signal_in(code: int | None) -> int | None:
+    """The signal that an exit code speaks of; a shell adds it to 128."""
+    if code is None or 0 <= code <= 128:
+        return None
+    number = -code if code < 0 else code - 128
+    return number if number in signal.valid_signals() else None
+
+
+def _here() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:  # the folder was deleted under the program
+        return None
+
+
+def _place(call: Call) -> str:
+    """Where the call is made: in code of this process, unless it says otherwise."""
+    if call.at is not None:
+        return str(json.loads(call.at))
+    at = where.asker(4)
+    return f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}"
+
+
+def parting_at(parting: Parting) -> str:
+    return where.json_text(parting.at or "")

@@ -1,0 +1,1 @@
+"""The verdict on a replay and the report that explains it."""

@@ -1,0 +1,82 @@
+"""The place where a run parts from its tape, as a value and as words. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from playhead.replay.matching.nearest import Nearest, around
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """One divergence. `kind`: missed (nothing on the tape fits), unused (a taped call was never
+    made), leak (something reached for the world past every hook), output, exit, state.
+    """
+
+    kind: str
+    step: int | None = None
+    boundary: str | None = None
+    name: str | None = None
+    lane: str | None = None
+    at: str | None = None
+    request: Any = None
+    nearest: Nearest | None = None
+    detail: str | None = None
+    advice: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(part for part in (_what(self), _near(self), self.advice) if part)
+
+    def as_json(self) -> dict[str, Any]:
+        members: dict[str, Any] = _lists(asdict(self))
+        return members
+
+
+def _lists(value: Any) -> Any:
+    """Tuples as the lists that JSON has, so that the tape gives back what was put on it."""
+    if isinstance(value, dict):
+        return {name: _lists(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_lists(item) for item in value]
+    return value
+
+
+def _what(parting: Parting) -> str:
+    if parting.kind == "missed":
+        where = f", asked at {parting.at}" if parting.at else ""
+        return (
+            f"No taped call matches {parting.boundary} call {parting.step} "
+            f"({parting.name}, lane {parting.lane}{where})."
+        )
+    if parting.kind == "unused":
+        return f"Taped call {parting.step} ({parting.boundary} {parting.name}, lane {parting.lane}) was never made."
+    return parting.detail or parting.kind
+
+
+def _near(parting: Parting) -> str | None:
+    near = parting.nearest
+    if near is None:
+        return parting.detail if parting.kind == "missed" else None
+    served = ", served already" if near.served else ""
+    if not near.differences:
+        return f"Nearest is taped call {near.number}: the same request{served}."
+    shown = []
+    for one in near.differences[:3]:
+        taped, asked = around(one.taped, one.asked)
+        shown.append(f"{one.path} differs ({taped!r} → {asked!r})")
+    more = len(near.differences) - len(shown)
+    return (
+        f"Nearest is taped call {near.number}{served}: "
+        + "; ".join(shown)
+        + (f"; and {more} more" if more > 0 else "")
+        + "."
+    )
+
+
+def advice_for(boundary: str) -> str:
+    return (
+        f"Re-record with `playhead record`, or let this boundary go live: `--live {boundary}`; "
+        "a field that changes by itself can be ignored in [replay.ignore]."
+    )

@@ -1,0 +1,83 @@
+"""What a replay did beside matching exactly: inexact answers, blocked and allowed tools, faults. Pure.
+
+Knows the facts that the modes leave on the replay's own tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from playhead import events
+from playhead.replay.matching.taped import Recording, TapedCall
+from playhead.replay.modes.wishes import Wishes
+
+_TOOLS = ("tool", "mcp")
+
+
+def inexact(now: Recording) -> list[dict[str, Any]]:
+    """Every call that got the answer of one that was not the same, with how alike they were."""
+    return [
+        {
+            **_named(call),
+            "rung": match["rung"],
+            "score": match.get("score", 1.0),
+            "of": match.get("number"),
+        }
+        for call, match in _matched(now)
+        if match.get("rung") in ("normalised", "fuzzy")
+    ]
+
+
+def blocked(now: Recording) -> list[dict[str, Any]]:
+    return [
+        {**_named(call), "effect": match.get("effect")}
+        for call, match in _matched(now)
+        if match.get("rung") == "blocked"
+    ]
+
+
+def allowed(now: Recording, wishes: Wishes) -> list[dict[str, Any]]:
+    """Tools that ran for real because they were allowed to, not because their boundary is live."""
+    named = {one for one in wishes.policy.live if ":" not in one}
+    return [
+        {**_named(call), "effect": call.event.data.get("effect")}
+        for call in now.calls
+        if call.boundary in _TOOLS and call.boundary not in named and not _match(call)
+    ]
+
+
+def fired(now: Recording) -> list[dict[str, Any]]:
+    """Each fault that fired, at which call of the replay."""
+    return [
+        {**_named(call), "fault": match["fault"], "at": call.event.at}
+        for call, match in _matched(now)
+        if "fault" in match
+    ]
+
+
+def unchanged(now: Recording) -> list[str]:
+    """Why a live request went out as it was although it was to be changed."""
+    holes = (
+        event.data
+        for event in now.tape.events()
+        if event.kind == events.HOLE and event.ours and isinstance(event.data, dict)
+    )
+    told = [f"Not rewritten: {one.get('why')}." for one in holes if one.get("what") == "rewrite"]
+    return list(dict.fromkeys(told))
+
+
+def _matched(now: Recording) -> Iterator[tuple[TapedCall, dict[str, Any]]]:
+    for call in now.calls:
+        match = _match(call)
+        if match:
+            yield call, match
+
+
+def _match(call: TapedCall) -> dict[str, Any]:
+    match = call.event.data.get("match")
+    return match if isinstance(match, dict) else {}
+
+
+def _named(call: TapedCall) -> dict[str, Any]:
+    return {"step": call.number, "boundary": call.boundary, "name": call.name}

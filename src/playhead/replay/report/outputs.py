@@ -1,0 +1,116 @@
+"""What a program printed, then and now. Pure; knows outputs on tapes and JSON lines.
+
+A hooked Python finds its clock and its ids on the tape, and prints the same bytes. A program that only
+talks through the proxy has its own: there, ids, times and the order of racing lines do not count, and
+what it says on stderr is told, not judged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from playhead.events import Event
+from playhead.recording.chunks import as_bytes
+from playhead.replay.matching.normalise import settled_text
+from playhead.replay.matching.taped import Recording
+
+# How often an agent says that it is still at work is a matter of time.
+_OF_TIME = frozenset({"tool_progress", "task_progress", "thinking_tokens", "rate_limit_event"})
+_DURATIONS = ("_ms", "_ns", "Ms", "_seconds")
+
+
+def difference(then: Recording, now: Recording) -> str | None:
+    """The first line that the program printed differently."""
+    if not _was_heard(then):
+        return None
+    if by_proxy(then):
+        return _difference(then, now, ("stdout",), _alike)
+    return _difference(then, now, ("stdout", "stderr"), _same)
+
+
+def remarks(then: Recording, now: Recording) -> list[str]:
+    """What differs in the outputs of a program with a clock of its own, and does not count."""
+    if not by_proxy(then):
+        return []
+    found = []
+    if _difference(then, now, ("stdout",), _same) and not difference(then, now):
+        found.append(
+            "stdout differs in ids, times or the order of lines only: the program has its own clock."
+        )
+    if other := _difference(then, now, ("stderr",), _alike):
+        found.append(f"Not judged: {other}.")
+    return found
+
+
+def by_proxy(recording: Recording) -> bool:
+    """Whether something in this run talked through the proxy."""
+    return any(call.event.data.get("library") == "proxy" for call in recording.calls)
+
+
+def _was_heard(recording: Recording) -> bool:
+    """Whether anybody kept what was printed: a program that records itself prints past its tape."""
+    begun = recording.run_start
+    told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
+    return bool(recording.outputs) or "output" in told
+
+
+def printed(outputs: list[Event], stream: str) -> bytes:
+    return b"".join(
+        as_bytes(event.data)
+        for event in outputs
+        if isinstance(event.data, dict) and event.data.get("stream") == stream
+    )
+
+
+def _difference(
+    then: Recording, now: Recording, streams: Sequence[str], alike: Callable[[bytes, bytes], bool]
+) -> str | None:
+    for stream in streams:
+        before, after = printed(then.outputs, stream), printed(now.outputs, stream)
+        if before == after or alike(before, after):
+            continue
+        old, new = before.splitlines(), after.splitlines()
+        for number in range(max(len(old), len(new))):
+            left = old[number] if number < len(old) else b"(nothing)"
+            right = new[number] if number < len(new) else b"(nothing)"
+            if left != right and not alike(left, right):
+                shown = (
+                    left[:200].decode("utf-8", "replace"),
+                    right[:200].decode("utf-8", "replace"),
+                )
+                return f"{stream} line {number + 1}: {shown[0]!r} → {shown[1]!r}"
+        return f"{stream}: line endings differ"
+    return None
+
+
+def _same(before: bytes, after: bytes) -> bool:
+    return before == after
+
+
+def _alike(before: bytes, after: bytes) -> bool:
+    return Counter(_lines(before)) == Counter(_lines(after))
+
+
+def _lines(raw: bytes) -> Iterator[str]:
+    """Each line with ids, times and durations put to rest."""
+    for line in raw.decode("utf-8", "replace").splitlines():
+        try:
+            value = json.loads(line) if line.startswith("{") else line
+        except ValueError:
+            value = line
+        if isinstance(value, dict) and _OF_TIME & {value.get("type"), value.get("subtype")}:
+            continue
+        yield settled_text(_timeless(value))
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _timeless(item)
+            for name, item in value.items()
+            if not (name.endswith(_DURATIONS) and isinstance(item, (int, float)))
+        }
+    return [_timeless(item) for item in value] if isinstance(value, list) else value

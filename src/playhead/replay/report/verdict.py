@@ -1,0 +1,215 @@
+"""The verdict on a replay, from the two tapes: what was served how, where it parted, what came out.
+
+Pure but for reading tapes. Knows match facts and divergences on the replay's tape; not how it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from playhead import events
+from playhead.events import BOUNDARIES, Event
+from playhead.recording.calls import Call
+from playhead.replay.matching.aside import is_side
+from playhead.replay.matching.taped import Recording, TapedCall, load
+from playhead.replay.modes.wishes import Wishes
+from playhead.replay.report import extras, outputs
+from playhead.tape.reader import Tape
+
+RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of a replay; `as_json` is the report file."""
+
+    verdict: str  # identical, diverged
+    run: str
+    replay: str
+    command: list[str]
+    coverage: dict[str, dict[str, int]]
+    divergences: list[dict[str, Any]]
+    exit_code: dict[str, int | None]
+    output_same: bool | None
+    state: dict[str, Any]
+    duration_s: dict[str, float | None]
+    notes: list[str] = field(default_factory=list)
+    # Beyond plain replay: what was live, what was served though it was not the same, what was not
+    # run and what was, which faults fired and whether the agent came through them.
+    live: list[str] = field(default_factory=list)
+    inexact: list[dict[str, Any]] = field(default_factory=list)
+    blocked: list[dict[str, Any]] = field(default_factory=list)
+    allowed: list[dict[str, Any]] = field(default_factory=list)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    recovered: bool | None = None
+    forked_at: int | None = None
+
+    @property
+    def first_divergence(self) -> dict[str, Any] | None:
+        return self.divergences[0] if self.divergences else None
+
+    def as_json(self) -> dict[str, Any]:
+        members = asdict(self)
+        members["first_divergence"] = self.first_divergence
+        return members
+
+
+def judge(
+    original: Tape, replayed: Tape, *, notes: Sequence[str] = (), wishes: Wishes | None = None
+) -> Report:
+    """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
+    wishes = wishes or Wishes()
+    then, now = load(original), load(replayed)
+    divergences = [
+        _heard(replayed.whole(event))
+        for event in replayed.events()
+        if event.kind == events.DIVERGENCE and event.ours
+    ]
+    unused = _expected(_unused(then, now), then, wishes)
+    divergences += [_never_made(call) for call in unused]
+    exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
+    same_exit = exits["recorded"] is None or exits["recorded"] == exits["replayed"]
+    if not same_exit and wishes.fork_at is None:
+        detail = (
+            f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
+        )
+        divergences.append({"kind": "exit", "detail": detail})
+    difference = outputs.difference(then, now)
+    if difference is not None and not wishes.mixed:
+        divergences.append({"kind": "output", "detail": difference})
+    state = _state(then, now)
+    if state["first_difference"] is not None and not wishes.mixed:
+        divergences.append({"kind": "state", "detail": state["first_difference"]})
+    return Report(
+        verdict="diverged" if divergences else "identical",
+        run=original.manifest.run,
+        replay=replayed.manifest.run,
+        command=list(replayed.manifest.command),
+        coverage=_coverage(now, divergences, unused),
+        divergences=divergences,
+        exit_code=exits,
+        output_same=None if not then.outputs and not now.outputs else difference is None,
+        state=state,
+        duration_s={
+            "recorded": original.manifest.duration_s,
+            "replayed": replayed.manifest.duration_s,
+        },
+        notes=[*notes, *outputs.remarks(then, now), *extras.unchanged(now)],
+        live=list(wishes.policy.live),
+        inexact=extras.inexact(now) if wishes.mixed else [],
+        blocked=extras.blocked(now),
+        allowed=extras.allowed(now, wishes) if wishes.mixed else [],
+        faults=extras.fired(now),
+        recovered=_recovered(then, now, wishes, same_exit=same_exit) if wishes.faults else None,
+        forked_at=wishes.fork_at,
+    )
+
+
+def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[TapedCall]:
+    """Those that the tape alone answers for: what is live is asked anew, and so is all that it did."""
+    if wishes.fork_at is not None:
+        return [call for call in unused if call.number < wishes.fork_at]
+    live: set[str] = set()
+    for call in then.calls:
+        if wishes.policy.is_live(Call(boundary=call.boundary, name=call.name)):
+            _with_all_below(call.ref, then, live)
+    return [call for call in unused if call.ref not in live]
+
+
+def _recovered(then: Recording, now: Recording, wishes: Wishes, *, same_exit: bool) -> bool:
+    """Whether the agent came to the same end. A live model may say it in other words."""
+    before, after = (outputs.printed(one.outputs, "stdout") for one in (then, now))
+    same_words = before == after or (
+        outputs.by_proxy(then) and outputs.difference(then, now) is None
+    )
+    return same_exit and (same_words or wishes.mixed)
+
+
+def _heard(event: Event) -> dict[str, Any]:
+    return dict(event.data) if isinstance(event.data, dict) else {"kind": "unknown"}
+
+
+def _unused(then: Recording, now: Recording) -> list[TapedCall]:
+    """Taped calls that nobody made, and that no served call made unnecessary."""
+    served: set[str] = set()
+    for call in now.calls:
+        match = call.event.data.get("match")
+        if isinstance(match, dict):
+            _with_all_below(str(match.get("of")), then, served)
+    return [call for call in then.calls if call.ref not in served and not is_side(call)]
+
+
+def _with_all_below(ref: str, then: Recording, served: set[str]) -> None:
+    if ref in served:
+        return
+    served.add(ref)
+    for inner in then.below.get(ref, ()):
+        _with_all_below(inner.ref, then, served)
+
+
+def _never_made(call: TapedCall) -> dict[str, Any]:
+    return {
+        "kind": "unused",
+        "step": call.number,
+        "boundary": call.boundary,
+        "name": call.name,
+        "lane": call.lane,
+        "at": call.event.at,
+        "request": call.request,
+        "advice": "The code of today does not make this call. If that is meant, record a new tape.",
+    }
+
+
+def _coverage(
+    now: Recording, divergences: Iterable[dict[str, Any]], unused: Iterable[TapedCall]
+) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+
+    def add(boundary: str, rung: str) -> None:
+        row = counts.setdefault(boundary, dict.fromkeys(RUNGS, 0))
+        row[rung] = row.get(rung, 0) + 1
+
+    for call in now.calls:
+        match = call.event.data.get("match")
+        add(call.boundary, str(match.get("rung")) if isinstance(match, dict) else "live")
+    for one in divergences:
+        if one.get("kind") == "missed":
+            add(str(one.get("boundary")), "missed")
+    for call in unused:
+        add(call.boundary, "unused")
+    order: dict[str, int] = {name: index for index, name in enumerate(BOUNDARIES)}
+    return dict(sorted(counts.items(), key=lambda pair: order.get(pair[0], 99)))
+
+
+def _state(then: Recording, now: Recording) -> dict[str, Any]:
+    """Mutations of watched stores, in order and by lane: what each was asked and what it gave."""
+    before, after = _mutations(then), _mutations(now, {call.ref: call for call in then.calls})
+    if not before and not after:
+        return {"same": None, "first_difference": None}
+    for index in range(max(len(before), len(after))):
+        left = before[index] if index < len(before) else None
+        right = after[index] if index < len(after) else None
+        if left != right:
+            return {"same": False, "first_difference": f"mutation {index + 1}: {left} → {right}"}
+    return {"same": True, "first_difference": None}
+
+
+def _mutations(
+    recording: Recording, then: dict[str, TapedCall] | None = None
+) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for call in recording.calls:
+        if call.boundary != "state":
+            continue
+        match = call.event.data.get("match")
+        quiet = isinstance(match, dict) and match.get("quiet") and then
+        told = then.get(str(match.get("of")), call) if quiet and then else call
+        rows.append((call.lane, call.name, repr(told.request), repr(_value(told))))
+    # By lane, each lane in its own order: how workers interleave is not the program's doing.
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _value(call: TapedCall) -> Any:
+    return call.outcome.data.get("value") if call.outcome is not None else None

@@ -1,0 +1,315 @@
+"""The time of a replay: it stands still while anybody works, and jumps when everybody waits.
+
+Sleeps and timeouts cost nothing then, and none fires that did not fire: while an answer is on its way
+(a thread computes, a child runs) no deadline comes nearer. With the first live call it becomes real.
+Knows who waits for what until when; not how Python waits (`boundaries/waiting_*`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import math
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+
+from playhead import clock
+from playhead.recording import pacing
+from playhead.replay.time.strangers import Strangers
+
+# What is done for real between two looks at the others.
+_SHORTEST_NAP = 0.000_05
+_LONGEST_NAP = 0.002
+# However busy the others are: by then a deadline has come that in the real run had come too.
+_LONGEST_STAND_NS = 60 * 1_000_000_000
+# A taped answer waits no longer than this for others that compute: their order is a race anyway.
+_LONGEST_REST_NS = 100_000_000
+# A sleep up to so long may be skipped where nobody else is: longer ones are looked at more closely.
+_LONGEST_SKIP_S = 7 * 24 * 3600
+# Heartbeats of a program in which nothing else will ever happen must not be played at full speed for
+# ever: so far ahead of the tape, time goes on at its own pace.
+_FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
+
+
+# Locks as C has them: a replay hooks their methods, and those of this module would wait for itself.
+# One that may be taken again: whatever the garbage collector runs in between may look at the time.
+_take = _thread.RLock.acquire
+_give = _thread.RLock.release
+_current_frames = sys._current_frames
+
+
+# A real sleep ends after its deadline, never at it. Loops rely on that: asyncio compares floats that
+# hold a moment only to so much.
+_BEYOND_NS = 1_000
+
+
+class _Guard:
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = _thread.RLock()
+
+    def __enter__(self) -> None:
+        _take(self._lock)
+
+    def __exit__(self, *raised: object) -> None:
+        _give(self._lock)
+
+
+class _Wait:
+    """Somebody who waits. `is_stuck`: what he waits for has not come."""
+
+    __slots__ = ("deadline", "is_stuck")
+
+    def __init__(self, deadline: int | None, is_stuck: Callable[[], bool]) -> None:
+        self.deadline = deadline
+        self.is_stuck = is_stuck
+
+
+class VirtualTime:
+    """`attempt(seconds)`, given by who waits, really waits up to so long and says whether it has come.
+
+    With `pace` everything takes as long as it took. `on_end` is called when time would run past
+    `end_ns`, where the tape ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        began_ns: int,
+        pace: bool = False,
+        end_ns: int | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        # Whether time passes as it does outside: asked for, or because something is live.
+        self.is_real = pace
+        # Whether answers from the tape take their time.
+        self.rests = True
+        # Whether waiting is hooked: then, and only then, may what waits see this time.
+        self.drives = False
+        self.end_ns = end_ns
+        self.on_end = on_end
+        self.strangers = Strangers()
+        self._now = began_ns
+        self._furthest = max(began_ns, end_ns or 0) + _FURTHEST_NS
+        self._moved = began_ns
+        self._looked = clock.mono_ns()
+        self._waits: dict[int, _Wait] = {}
+        # Counts who comes and goes: a look at all the others takes a while.
+        self._changes = 0
+        self._guard = _Guard()
+        _alive.add(self)
+
+    def now_ns(self) -> int:
+        if self.is_real:
+            self._look()
+        return self._now
+
+    def moving_ns(self) -> int:
+        """For loops that wait by looking at the clock: the same, and the real time since it jumped."""
+        if self.is_real:
+            return self.now_ns()
+        with self._guard:
+            self._moved = max(self._moved, self._now + clock.mono_ns() - self._looked)
+            return self._moved
+
+    def go_live(self) -> None:
+        """From here on time is real: one who backs off from a live service must really do so. What
+        still comes from the tape comes at once.
+        """
+        if not self.is_real:
+            self._looked = clock.mono_ns()
+            self.is_real = True
+            self.rests = False
+
+    def _look(self) -> None:
+        with self._guard:
+            real = clock.mono_ns()
+            self._now += real - self._looked
+            self._looked = real
+
+    def sleep(self, seconds: float) -> None:
+        """In place of `time.sleep`."""
+        if self.is_real:
+            return clock.sleep(seconds)
+        if not self._skip(math.ceil(seconds * 1e9) if seconds < _LONGEST_SKIP_S else None):
+            self.wait(seconds, _nap, _always)
+        return None
+
+    def rest(self, ns: int) -> None:
+        """See `pacing`."""
+        if not self.rests:
+            return None
+        if self.is_real:
+            return clock.sleep(ns / 1e9)
+        if not self._skip(ns):
+            self.wait(ns / 1e9, _nap, _always, patience_ns=_LONGEST_REST_NS)
+        return None
+
+    def wait(
+        self,
+        timeout: float | None,
+        attempt: Callable[[float | None], bool],
+        is_stuck: Callable[[], bool],
+        *,
+        patience_ns: int | None = None,
+    ) -> bool:
+        """Whether it came before the timeout did."""
+        me = _thread.get_ident()
+        # One that is called by what another does to wait is part of it, and has to be real.
+        if self.is_real or me in self._waits:
+            return attempt(timeout)
+        wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck)
+        self._enter(me, wait)
+        try:
+            if timeout is None:
+                return attempt(None)
+            if patience_ns is None:
+                patience_ns = max(_LONGEST_STAND_NS, int(timeout * 1e9))
+            return self._poll(wait, attempt, clock.mono_ns() + patience_ns)
+        finally:
+            self._enter(me, None)
+
+    def _skip(self, ns: int | None) -> bool:
+        """Let so much time go by at once, if there is nobody else: no thread, no child. What `wait` does
+        in that case, without the ceremony: most programs are alone whenever they wait.
+        """
+        if (
+            ns is None
+            or self._waits
+            or len(_current_frames()) != 1
+            or threading._limbo  # type: ignore[attr-defined]  # noqa: SLF001  see `_starting`
+            or not self.strangers.are_none()
+        ):
+            return False
+        until = self._now + ns
+        if until > self._furthest or (self.end_ns is not None and until > self.end_ns):
+            return False
+        # Unguarded: there is nobody else.
+        self._now = until + _BEYOND_NS
+        self._looked = clock.mono_ns()
+        return True
+
+    def start_anew(self) -> None:
+        """In a forked child: the others are not here."""
+        mine = self._waits.get(_thread.get_ident())
+        self._guard = _Guard()
+        self._waits = {} if mine is None else {_thread.get_ident(): mine}
+        self.strangers = Strangers(self.strangers.is_stand_in)
+
+    def _deadline(self, timeout: float) -> int:
+        return self.now_ns() + math.ceil(timeout * 1e9)
+
+    def _enter(self, me: int, wait: _Wait | None) -> None:
+        self._changes += 1
+        if wait is None:
+            self._waits.pop(me, None)
+        else:
+            self._waits[me] = wait
+
+    def _poll(self, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int) -> bool:
+        nap, used = _SHORTEST_NAP, 0
+        while True:
+            if attempt(0):
+                return True
+            if self._has_come(wait) or clock.mono_ns() >= patience_ns:
+                return False
+            if self._jump():
+                continue
+            if attempt(nap):
+                return True
+            # Not before the first nap: asking for it costs as much as a jump, and most end there.
+            if used:
+                self.strangers.count_look(used)
+            nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
+
+    def _has_come(self, wait: _Wait) -> bool:
+        return wait.deadline is not None and self.now_ns() >= wait.deadline
+
+    def _jump(self) -> bool:
+        """To the nearest deadline, if nobody can do anything before."""
+        changes = self._changes
+        if self.is_real or not self._all_wait():
+            return False
+        deadlines = [one.deadline for one in list(self._waits.values()) if one.deadline is not None]
+        if not deadlines or changes != self._changes:
+            return False
+        nearest = min(deadlines)
+        if self.on_end is not None and self.end_ns is not None and nearest > self.end_ns:
+            self.on_end()
+        if nearest > self._furthest:
+            return False
+        with self._guard:
+            if changes == self._changes:
+                self._now = max(self._now, nearest + _BEYOND_NS)
+                self._looked = clock.mono_ns()
+        return True
+
+    def _all_wait(self) -> bool:
+        """First that nobody runs, then that nobody was woken: in this order, because one who ran a
+        moment ago may have woken another before he went.
+        """
+        if _starting():
+            return False
+        frames = sys._current_frames()
+        waits = self._waits.copy()
+        for ident, frame in frames.items():
+            if ident not in waits and not self.strangers.is_idle(ident, frame):
+                return False
+        if not self.strangers.threads_are_settled(frames):
+            return False
+        if not self.strangers.children_are_idle():
+            return False
+        return all(one.is_stuck() and not self._has_come(one) for one in waits.values())
+
+
+def _starting() -> bool:
+    """Whether a thread is just being started: it has no frame yet, and nobody would see it."""
+    return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way
+
+
+def _nap(seconds: float | None) -> bool:
+    if seconds:
+        clock.sleep(seconds)
+    return False
+
+
+def _always() -> bool:
+    return True
+
+
+_active: VirtualTime | None = None
+
+
+def active() -> VirtualTime | None:
+    """The time that waiting is measured by; None: it is real."""
+    return _active
+
+
+def begin(time: VirtualTime) -> None:
+    """From here on what waits, waits for this time."""
+    global _active  # noqa: PLW0603  one slot a process
+    _active = time
+    time.drives = True
+    pacing.begin(time)
+
+
+def end(time: VirtualTime) -> None:
+    global _active  # noqa: PLW0603  one slot a process
+    pacing.end(time)
+    time.drives = False
+    if _active is time:
+        _active = None
+
+
+_alive: weakref.WeakSet[VirtualTime] = weakref.WeakSet()
+
+
+def _start_anew() -> None:
+    for time in list(_alive):
+        time.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew)

@@ -1,0 +1,149 @@
+"""One item of a story from the events that belong to it: a call, a turn, a note. Pure; knows what those
+events hold, not which belong together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from playhead.events import Event
+from playhead.story.exchanges import exchanges_of, failure_of_exchange
+from playhead.story.shape import CallItem, Failure, Mark, NoteItem, SeamItem, TurnItem
+from playhead.story.streams import stream_of, whole_number
+from playhead.story.totals import NOTHING, Prices
+
+# An event, and how many stand before it on the tape.
+Heard = tuple[Event, int]
+_SHAPED = frozenset(("boundary", "name", "request", "effect", "api"))
+
+
+def data_of(event: Event | None) -> dict[str, Any]:
+    return event.data if event is not None and isinstance(event.data, dict) else {}
+
+
+def call_item(
+    heard: Heard,
+    *,
+    number: int,
+    outcome: Heard | None,
+    pieces: Sequence[Heard],
+    prices: Prices | None,
+) -> CallItem:
+    """Without `prices` nothing is priced but what cost nothing."""
+    event, place = heard
+    asked = data_of(event)
+    ended = data_of(outcome[0]) if outcome is not None else {}
+    head, cut = stream_of(pieces) if pieces else (None, ())
+    boundary = str(asked.get("boundary", ""))
+    api = asked.get("api")
+    llm = exchanges_of(api, asked, head, cut) if boundary == "llm" and isinstance(api, str) else ()
+    failure = failure_from(ended.get("error")) or failure_of_exchange(boundary, head, llm)
+    cost = None
+    if llm and _is_served(asked):
+        cost = NOTHING
+    elif llm and prices is not None:
+        cost = prices.of(llm, event.wall)
+    return CallItem(
+        number=number,
+        ref=event.ref,
+        boundary=boundary,
+        name=str(asked.get("name", "")),
+        lane=event.lane,
+        wall=event.wall,
+        mono=event.mono,
+        at=event.at,
+        who=event.who,
+        why=event.why,
+        parent=event.absolute(event.parent),
+        cause=event.absolute(event.cause),
+        effect=asked.get("effect"),
+        api=api,
+        request=asked.get("request"),
+        facts={name: asked[name] for name in asked if name not in _SHAPED},
+        how=ended.get("how"),
+        took_ns=ended.get("took_ns"),
+        value=ended.get("value"),
+        failure=failure,
+        head=head,
+        pieces=cut,
+        outcome=ended,
+        place=place,
+        ended=_mark(outcome),
+        llm=llm,
+        cost=cost,
+    )
+
+
+def turn_item(heard: Heard, *, end: Heard | None, seams: Sequence[Heard]) -> TurnItem:
+    event, place = heard
+    begun = data_of(event)
+    ended = data_of(end[0]) if end is not None else {}
+    return TurnItem(
+        ref=event.ref,
+        name=str(begun.get("name", "")),
+        lane=event.lane,
+        wall=event.wall,
+        mono=event.mono,
+        purpose=begun.get("purpose"),
+        input=begun.get("input"),
+        at=event.at,
+        who=event.who,
+        parent=event.absolute(event.parent),
+        how=ended.get("how"),
+        took_ns=ended.get("took_ns"),
+        value=ended.get("value"),
+        failure=failure_from(ended.get("error")),
+        seams=tuple(_seam(one) for one in seams),
+        place=place,
+        ended=_mark(end),
+    )
+
+
+def note_item(heard: Heard) -> NoteItem:
+    event, place = heard
+    return NoteItem(
+        ref=event.ref,
+        kind=event.kind,
+        lane=event.lane,
+        wall=event.wall,
+        mono=event.mono,
+        at=event.at,
+        who=event.who,
+        why=event.why,
+        parent=event.absolute(event.parent),
+        cause=event.absolute(event.cause),
+        data=event.data,
+        place=place,
+    )
+
+
+def _seam(heard: Heard) -> SeamItem:
+    data = data_of(heard[0])
+    return SeamItem(
+        name=str(data.get("name", "")),
+        at_ns=whole_number(data.get("at_ns")),
+        took_ns=whole_number(data.get("took_ns")),
+        value=data.get("value"),
+        passed=_mark(heard),
+    )
+
+
+def _mark(heard: Heard | None) -> Mark | None:
+    return None if heard is None else Mark(mono=heard[0].mono, place=heard[1])
+
+
+def _is_served(asked: Mapping[str, Any]) -> bool:
+    """Whether this call was answered from the tape of another run."""
+    match = asked.get("match")
+    return isinstance(match, dict) and "of" in match
+
+
+def failure_from(frozen: Any) -> Failure | None:
+    """A frozen exception as something to show."""
+    if not isinstance(frozen, dict) or "$exception" not in frozen:
+        return None
+    name = str(frozen["$exception"]).rpartition(":")[2]
+    trace = frozen.get("traceback")
+    lines = tuple(str(line) for line in trace) if isinstance(trace, list) else ()
+    return Failure(type=name, message=str(frozen.get("message") or ""), traceback=lines)

@@ -1,0 +1,196 @@
+"""The shape of a run as people see it: turns, calls, notes, totals. The only shape that views see.
+
+Data only; `build` makes it from events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from playhead.events import Status
+from playhead.llm import LlmExchange
+from playhead.story.prices import Cost
+from playhead.tape.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error as it can be shown: the type's name without its module, the message, where."""
+
+    type: str
+    message: str
+    traceback: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A piece of a stream. `at_ns` counts from the call; `place` is that of the event it was in."""
+
+    stream: str
+    data: bytes
+    at_ns: int
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """When an event happened, and how many stand before it on the tape: clocks may tie, or lie."""
+
+    mono: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallItem:
+    """One crossing of a boundary. `how` is None: it was in flight when the tape ends."""
+
+    number: int
+    ref: str
+    boundary: str
+    name: str
+    lane: str
+    wall: int
+    mono: int
+    at: str | None = None
+    who: str | None = None
+    why: str | None = None
+    parent: str | None = None
+    cause: str | None = None
+    effect: str | None = None
+    api: str | None = None
+    request: Any = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    how: str | None = None
+    took_ns: int | None = None
+    value: Any = None
+    failure: Failure | None = None
+    head: Any = None
+    pieces: tuple[Piece, ...] = ()
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+    place: int = 0
+    ended: Mark | None = None
+    llm: tuple[LlmExchange, ...] = ()
+    cost: Cost | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.how == "returned" and self.failure is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeamItem:
+    """A checkpoint of a turn. `at_ns` counts from the turn, `took_ns` from the seam before."""
+
+    name: str
+    at_ns: int
+    took_ns: int
+    value: Any = None
+    passed: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnItem:
+    """A unit of agent work. `how` is None: the run died inside it."""
+
+    ref: str
+    name: str
+    lane: str
+    wall: int
+    mono: int
+    purpose: str | None = None
+    input: Any = None
+    at: str | None = None
+    who: str | None = None
+    parent: str | None = None
+    how: str | None = None
+    took_ns: int | None = None
+    value: Any = None
+    failure: Failure | None = None
+    seams: tuple[SeamItem, ...] = ()
+    place: int = 0
+    ended: Mark | None = None
+
+    @property
+    def last_seam(self) -> str | None:
+        return self.seams[-1].name if self.seams else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteItem:
+    """An event of the user's own, or one of ours that stands for itself (retrieval, gap, hole…)."""
+
+    ref: str
+    kind: str
+    lane: str
+    wall: int
+    mono: int
+    at: str | None = None
+    who: str | None = None
+    why: str | None = None
+    parent: str | None = None
+    cause: str | None = None
+    data: Any = None
+    place: int = 0
+
+
+Item = Union[CallItem, TurnItem, NoteItem]  # noqa: UP007 - read by 3.10 too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """None: unknown. A cost is a lower bound where `unpriced` calls exist."""
+
+    events: int = 0
+    calls: int = 0
+    llm_calls: int = 0
+    tool_calls: int = 0
+    process_calls: int = 0
+    http_calls: int = 0
+    failures: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: float | None = None
+    unpriced: int = 0
+    lost: int = 0
+    holes: int = 0
+
+    @property
+    def tokens(self) -> int | None:
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A run, told: what happened, in order, and what belongs under what."""
+
+    manifest: Manifest
+    status: Status
+    items: Mapping[str, Item]
+    # Children of an item, in order of time: what was done inside it, and below an LLM call the tool
+    # calls that its response asked for. None: top level.
+    children: Mapping[str | None, tuple[str, ...]]
+    totals: Totals
+    failure: Failure | None = None
+    last_seam: str | None = None
+    failed_turn: str | None = None
+    in_flight: tuple[str, ...] = ()
+    duration_ns: int = 0
+    damage: tuple[str, ...] = ()
+    # False: this is the beginning of a tape that goes on. What it leaves open is not in flight.
+    whole: bool = True
+
+    def calls(self) -> list[CallItem]:
+        found = [item for item in self.items.values() if isinstance(item, CallItem)]
+        return sorted(found, key=lambda item: item.number)
+
+    def turns(self) -> list[TurnItem]:
+        return [item for item in self.items.values() if isinstance(item, TurnItem)]
+
+    def call(self, number: int) -> CallItem | None:
+        return next((item for item in self.calls() if item.number == number), None)

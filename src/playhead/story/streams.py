@@ -1,0 +1,54 @@
+"""A call's streams, cut at the boundaries at which they came. Knows chunk events; not what is in
+the pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from playhead.events import Event
+from playhead.recording.chunks import as_bytes
+from playhead.story.shape import Piece
+
+
+def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[Piece, ...]]:
+    """What came before the body (status and headers), and the pieces. Events with their places."""
+    head: Any = None
+    pieces: list[Piece] = []
+    for event, place in heard:
+        data = event.data if isinstance(event.data, dict) else {}
+        stream = str(data.get("stream", ""))
+        if stream == "head":
+            head = data.get("value")
+        else:
+            sizes, times = data.get("sizes"), data.get("at_ns")
+            pieces.extend(cut(stream, _bytes(data), sizes, times, place=place))
+    return head, tuple(pieces)
+
+
+def _bytes(data: dict[str, Any]) -> bytes:
+    try:
+        return as_bytes(data)
+    except (TypeError, ValueError):  # no base64: an edited tape, or one whose payload is gone
+        return b""
+
+
+def cut(stream: str, raw: bytes, sizes: Any, times: Any, *, place: int = 0) -> list[Piece]:
+    """The pieces that share one event. Sizes that do not add up (a level below full, an edited
+    tape) leave one piece: the bytes are what counts.
+    """
+    times = times if isinstance(times, list) and times else [0]
+    if not isinstance(sizes, list) or sum(one for one in sizes if isinstance(one, int)) != len(raw):
+        return [Piece(stream=stream, data=raw, at_ns=whole_number(times[0]), place=place)]
+    pieces = []
+    at = 0
+    for index, size in enumerate(sizes):
+        when = whole_number(times[min(index, len(times) - 1)])
+        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=when, place=place))
+        at += size
+    return pieces
+
+
+def whole_number(value: Any) -> int:
+    return value if type(value) is int else 0

@@ -1,0 +1,172 @@
+"""What became of a batch: a verdict a replay, a case a tape, and what they come to. Data and sums; knows
+no processes and no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from playhead.story.invariants import Broken
+
+Outcome = Literal["passed", "diverged", "broken", "unusable", "error"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+# What a batch leaves with: what the agent did wrong goes before what could not be looked at.
+EXIT_CODES: tuple[tuple[Outcome, int], ...] = (
+    ("diverged", 3),
+    ("broken", 5),
+    ("unusable", 4),
+    ("error", 1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One replay of one tape. `answer` tells equal results from others; `said` is the end of what the
+    program printed, kept where something is wrong.
+    """
+
+    tape: str
+    name: str
+    outcome: Outcome
+    round: int = 1
+    replay: str | None = None
+    why: tuple[str, ...] = ()
+    broken: tuple[Broken, ...] = ()
+    took_s: float = 0.0
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    answer: str | None = None
+    said: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def verdict_from(members: Mapping[str, Any]) -> Verdict:
+    """The inverse of `as_json`. KeyError, TypeError, ValueError: that was none."""
+    outcome = next((one for one in OUTCOMES if one == members["outcome"]), None)
+    if outcome is None:
+        raise ValueError(f"{members['outcome']!r} is no outcome")
+    return Verdict(
+        tape=str(members["tape"]),
+        name=str(members["name"]),
+        outcome=outcome,
+        round=int(members.get("round", 1)),
+        replay=members.get("replay"),
+        why=tuple(str(one) for one in members.get("why", ())),
+        broken=tuple(Broken(**one) for one in members.get("broken", ())),
+        took_s=float(members.get("took_s", 0.0)),
+        figures=dict(members.get("figures", {})),
+        answer=members.get("answer"),
+        said=str(members.get("said", "")),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """All replays of one tape."""
+
+    tape: str
+    name: str
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst of them."""
+        had = {one.outcome for one in self.verdicts}
+        return next((outcome for outcome, _ in EXIT_CODES if outcome in had), "passed")
+
+    @property
+    def passes(self) -> int:
+        return sum(one.outcome == "passed" for one in self.verdicts)
+
+    @property
+    def pass_rate(self) -> float:
+        return self.passes / len(self.verdicts)
+
+    @property
+    def flaky(self) -> bool:
+        """Sometimes so, sometimes not."""
+        return len({one.outcome for one in self.verdicts}) > 1
+
+    @property
+    def answers(self) -> int:
+        """How many different results there were."""
+        return len({one.answer for one in self.verdicts if one.answer is not None})
+
+    @property
+    def took_s(self) -> float:
+        return sum(one.took_s for one in self.verdicts)
+
+    @property
+    def worst(self) -> Verdict:
+        return next(one for one in self.verdicts if one.outcome == self.outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """A batch that is over. `not_run`: tapes that it ended before."""
+
+    cases: tuple[Case, ...]
+    started_at: str
+    took_s: float
+    host: str = ""
+    not_run: int = 0
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(case.outcome == outcome for case in self.cases)
+
+    @property
+    def counts(self) -> dict[Outcome, int]:
+        return {outcome: self.count(outcome) for outcome in OUTCOMES}
+
+    @property
+    def exit_code(self) -> int:
+        return next((code for outcome, code in EXIT_CODES if self.count(outcome)), 0)
+
+    @property
+    def failing(self) -> list[Case]:
+        return [case for case in self.cases if case.outcome != "passed"]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "exit_code": self.exit_code,
+            "started_at": self.started_at,
+            "took_s": round(self.took_s, 3),
+            "host": self.host,
+            "counts": self.counts,
+            "not_run": self.not_run,
+            "flaky": sum(case.flaky for case in self.cases),
+            "cases": [_case_json(case) for case in self.cases],
+        }
+
+
+def _case_json(case: Case) -> dict[str, Any]:
+    return {
+        "tape": case.tape,
+        "name": case.name,
+        "outcome": case.outcome,
+        "passes": case.passes,
+        "rounds": len(case.verdicts),
+        "pass_rate": round(case.pass_rate, 4),
+        "flaky": case.flaky,
+        "answers": case.answers,
+        "verdicts": [one.as_json() for one in case.verdicts],
+    }
+
+
+def cases_of(verdicts: Iterable[Verdict], order: Sequence[str]) -> tuple[Case, ...]:
+    """Verdicts by tape, in the order in which the tapes were chosen."""
+    by_tape: dict[str, list[Verdict]] = {tape: [] for tape in order}
+    for one in verdicts:
+        by_tape.setdefault(one.tape, []).append(one)
+    return tuple(
+        Case(
+            tape=tape,
+            name=found[0].name,
+            verdicts=tuple(sorted(found, key=lambda one: one.round)),
+        )
+        for tape, found in by_tape.items()
+        if found
+    )

@@ -1,0 +1,192 @@
+"""Is this tape what was recorded? Every line, blob, frame and count is checked, and what is wrong
+is named. Knows what a whole tape looks like; changes nothing (see `repair`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead.errors import TapeDamaged
+from playhead.events import RUN_END, Damage, Event
+from playhead.tape.care.blob_check import BlobCheck
+from playhead.tape.chain import Chain
+from playhead.tape.damages import Damages
+from playhead.tape.lines import batches, blocks
+from playhead.tape.manifest import FILE as MANIFEST
+from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest
+from playhead.tape.migrate import decoder_for
+from playhead.tape.sealed.seal_index import FILE as SEALED
+from playhead.tape.sealed.sealed_check import check_sealed
+from playhead.tape.segments import Segment, Segments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentCheck:
+    """One segment as it was found."""
+
+    name: str
+    run: str
+    events: int
+    bytes: int
+    crc: str
+    # Whether it ends as a process does that was not killed.
+    ended: bool
+    # How many events are missing at its end, where the manifest tells.
+    cut: int
+    damaged: bool
+    sealed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """`ok`: nothing is missing or changed. Everything that is stands in `damages`."""
+
+    ok: bool
+    # The run that the segments belong to.
+    run: str
+    segments: list[SegmentCheck]
+    damages: list[Damage]
+    # Damages beyond those that are listed.
+    more: int = 0
+    blobs: int = 0
+    blobs_missing: list[str] = field(default_factory=list)
+    blobs_altered: list[str] = field(default_factory=list)
+
+    @property
+    def events(self) -> int:
+        return sum(segment.events for segment in self.segments)
+
+    @property
+    def cut(self) -> int:
+        """How many events are missing at the ends of segments."""
+        return sum(segment.cut for segment in self.segments)
+
+
+def verify(run: Path) -> Verification:
+    """Check the whole run. TapeTooNew and TapeDamaged (there is no tape at all) are raised."""
+    check = _Check(Path(run))
+    check.segments()
+    check.runs()
+    check.counts()
+    return check.result()
+
+
+class _Check:
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._damages = Damages()
+        self._blobs = BlobCheck(run)
+        self._chains: list[tuple[Segment, Chain]] = []
+        self._ending: Any = None
+        self._named = ""
+        self._manifest: Manifest | None = None
+        try:
+            self._manifest = read_manifest(run)
+        except TapeDamaged as error:
+            self._say(MANIFEST, str(error).partition(" `playhead")[0])
+
+    def segments(self) -> None:
+        found = Segments(self._run, self._damages.report).now()
+        if not found and self._manifest is None:
+            raise TapeDamaged(f"{self._run} holds no tape: expected tape-PID.jsonl or {SEALED}.")
+        claims = {one.name: one for one in self._manifest.segments} if self._manifest else {}
+        sealed = {}
+        for segment in found:
+            chain = self._chain(segment, claims.get(segment.name))
+            self._chains.append((segment, chain))
+            if segment.sealed:
+                sealed[segment.name] = chain
+            else:
+                self._read(segment, chain)
+        if (self._run / SEALED).is_file():
+            plain = frozenset(segment.name for segment in found if not segment.sealed)
+            check_sealed(self._run, sealed, plain, self._look, self._damages.report)
+        for name in claims.keys() - {segment.name for segment in found}:
+            self._say(name, "the segment is missing: the manifest knows of it")
+
+    def runs(self) -> None:
+        """All segments and the manifest must speak of the same run."""
+        self._named = self._manifest.run if self._manifest is not None else ""
+        named = Counter(chain.run for _, chain in self._chains if chain.run)
+        if not named:
+            return
+        ours = named.most_common(1)[0][0]
+        if self._manifest is not None and self._manifest.run in named:
+            ours = self._manifest.run
+        elif self._manifest is not None:
+            self._say(MANIFEST, f"it says run {self._manifest.run[:80]!r}, the tape {ours[:80]!r}")
+        self._named = ours
+        for segment, chain in self._chains:
+            if chain.run not in ("", ours):
+                chain.damaged = True
+                self._say(segment.name, f"it belongs to run {chain.run[:80]!r}", line=1)
+
+    def counts(self) -> None:
+        """What the manifest says of the whole; what it says of a segment was checked there."""
+        told = self._manifest
+        if told is None:
+            return
+        total = sum(one.events for one in told.segments)
+        here = sum(chain.events for _, chain in self._chains)
+        # Of a resumed run it may count seqs, which go on from the run before.
+        seqs = max((chain.next_seq for _, chain in self._chains), default=0)
+        if told.segments and told.events not in (total, here, seqs):
+            self._say(MANIFEST, f"it counts {told.events} events, and {total} in its segments")
+        if self._ending is None or told.status not in ("ok", "failed"):
+            return
+        for name in ("status", "exit_code"):
+            said, taped = getattr(told, name), self._ending.get(name)
+            if taped is not None and said != taped:
+                self._say(MANIFEST, f"its {name} is {said!r}; run.end says {str(taped)[:80]!r}")
+
+    def result(self) -> Verification:
+        return Verification(
+            ok=not self._damages,
+            run=self._named,
+            segments=[_found(segment, chain) for segment, chain in self._chains],
+            damages=list(self._damages),
+            more=self._damages.more,
+            blobs=self._blobs.count,
+            blobs_missing=self._blobs.in_state("missing"),
+            blobs_altered=self._blobs.in_state("altered"),
+        )
+
+    def _chain(self, segment: Segment, claim: SegmentSummary | None) -> Chain:
+        decode = decoder_for(segment.format)
+        return Chain(segment.name, decode, self._damages.report, claim=claim)
+
+    def _read(self, segment: Segment, chain: Chain) -> None:
+        for batch in batches(blocks(segment.path)):
+            if batch.skipped:
+                chain.skip(batch)
+            for raw in batch.lines:
+                event = chain.line(raw, is_torn=batch.torn)
+                if event is not None:
+                    self._look(event, raw)
+        chain.close()
+
+    def _look(self, event: Event, raw: bytes) -> None:
+        for digest, state in self._blobs.look(event, raw):
+            self._say(event.segment, f"blob {digest[:80]} of seq {event.seq} is {state}")
+        if event.kind == RUN_END and event.ours and isinstance(event.data, dict):
+            self._ending = event.data
+
+    def _say(self, place: str, why: str, *, line: int = 0) -> None:
+        self._damages.report(Damage(segment=place, line=line, offset=0, why=why))
+
+
+def _found(segment: Segment, chain: Chain) -> SegmentCheck:
+    return SegmentCheck(
+        name=segment.name,
+        run=chain.run,
+        events=chain.events,
+        bytes=chain.bytes,
+        crc="" if chain.crc is None else f"{chain.crc:08x}",
+        ended=chain.ended,
+        cut=chain.cut,
+        damaged=chain.damaged,
+        sealed=segment.sealed,
+    )

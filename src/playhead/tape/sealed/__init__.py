@@ -1,0 +1,1 @@
+"""Sealed tapes: one compressed file and its index."""

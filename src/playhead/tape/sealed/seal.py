@@ -1,0 +1,191 @@
+"""Seal a finished run: all segments merged into one compressed file, checked against them row by
+row before they go; and back. Knows which step may be interrupted where; not what the events mean.
+
+    tape.jsonl.zst.part   written, then read back and compared with the segments
+    tape.jsonl.zst        its name once it is proven
+    tape.index.json       then the index
+                          then the segments are removed, one by one
+
+Whoever reads takes a segment from its own file where that is still there: at every moment the run
+is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead.errors import StoreError, TapeDamaged, UsageError
+from playhead.events import Damage
+from playhead.tape.care.verify import Verification, verify
+from playhead.tape.format import segment_file
+from playhead.tape.liveness import refuse_live
+from playhead.tape.parts import append, finish
+from playhead.tape.reader import Tape
+from playhead.tape.sealed.seal_index import FILE, INDEX, Index, Indexer, read_index, write_index
+from playhead.tape.sealed.sealed_reader import frames_of
+from playhead.tape.sealed.zstd import codec
+from playhead.tape.sealed.zstd_frames import FRAME
+from playhead.tape.segments import Segment
+from playhead.tape.sources import plain_rows, sealed_rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What sealing made of a run."""
+
+    path: Path
+    segments: int
+    events: int
+    # Of the lines, and of the sealed file.
+    bytes: int
+    compressed: int
+    sha256: str
+
+
+def seal(run: Path, *, force: bool = False) -> Sealed:
+    """Seal a run that has ended. Does nothing where that is done already.
+
+    UsageError: the run is still going on (`force`: a run of another host is not). TapeDamaged: it
+    has to be repaired first.
+    """
+    run = Path(run)
+    tape = Tape(run)
+    segments = tape.segments()
+    index = read_index(run) if (run / FILE).is_file() else None
+    if isinstance(index, Index) and all(segment.sealed for segment in segments):
+        return _sealed(run, index)
+    if not segments:
+        raise UsageError(f"{run} has no events: there is nothing to seal.")
+    _refuse(run, force=force)
+    part = run / f"{FILE}.part"
+    try:
+        _write(part, tape)
+        index = _prove(part, segments)
+    except TapeDamaged:
+        part.unlink(missing_ok=True)
+        raise
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        why = f"{run} cannot be sealed ({error.strerror or error}); its segments are untouched."
+        raise StoreError(why) from error
+    os.replace(part, run / FILE)
+    write_index(run, index)
+    _sync_folder(run)
+    for segment in segments:
+        if not segment.sealed:
+            segment.path.unlink()
+    return _sealed(run, index)
+
+
+def unseal(run: Path, *, force: bool = False) -> list[Path]:
+    """Plain segments again, byte for byte as they were. Does nothing where nothing is sealed."""
+    run = Path(run)
+    if not (run / FILE).is_file():
+        return []
+    _refuse(run, force=force)
+    segments = [segment for segment in Tape(run).segments() if segment.sealed]
+    parts = {segment.name: run / f"{segment_file(segment.name)}.part" for segment in segments}
+    for part in parts.values():
+        part.unlink(missing_ok=True)
+        append(part, b"")
+    indexer = Indexer()
+    for frame, compressed, raw in frames_of(run / FILE, _raise):
+        waiting: dict[str, list[bytes]] = {}
+        for event, line in indexer.add(frame, compressed, raw):
+            if event is not None and event.segment in parts:
+                waiting.setdefault(event.segment, []).append(line + b"\n")
+        for name, lines in waiting.items():
+            append(parts[name], b"".join(lines))
+    made = [finish(part) for part in parts.values()]
+    _sync_folder(run)
+    (run / INDEX).unlink(missing_ok=True)
+    (run / FILE).unlink()
+    return made
+
+
+def _refuse(run: Path, *, force: bool) -> None:
+    """Nothing is sealed or opened up that is still written to, or is not what it was."""
+    tape = Tape(run)
+    found = verify(run)
+    refuse_live(tape, found, force=force)
+    wrong = [one for one in found.damages if _concerns(one, found)]
+    if wrong:
+        name = tape.manifest.run
+        raise TapeDamaged(
+            f"Run {name} is damaged: {wrong[0]}. `playhead repair {name}` first.", wrong
+        )
+
+
+def _concerns(damage: Damage, found: Verification) -> bool:
+    """Whether a damage is one of the lines themselves: not of the manifest, nor of a blob, nor of
+    what an interrupted sealing has left beside segments that are all still there.
+    """
+    if damage.segment in (FILE, INDEX):
+        return any(segment.sealed for segment in found.segments)
+    return any(segment.damaged for segment in found.segments if segment.name == damage.segment)
+
+
+def _write(part: Path, tape: Tape) -> None:
+    compress = codec().compress
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    held: list[bytes] = []
+    size = 0
+    with open(fd, "wb") as file:
+        for line in tape.lines():
+            held.append(line.raw)
+            size += len(line.raw) + 1
+            if size >= FRAME:
+                file.write(compress(b"\n".join([*held, b""])))
+                held, size = [], 0
+        if held:
+            file.write(compress(b"\n".join([*held, b""])))
+        file.flush()
+        os.fsync(fd)
+
+
+def _prove(part: Path, segments: list[Segment]) -> Index:
+    """Read the sealed file back and compare each row with the one in its segment."""
+    plain = {
+        segment.name: plain_rows(segment, _raise) for segment in segments if not segment.sealed
+    }
+    older = [segment for segment in segments if segment.sealed]
+    before = sealed_rows(older, frozenset(plain), _raise) if older else iter(())
+    indexer = Indexer()
+    row = 0
+    for frame, compressed, raw in frames_of(part, _raise):
+        for event, line in indexer.add(frame, compressed, raw):
+            row += 1
+            source = before if event is None else plain.get(event.segment, before)
+            if next(source, (None, 0, None))[2] != line:
+                raise TapeDamaged(
+                    f"Row {row} of {part} is not what was to be sealed. Nothing is lost."
+                )
+    if any(next(source, None) is not None for source in (*plain.values(), before)):
+        raise TapeDamaged(f"{part} ends before the segments do. Nothing is lost.")
+    return indexer.index()
+
+
+def _sync_folder(run: Path) -> None:
+    """The new names must be on the disk before the old files go."""
+    fd = os.open(run, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sealed(run: Path, index: Index) -> Sealed:
+    return Sealed(
+        path=run / FILE,
+        segments=len(index.segments),
+        events=index.events,
+        bytes=index.bytes,
+        compressed=index.compressed,
+        sha256=index.sha256,
+    )
+
+
+def _raise(damage: Damage) -> None:
+    raise TapeDamaged(f"The tape is damaged: {damage}.", [damage])

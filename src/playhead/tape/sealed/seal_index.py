@@ -1,0 +1,243 @@
+"""The index of a sealed tape: which frame holds which events. Knows one JSON file; not how frames
+are opened.
+
+The index only saves time: whatever it says can be found again in the sealed file itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead.errors import TapeTooNew
+from playhead.events import SEGMENT_START, Event
+from playhead.tape.format import (
+    FORMAT_VERSION,
+    INDEX_FILE,
+    SEALED_FILE,
+    NotAnEvent,
+    decoder,
+    newer_format,
+)
+from playhead.tape.sealed.zstd_frames import MOST, Frame
+
+FILE = SEALED_FILE
+INDEX = INDEX_FILE
+_LARGEST_INDEX = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedSegment:
+    """One process's share of the sealed file."""
+
+    name: str
+    run: str = ""
+    format: int = FORMAT_VERSION
+    generation: int = 0
+    pid: int = 0
+    host: str = ""
+    # Tells the process from a later one with its pid.
+    birth: str = ""
+    # Of its first event.
+    mono: int = 0
+    first: int = 0
+    last: int = 0
+    events: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedFrame:
+    """A frame, and which events are in it."""
+
+    offset: int
+    size: int
+    bytes: int
+    # The number of its first line in the whole file, from 0, and how many there are.
+    row: int
+    rows: int
+    # Segment → first and last seq in this frame.
+    seqs: dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """All that is known of a sealed file without opening a frame."""
+
+    format: int = FORMAT_VERSION
+    events: int = 0
+    # Of the lines, and of the file.
+    bytes: int = 0
+    compressed: int = 0
+    sha256: str = ""
+    raw_sha256: str = ""
+    segments: list[SealedSegment] = field(default_factory=list)
+    frames: list[IndexedFrame] = field(default_factory=list)
+
+
+class _Tally:
+    """What has passed of one segment."""
+
+    __slots__ = ("bytes", "events", "last", "start")
+
+    def __init__(self, start: SealedSegment) -> None:
+        self.start = start
+        self.last = self.events = self.bytes = 0
+
+    def segment(self) -> SealedSegment:
+        return dataclasses.replace(self.start, last=self.last, events=self.events, bytes=self.bytes)
+
+
+class Indexer:
+    """Makes the index while frames pass by."""
+
+    def __init__(self) -> None:
+        self._decode = decoder()
+        self._tallies: dict[str, _Tally] = {}
+        self._frames: list[IndexedFrame] = []
+        self._hash = hashlib.sha256()
+        self._raw = hashlib.sha256()
+        self._rows = 0
+
+    def add(self, frame: Frame, compressed: bytes, raw: bytes) -> list[tuple[Event | None, bytes]]:
+        """The rows of the frame; None: a line that holds no event."""
+        rows = [(self._event(line), line) for line in raw.split(b"\n")[:-1]]
+        seqs: dict[str, tuple[int, int]] = {}
+        for event, line in rows:
+            if event is not None:
+                low, high = seqs.get(event.segment, (event.seq, event.seq))
+                seqs[event.segment] = (min(low, event.seq), max(high, event.seq))
+                self._count(event.segment, event, len(line) + 1)
+        self._frames.append(
+            IndexedFrame(
+                offset=frame.offset,
+                size=frame.size,
+                bytes=frame.bytes,
+                row=self._rows,
+                rows=len(rows),
+                seqs=seqs,
+            )
+        )
+        self._rows += len(rows)
+        self._hash.update(compressed)
+        self._raw.update(raw)
+        return rows
+
+    def index(self) -> Index:
+        return Index(
+            events=self._rows,
+            bytes=sum(frame.bytes for frame in self._frames),
+            compressed=sum(frame.size for frame in self._frames),
+            sha256=self._hash.hexdigest(),
+            raw_sha256=self._raw.hexdigest(),
+            segments=[tally.segment() for tally in self._tallies.values()],
+            frames=self._frames,
+        )
+
+    def _event(self, line: bytes) -> Event | None:
+        try:
+            return self._decode(line)
+        except NotAnEvent:
+            future = newer_format(line)
+            if future is not None:
+                raise TapeTooNew(found=future, known=FORMAT_VERSION) from None
+            return None
+
+    def _count(self, name: str, event: Event, size: int) -> None:
+        tally = self._tallies.get(name)
+        if tally is None:
+            tally = self._tallies[name] = _Tally(first_of(name, event))
+        tally.last = event.seq
+        tally.events += 1
+        tally.bytes += size
+
+
+def first_of(name: str, event: Event) -> SealedSegment:
+    """What the first event of a segment says about it."""
+    told = event.data if event.kind == SEGMENT_START and not event.user else None
+    said = told if isinstance(told, dict) else {}
+    return SealedSegment(
+        name=name,
+        run=_text(said.get("run")),
+        host=_text(said.get("host")),
+        birth=_text(said.get("birth")),
+        format=said["format"] if type(said.get("format")) is int else FORMAT_VERSION,
+        generation=said["generation"] if type(said.get("generation")) is int else 0,
+        pid=event.pid,
+        mono=event.mono,
+        first=event.seq,
+        last=event.seq,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def write_index(run: Path, index: Index) -> None:
+    part = run / f"{INDEX}.part"
+    raw = json.dumps(dataclasses.asdict(index), ensure_ascii=False, separators=(",", ":")).encode()
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(raw + b"\n")
+        file.flush()
+        os.fsync(fd)
+    os.replace(part, run / INDEX)
+
+
+def read_index(run: Path) -> Index | str:
+    """The index, if it is whole and speaks of the file beside it; else what is wrong with it."""
+    try:
+        if (run / INDEX).stat().st_size > _LARGEST_INDEX:
+            return "it is too large for an index"
+        members = json.loads((run / INDEX).read_bytes())
+        size = (run / FILE).stat().st_size
+    except FileNotFoundError:
+        return "it is missing"
+    except (OSError, ValueError, RecursionError) as error:
+        return f"it cannot be read ({error})"[:200]
+    version = members.get("format") if isinstance(members, dict) else None
+    if type(version) is int and version > FORMAT_VERSION:
+        raise TapeTooNew(found=version, known=FORMAT_VERSION)
+    try:
+        index = _index(members)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return "it is no index of a sealed tape"
+    if index.compressed != size:
+        return f"it speaks of a file of {index.compressed} bytes; {FILE} has {size}"
+    return index
+
+
+def _index(members: Any) -> Index:
+    segments = [SealedSegment(**_checked(SealedSegment, one)) for one in members["segments"]]
+    frames = []
+    for one in members["frames"]:
+        seqs = {str(name): (_int(low), _int(high)) for name, (low, high) in one["seqs"].items()}
+        frames.append(IndexedFrame(**{**_checked(IndexedFrame, one), "seqs": seqs}))
+        if not 0 <= frames[-1].bytes <= MOST or frames[-1].offset < 0 or frames[-1].size < 0:
+            raise ValueError("a frame that cannot be")
+    return Index(**{**_checked(Index, members), "segments": segments, "frames": frames})
+
+
+def _checked(kind: type, members: dict[str, Any]) -> dict[str, Any]:
+    """The members that `kind` has; every number a number, every text a text. Others are ignored."""
+    known = {}
+    for one in dataclasses.fields(kind):
+        value = members[one.name]
+        if one.type == "int":
+            _int(value)
+        elif one.type == "str" and not isinstance(value, str):
+            raise TypeError(one.name)
+        known[one.name] = value
+    return known
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError("expected a number")
+    return value

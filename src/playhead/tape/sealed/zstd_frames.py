@@ -1,0 +1,107 @@
+"""Where the frames of a zstd file are, without decompressing. Knows RFC 8878; not what is inside.
+
+Frames are found by walking from block to block, so a sealed tape can be read whole with its index
+lost, and every size is known, and bounded, before a byte is decompressed: a tape is a stranger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from playhead.tape.format import LONGEST_LINE
+from playhead.tape.sealed.zstd import FrameDamaged
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+# What is sealed into one frame: enough to compress well, little enough to open for one event.
+FRAME = 1024 * 1024
+# A frame is closed by the line that fills it, so it may hold one line more.
+MOST = FRAME + LONGEST_LINE + 1
+_LONGEST_HEADER = 18
+_BLOCK_HEADER = 3
+# A block holds 128 KiB; without a bound, empty ones could keep us walking for hours.
+_MOST_BLOCKS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Where a frame lies in its file."""
+
+    offset: int
+    size: int
+    # Of the content.
+    bytes: int
+
+
+def walk(file: BinaryIO) -> Iterator[Frame | tuple[int, str]]:
+    """Every frame of the file; (offset, why) for a stretch that holds none."""
+    at = 0
+    end = file.seek(0, 2)
+    while at < end:
+        try:
+            frame = frame_at(file, at, end)
+        except FrameDamaged as error:
+            yield at, str(error)
+            at = _next_magic(file, at + 1, end)
+            continue
+        yield frame
+        at += frame.size
+
+
+def read_frame(file: BinaryIO, frame: Frame) -> bytes:
+    """The compressed bytes of a frame that `walk` or an index told of."""
+    file.seek(frame.offset)
+    return file.read(frame.size)
+
+
+def frame_at(file: BinaryIO, at: int, end: int) -> Frame:
+    """The frame that begins at `at` in a file of `end` bytes; FrameDamaged if there is none."""
+    file.seek(at)
+    header = file.read(_LONGEST_HEADER)
+    if header[:4] != MAGIC or len(header) < 6:
+        raise FrameDamaged("no frame begins here")
+    flags = header[4]
+    if flags & 0b11:
+        raise FrameDamaged("its frame needs a dictionary")
+    single = flags >> 5 & 1
+    field = (single, 2, 4, 8)[flags >> 6]
+    if not field:
+        raise FrameDamaged("its frame does not say how much it holds")
+    begin = 5 + (0 if single else 1)
+    content = int.from_bytes(header[begin : begin + field], "little") + (256 if field == 2 else 0)
+    if content > MOST:
+        raise FrameDamaged(f"its frame says that it holds {content} bytes")
+    stop = _end_of_blocks(file, at + begin + field, min(end, at + 2 * MOST))
+    stop += 4 if flags >> 2 & 1 else 0
+    if stop > end:
+        raise FrameDamaged("its frame is cut off")
+    return Frame(offset=at, size=stop - at, bytes=content)
+
+
+def _end_of_blocks(file: BinaryIO, at: int, end: int) -> int:
+    for _ in range(_MOST_BLOCKS):
+        file.seek(at)
+        fields = int.from_bytes(file.read(_BLOCK_HEADER), "little")
+        last, kind, size = fields & 1, fields >> 1 & 3, fields >> 3
+        at += _BLOCK_HEADER + (1 if kind == 1 else size)
+        if at > end:
+            raise FrameDamaged("its frame is cut off")
+        if kind == 3:
+            raise FrameDamaged("its frame holds a block of no known kind")
+        if last:
+            return at
+    raise FrameDamaged(f"its frame has more than {_MOST_BLOCKS} blocks")
+
+
+def _next_magic(file: BinaryIO, at: int, end: int) -> int:
+    """Where the next frame may begin; the end of the file if none does."""
+    while at < end:
+        file.seek(at)
+        piece = file.read(FRAME)
+        found = piece.find(MAGIC)
+        if found >= 0:
+            return at + found
+        # The magic number may lie across two pieces.
+        at += max(len(piece) - len(MAGIC) + 1, 1)
+    return end

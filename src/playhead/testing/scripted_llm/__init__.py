@@ -1,0 +1,1 @@
+"""A scripted LLM server on loopback for tests, demos and benchmarks."""

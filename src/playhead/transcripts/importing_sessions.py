@@ -1,0 +1,195 @@
+"""Session files that other tools keep, as runs of the library. Knows how a run is laid
+out; what the files say is read in `session_files`.
+
+A file is imported once: the same session has the same run id, and a file that has grown since replaces
+what was made of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playhead import clock, events
+from playhead._version import __version__
+from playhead.encoding.values import Frozen
+from playhead.errors import TapeDamaged
+from playhead.events import Status
+from playhead.host.project import project_of
+from playhead.recording.payloads import Payloads
+from playhead.redact import Redactor
+from playhead.tape import store as stores
+from playhead.tape.format import FORMAT_VERSION
+from playhead.tape.hand import HandWriter
+from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, write_manifest
+from playhead.transcripts.session_files import cwd_of, steps_of
+from playhead.transcripts.telling import Draft, drafts_of
+from playhead.transcripts.transcript_steps import Answered, Began, Prompted, Said, Step, outline
+
+_SEGMENT = "1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A session that is a run now. `fresh` False: it was one already, and has not grown."""
+
+    run: Path
+    source: Path
+    fresh: bool
+    prompt: str = ""
+    answers: int = 0
+    tools: int = 0
+
+
+def import_session(
+    tool: str, source: Path, home: Path, *, redactor: Redactor | None = None
+) -> Imported | None:
+    """Make a run of that file; None: there is no conversation in it."""
+    steps = steps_of(tool, source)
+    said = [one for one in steps if isinstance(one, Said)]
+    times = [one.at for one in steps if one.at]
+    if not said:
+        return None
+    state = source.stat()
+    started = min(times) if times else state.st_mtime_ns
+    began = next((one for one in steps if isinstance(one, Began)), Began(tool=tool))
+    session = began.session or source.stem
+    path = stores.run_path(home, _run_id(tool, session, started))
+    tags = {"imported": tool, "session": session, "source_bytes": str(state.st_size)}
+    earlier = _earlier(path)
+    imported = Imported(
+        run=path,
+        source=source,
+        fresh=earlier is None or earlier.tags.get("source_bytes") != tags["source_bytes"],
+        prompt=next((one.text for one in steps if isinstance(one, Prompted)), ""),
+        answers=len(said),
+        tools=outline(steps).tools,
+    )
+    if not imported.fresh:
+        return imported
+    cwd = began.cwd or cwd_of(source) or ""
+    manifest = Manifest(
+        run=path.name,
+        name=tool,
+        started_at=clock.iso(started),
+        started_ns=started,
+        redacted=redactor is not None,
+        cwd=cwd,
+        project=str(project_of(Path(cwd))) if cwd else "",
+        tags=tags,
+        host=clock.host(),
+        playhead=__version__,
+        keep=earlier is not None and earlier.keep,
+    )
+    _write(home, path, manifest, steps, redactor)
+    return imported
+
+
+def _run_id(tool: str, session: str, started: int) -> str:
+    """Sorts by time as all ids do, and is the same each time this session is imported."""
+    when = clock.new_run_id(started).rpartition("-")[0]
+    return f"{when}-{hashlib.sha256(f'{tool} {session}'.encode()).hexdigest()[:6]}"
+
+
+def _earlier(path: Path) -> Manifest | None:
+    try:
+        return read_manifest(path)
+    except TapeDamaged:
+        return None
+
+
+def _write(
+    home: Path, path: Path, manifest: Manifest, steps: list[Step], redactor: Redactor | None
+) -> None:
+    """In a folder of its own first: a run that is half imported is never seen."""
+    part = home / f".import-{path.name}-{clock.pid()}"
+    part.mkdir(mode=0o700)
+    try:
+        last, segment = _write_tape(part, manifest, steps, redactor)
+        write_manifest(part, _ended(manifest, steps, last, segment))
+        if path.exists():
+            shutil.rmtree(path)
+        os.rename(part, path)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
+def _write_tape(
+    run: Path, manifest: Manifest, steps: list[Step], redactor: Redactor | None
+) -> tuple[int, SegmentSummary]:
+    """All the events; the moment of the last one, and what the manifest says of the segment."""
+    payloads = Payloads(run, level="full", redactor=redactor, may_import=True)
+    writer = HandWriter(run, _SEGMENT, who=manifest.name, encode=payloads.encode)
+    started = manifest.started_ns
+    drafts = drafts_of(steps, base=2, started=started, turns=True)
+    last = drafts[-1].wall if drafts else started
+    status = _status(steps)
+    count, size, crc = writer.write_all(_lines(manifest, drafts, status, last))
+    return last, SegmentSummary(name=_SEGMENT, events=count, bytes=size, crc=f"{crc:08x}")
+
+
+def _lines(
+    manifest: Manifest, drafts: list[Draft], status: Status, last: int
+) -> Iterator[dict[str, Any]]:
+    started = manifest.started_ns
+    first = {"format": FORMAT_VERSION, "run": manifest.run, "generation": 0, "level": "full"}
+    first |= {"redacted": manifest.redacted, "pid": 0, "host": manifest.host, "argv": []}
+    yield {"kind": events.SEGMENT_START, "data": first, "wall": started, "mono": 1}
+    facts = {"run": manifest.run, "name": manifest.name, "tags": manifest.tags, "command": []}
+    facts |= {"cwd": manifest.cwd, "project": manifest.project, "level": "full"}
+    yield {"kind": events.RUN_START, "data": facts, "wall": started, "mono": 1}
+    for draft in drafts:
+        yield {
+            "kind": draft.kind,
+            "data": _settled(draft.data),
+            "wall": draft.wall,
+            "mono": draft.wall - started + 1,
+            "parent": 0 if draft.parent is None else draft.parent + 2,
+            "cause": None if draft.cause is None else draft.cause + 2,
+            "lane": draft.lane,
+        }
+    ended = {"status": status, "took_ns": last - started, "error": None}
+    yield {"kind": events.RUN_END, "data": ended, "wall": last, "mono": last - started + 1}
+    closing = {"events": len(drafts) + 4, "lost": 0}
+    yield {"kind": events.SEGMENT_END, "data": closing, "wall": last, "mono": last - started + 1}
+
+
+def _settled(data: Any) -> Any:
+    """An error stands on the tape as it is drafted: a frozen exception, and no value of a user's."""
+    if isinstance(data, dict) and isinstance(data.get("error"), dict):
+        return {**data, "error": Frozen(data["error"])}
+    return data
+
+
+def _ended(manifest: Manifest, steps: list[Step], last: int, segment: SegmentSummary) -> Manifest:
+    from_start = last - manifest.started_ns
+    return dataclasses.replace(
+        manifest,
+        status=_status(steps),
+        ended_at=clock.iso(last),
+        duration_s=round(from_start / 1e9, 6),
+        events=segment.events,
+        segments=[segment],
+    )
+
+
+def _status(steps: Iterable[Step]) -> Status:
+    """A session ends with an answer. One that ends in an error failed; one that waits for a tool was
+    left.
+    """
+    asked: set[str] = set()
+    failed = False
+    for step in steps:
+        if isinstance(step, Said):
+            asked = {one.id for one in step.asked} | (asked if step.agent else set())
+            failed = step.error is not None
+        elif isinstance(step, Answered):
+            asked.discard(step.id)
+    return "failed" if failed else "interrupted" if asked else "ok"

@@ -1,0 +1,205 @@
+"""The application: every operation of the table behind the guard, and the viewer beside them. Knows
+how a request becomes an answer; not what the answers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from playhead.errors import PlayheadError
+from playhead.library.catching_up import CatchingUp
+from playhead.library.pulse import Pulse
+from playhead.views.web.api import viewer
+from playhead.views.web.api.guard import LARGEST_BODY, LOOPBACK_NAMES, Guard, Rules
+from playhead.views.web.api.openapi import document
+from playhead.views.web.api.operations import OPERATIONS, SCHEMAS
+from playhead.views.web.api.paging import Pages
+from playhead.views.web.api.replay_jobs import Replays
+from playhead.views.web.api.said import Problem, json_response, problem_of
+from playhead.views.web.api.schema_checks import Asked, Operation, read_body, read_path, read_query
+from playhead.views.web.api.sharing import Shared
+from playhead.views.web.api.stories import Stories, Told
+
+_PATIENCE_S = 60
+# Lists are made by SQLite and by Python, which both do one thing at a time.
+_WORKERS = 2
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """What the answers are made from. One for each application."""
+
+    home: Path
+    prices: Mapping[str, Any]
+    stories: Stories
+    pages: Pages
+    shared: Shared[Response]
+    catching_up: CatchingUp
+    pulse: Pulse
+    replays: Replays
+    reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+    followers: int = 0
+
+
+def app(
+    home: Path,
+    *,
+    token: str | None = None,
+    allow_replay: bool = False,
+    hosts: Iterable[str] = (),
+    any_address: bool = False,
+    prices: Mapping[str, Any] | None = None,
+) -> Starlette:
+    """The library in `home`, for those who know the token (None: whoever reaches it), called by a
+    loopback name or one of `hosts`.
+    """
+    own = dict(prices or {})
+    desk = Desk(
+        home=home,
+        prices=own,
+        stories=Stories(home, own),
+        pages=Pages(),
+        shared=Shared(_WORKERS),
+        catching_up=CatchingUp(home, own),
+        pulse=Pulse(home),
+        replays=Replays(home, allowed=allow_replay),
+    )
+    rules = Rules(
+        hosts=LOOPBACK_NAMES | {host.lower() for host in hosts},
+        any_address=any_address,
+        token=token,
+    )
+    described = document(OPERATIONS, SCHEMAS)
+    routes = [
+        Route("/healthz", _healthz, methods=["GET"]),
+        Route("/api/openapi.json", _constant(described), methods=["GET"]),
+        *_operation_routes(desk),
+        *viewer.routes(),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, rules=rules)],
+        exception_handlers={
+            HTTPException: _http_problem,
+            Problem: _problem,
+            PlayheadError: _playhead_problem,
+            OSError: _file_problem,
+            RecursionError: _depth_problem,
+        },
+    )
+
+
+def _operation_routes(desk: Desk) -> list[Route]:
+    """One route a path, so that a method which it does not have is answered with 405."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    return [
+        Route(_as_route(path), partial(_dispatch, desk, methods), methods=list(methods))
+        for path, methods in by_path.items()
+        if path.startswith("/api/") and path != "/api/openapi.json"
+    ]
+
+
+def _as_route(path: str) -> str:
+    # The name of an item holds a colon, that of a segment may hold nearly anything.
+    return path.replace("{ref}", "{ref:path}")
+
+
+async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Request) -> Response:
+    operation = methods["GET" if request.method == "HEAD" else request.method]
+    values = read_path(operation, request.path_params)
+    values |= read_query(operation, request.query_params.multi_items())
+    body = read_body(operation, await _body(request), request.headers.get("content-type", ""))
+    wants_stream = "text/event-stream" in request.headers.get("accept", "")
+    asked = Asked(values=values, body=body, headers=request.headers, told={})
+    if operation.stream is not None and (wants_stream or operation.handle is None):
+        return await operation.stream(desk, asked)
+    if operation.handle is None:
+        raise Problem(406, "This is a stream.", "Ask with `Accept: text/event-stream`.")
+    with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
+        told = {name: await _told(desk, values, name) for name in operation.needs}
+        asked = Asked(values=values, body=body, headers=request.headers, told=told)
+        handle = partial(operation.handle, desk, asked)
+        if operation.shared:
+            return await desk.shared.get((operation.id, *sorted(values.items())), handle)
+        return await anyio.to_thread.run_sync(handle, abandon_on_cancel=True)
+    raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
+
+
+async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> Told:
+    """The run that this parameter names, as far as the question needs it."""
+    first, ref = values.get("first"), values.get("ref")
+    if first is not None:
+        return await desk.stories.begun(values[name], first)
+    if ref is not None:
+        return await desk.stories.with_item(values[name], ref)
+    return await desk.stories.told(values[name])
+
+
+async def _body(request: Request) -> bytes:
+    """Not more than fits: a client that names no length may send for ever."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > LARGEST_BODY:
+                raise Problem(413, f"The body has more than {LARGEST_BODY} bytes.")
+            parts.append(part)
+    except ClientDisconnect:
+        raise Problem(400, "The body ended before it was whole.") from None
+    return b"".join(parts)
+
+
+async def _healthz(_: Request) -> Response:
+    return json_response({"status": "ok"})
+
+
+def _constant(value: Any) -> Endpoint:
+    made = json_response(value)
+
+    async def answer(_: Request) -> Response:
+        return made
+
+    return answer
+
+
+async def _problem(_: Request, error: Exception) -> Response:
+    return error.response() if isinstance(error, Problem) else Response(status_code=500)
+
+
+async def _playhead_problem(_: Request, error: Exception) -> Response:
+    found = problem_of(error) if isinstance(error, PlayheadError) else Problem(500, str(error))
+    return found.response()
+
+
+async def _file_problem(_: Request, error: Exception) -> Response:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return Problem(409, f"A file of the store cannot be used: {said}.").response()
+
+
+async def _depth_problem(_: Request, __: Exception) -> Response:
+    return Problem(409, "What is on this tape is nested deeper than can be told.").response()
+
+
+async def _http_problem(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = error.headers if isinstance(error, HTTPException) else None
+    reasons = {404: "There is nothing at this address.", 405: "Not with this method."}
+    advice = "GET /api/openapi.json says what there is."
+    return Problem(status, reasons.get(status, "That did not work."), advice, headers).response()

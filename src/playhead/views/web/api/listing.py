@@ -1,0 +1,139 @@
+"""Lists of runs, marks on them, and letting them go. Knows the library; not how requests are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from starlette.responses import Response
+
+from playhead import clock
+from playhead.events import Status
+from playhead.library import marking
+from playhead.library.catalogue import entry_at
+from playhead.library.catching_up import Backlog
+from playhead.library.digest import sums_of
+from playhead.library.fulltext import SCOPES
+from playhead.library.retention import is_safe
+from playhead.library.search import SORTS, Found, Search, query
+from playhead.library.stats import BYS, stats
+from playhead.library.summarise import of_story
+from playhead.library.telling import found_json, page_json, stats_json
+from playhead.views.web.api.moments import parse_moment
+from playhead.views.web.api.said import Problem, json_response
+from playhead.views.web.api.schema_checks import Asked
+from playhead.views.web.api.stories import Told
+
+if TYPE_CHECKING:
+    from playhead.views.web.api.app import Desk
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+ORDERS = tuple(f"{turned}{one}" for one in SORTS for turned in ("", "-"))
+__all__ = [
+    "BYS",
+    "ORDERS",
+    "SCOPES",
+    "STATUSES",
+    "change",
+    "delete",
+    "page",
+    "row_of",
+    "statistics",
+]
+
+
+def page(desk: Desk, asked: Asked) -> Response:
+    values = asked.values
+    wanted = search_of(asked, sort=values["sort"], limit=values["limit"], cursor=values["cursor"])
+    backlog = desk.catching_up.wait(read=wanted.needs_tapes)
+    found = query(desk.home, wanted, prices=desk.prices, updated=True, complete=backlog is None)
+    return _as_far_as_known(page_json(found), backlog)
+
+
+def _as_far_as_known(members: dict[str, Any], backlog: Backlog | None) -> Response:
+    """An answer out of a catalogue that is not complete says so, and when it may be worth asking again."""
+    if backlog is None:
+        return json_response({**members, "indexing": None})
+    indexing = {"done": backlog.done, "of": backlog.of}
+    return json_response({**members, "indexing": indexing}, headers={"Retry-After": "1"})
+
+
+def search_of(asked: Asked, **more: Any) -> Search:
+    values, now = asked.values, clock.wall_ns()
+    return Search(
+        text=(values["q"] or "").strip(),
+        scope=values["in"],
+        statuses=frozenset(values["status"]),
+        models=_given(values["model"]),
+        tools=_given(values["tool"]),
+        tags=tuple(_tag(one) for one in values["tag"]),
+        name=values["name"] or None,
+        project=values["project"] or None,
+        min_cost=values["min_cost"],
+        max_cost=values["max_cost"],
+        since_ns=None if not values["since"] else parse_moment(values["since"], now),
+        until_ns=None if not values["until"] else parse_moment(values["until"], now),
+        **more,
+    )
+
+
+def _given(value: str | None) -> tuple[str, ...]:
+    return (value,) if value else ()
+
+
+def _tag(text: str) -> tuple[str, str | None]:
+    key, equals, value = text.partition("=")
+    return key, value if equals else None
+
+
+def row_of(told: Told) -> dict[str, Any]:
+    """The row of a run whose story is known."""
+    if "names" not in told.made:
+        told.made["names"] = sorted({(kind, name) for kind, name, _ in sums_of(told.story)})
+    names = told.made["names"]
+    found = Found(
+        entry=entry_at(told.path),
+        summary=of_story(told.story),
+        models=tuple(name for kind, name in names if kind == "model"),
+        tools=tuple(name for kind, name in names if kind == "tool"),
+    )
+    return found_json(found)
+
+
+def change(desk: Desk, asked: Asked) -> Response:
+    told: Told = asked.told["id"]
+    run_id, said = asked.values["id"], asked.body
+    if "name" in said:
+        marking.rename(desk.home, run_id, said["name"])
+    if "tags" in said:
+        marking.set_tags(desk.home, run_id, said["tags"])
+    if "note" in said:
+        marking.set_note(desk.home, run_id, said["note"])
+    if "keep" in said:
+        marking.set_keep(desk.home, run_id, said["keep"])
+    return json_response(row_of(told))
+
+
+def delete(desk: Desk, asked: Asked) -> Response:
+    path = desk.stories.path(asked.values["id"])
+    entry = entry_at(path)
+    if is_safe(entry):
+        why = "goes on" if entry.status == "running" else "is kept or golden"
+        raise Problem(409, f"{path.name} {why}: it is not deleted.", "Let go of it first.")
+    marking.remove(desk.home, path.name)
+    desk.stories.forget(path.name)
+    return json_response({"id": path.name})
+
+
+def statistics(desk: Desk, asked: Asked) -> Response:
+    backlog = desk.catching_up.wait(read=True)
+    found = stats(
+        desk.home,
+        by=asked.values["by"],
+        wanted=search_of(asked),
+        prices=desk.prices,
+        updated=True,
+    )
+    members = stats_json(found)
+    # `failures` of runs, whatever they are grouped by.
+    rows = [{**group, "failures": group["failed_runs"]} for group in members.pop("groups")]
+    return _as_far_as_known({**members, "rows": rows}, backlog)

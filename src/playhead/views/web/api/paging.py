@@ -1,0 +1,120 @@
+"""Events of a tape page by page. Knows where the last page ended, so that the next one need not
+read the tape from its start; not who asks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+
+from playhead.story.select import Selection, Wanted
+from playhead.tape.reader import Tape
+from playhead.tape.rows import Row
+from playhead.tape.seek import roots
+from playhead.views.web.api.cursor import Cursor, parse_cursor, write_cursor
+
+# A page ends here at the latest: lines of a tape may have a megabyte each.
+_MOST_BYTES = 8 * 1024 * 1024
+# Each holds a file open.
+_MOST_BOOKMARKS = 32
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """An open tape. `ahead` was read to see whether anything follows, and belongs to the next page."""
+
+    rows: Iterator[Row]
+    selection: Selection
+    told: dict[str, int]
+    ahead: Row | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Lines as they stand on the tape. `next` None: nothing follows, as far as is written."""
+
+    lines: list[bytes] = field(default_factory=list)
+    next: str | None = None
+
+
+class Pages:
+    """Bookmarks into tapes, the least recently used ones given up."""
+
+    def __init__(self) -> None:
+        self._bookmarks: OrderedDict[tuple[object, ...], _Reading] = OrderedDict()
+        self._lock = Lock()
+
+    def page(self, run: Path, stamp: str, wanted: Wanted, *, after: str | None, limit: int) -> Page:
+        key = (run, stamp, wanted, after or "")
+        with self._lock:
+            reading = self._bookmarks.pop(key, None)
+        if reading is None:
+            reading = _opened(run, wanted, parse_cursor(after))
+        lines = _taken(reading, limit)
+        if reading.ahead is None:
+            return Page(lines=lines)
+        following = write_cursor(reading.told)
+        with self._lock:
+            self._bookmarks[(run, stamp, wanted, following)] = reading
+            if len(self._bookmarks) > _MOST_BOOKMARKS:
+                self._bookmarks.popitem(last=False)
+        return Page(lines=lines, next=following)
+
+
+def _opened(run: Path, wanted: Wanted, cursor: Cursor) -> _Reading:
+    tape = Tape(run)
+    selection = selection_of(tape, wanted)
+    told: dict[str, int] = {}
+    rows = tape.rows()
+    reading = _Reading(rows=rows, selection=selection, told=told)
+    skip = cursor.skip
+    for row in rows:
+        event = row[0]
+        if skip or event.seq <= cursor.told.get(event.segment, -1):
+            skip = max(0, skip - 1)
+            told[event.segment] = event.seq
+            # Calls that were passed: what belongs to them may still come.
+            selection.takes(event)
+            continue
+        if selection.takes(event):
+            reading.ahead = row
+            break
+        told[event.segment] = event.seq
+    return reading
+
+
+def _taken(reading: _Reading, limit: int) -> list[bytes]:
+    lines: list[bytes] = []
+    size = 0
+    while reading.ahead is not None and len(lines) < limit and (not size or size < _MOST_BYTES):
+        event, _, raw = reading.ahead
+        reading.told[event.segment] = event.seq
+        lines.append(as_json(raw))
+        size += len(raw)
+        reading.ahead = _following(reading)
+    return lines
+
+
+def _following(reading: _Reading) -> Row | None:
+    for row in reading.rows:
+        if reading.selection.takes(row[0]):
+            return row
+        reading.told[row[0].segment] = row[0].seq
+    return None
+
+
+def selection_of(tape: Tape, wanted: Wanted) -> Selection:
+    own = frozenset(segment.name for segment in roots(tape.segments()))
+    return Selection(wanted, own)
+
+
+def as_json(raw: bytes) -> bytes:
+    """A line that can be part of a document: UTF-8 throughout, whatever is on the tape."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace").encode()
+    return raw

@@ -1,0 +1,93 @@
+"""Replays that were asked for over HTTP. Knows the command that does it and how many may run; what
+a replay is lives elsewhere.
+
+As a process of its own: a replay runs somebody's program, and the server must outlive it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from playhead.errors import TapeNotReplayable
+from playhead.replay.modes.faults import parse_fault
+from playhead.views.web.api.said import Problem, json_response
+from playhead.views.web.api.schema_checks import Asked
+
+if TYPE_CHECKING:
+    from playhead.views.web.api.app import Desk
+
+_AT_ONCE = 2
+PATIENCE_S = 600
+# The last words of a program that failed before there was a report.
+_LONGEST_COMPLAINT = 2_000
+
+
+class Replays:
+    """Of one store. Nothing runs unless the person who started the server has allowed it."""
+
+    def __init__(self, home: Path, *, allowed: bool) -> None:
+        self._home = home
+        self._allowed = allowed
+        self._free = BoundedSemaphore(_AT_ONCE)
+
+    def run(self, path: Path, faults: Sequence[str]) -> dict[str, Any]:
+        """Offline, against the tape; the report."""
+        if not self._allowed:
+            raise Problem(
+                403,
+                "This server runs nothing.",
+                "A replay executes the recorded command: allow it with `playhead serve --allow-replay`.",
+            )
+        for spec in faults:
+            parse_fault(spec)
+        if not self._free.acquire(blocking=False):
+            raise Problem(429, f"{_AT_ONCE} replays are running.", "Try again when one has ended.")
+        try:
+            return self._run(path, faults)
+        finally:
+            self._free.release()
+
+    def _run(self, path: Path, faults: Sequence[str]) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
+            report = Path(folder) / "report.json"
+            argv = [sys.executable, "-m", "playhead", "replay", str(path), "--quiet"]
+            argv += ["--report", str(report), "--store", str(self._home)]
+            argv += [word for spec in faults for word in ("--fault", spec)]
+            code, said = _ran(argv)
+            if not report.exists():
+                raise TapeNotReplayable(said or f"The replay left with exit code {code}.")
+            made: dict[str, Any] = json.loads(report.read_bytes())
+        return made
+
+
+def _ran(argv: list[str]) -> tuple[int, str]:
+    """Exit code and last words. In a session of its own: all that it started ends with it."""
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=PATIENCE_S - 10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise Problem(409, f"The replay did not end within {PATIENCE_S - 10} s.") from None
+    return process.returncode, errors.decode("utf-8", "replace").strip()[-_LONGEST_COMPLAINT:]
+
+
+def replay(desk: Desk, asked: Asked) -> Response:
+    path = desk.stories.path(asked.values["id"])
+    return json_response(desk.replays.run(path, asked.body.get("faults", ())))

@@ -1,0 +1,173 @@
+"""What is asked of one run, or of two: its model, its events, a call, a payload, a verdict. Knows the
+model and its exports; not how requests are read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from playhead.errors import TapeDamaged
+from playhead.exporters.story_json import call_json
+from playhead.host import garbage
+from playhead.replay.modes.wishes import wishes_of
+from playhead.replay.plan import read_plan
+from playhead.replay.report.verdict import judge
+from playhead.story.compare import compare
+from playhead.story.select import Wanted, parse_range
+from playhead.tape.blobs import pull
+from playhead.tape.reader import Tape
+from playhead.views.web.api import listing
+from playhead.views.web.api.said import Problem, json_bytes, json_response, raw_json
+from playhead.views.web.api.schema_checks import Asked
+from playhead.views.web.api.stories import Told
+from playhead.views.web.detail import detail
+from playhead.views.web.finding import find
+from playhead.views.web.outline import outline
+
+if TYPE_CHECKING:
+    from playhead.views.web.api.app import Desk
+
+# What a browser may show as it is; all else is handed over as bytes.
+SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain")
+
+
+def model(_: Desk, asked: Asked) -> Response:
+    """Summary and run model; 304 where the asker has it already. Of a run that was never read, its
+    beginning will do for who asks so.
+    """
+    told: Told = asked.told["id"]
+    if not told.whole:
+        return json_response(_beginning(told))
+    tag = etag(told.stamp)
+    if tag in asked.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": tag})
+    if "model" not in told.made:
+        with garbage.left_alone():
+            told.made["model"] = json_bytes(outline(told.story))
+    summary = json_bytes(listing.row_of(told))
+    body = b'{"summary":' + summary + b',"partial":null,"model":' + told.made["model"] + b"}"
+    return raw_json(body, headers={"ETag": tag, "Cache-Control": "private, no-cache"})
+
+
+def _beginning(told: Told) -> dict[str, Any]:
+    """Its figures are of what is in it: so it says how much that is."""
+    story = told.story
+    told_of = story.manifest.events
+    partial = {"events": story.totals.events, "of": told_of if story.status != "running" else None}
+    return {"summary": listing.row_of(told), "partial": partial, "model": outline(story)}
+
+
+def events(desk: Desk, asked: Asked) -> Response:
+    """A page of the tape's own lines."""
+    path = desk.stories.path(asked.values["id"])
+    page = desk.pages.page(
+        path,
+        desk.stories.stamp(path),
+        wanted_of(asked),
+        after=asked.values["after"],
+        limit=asked.values["limit"],
+    )
+    lines = b",".join(page.lines)
+    return raw_json(b'{"events":[' + lines + b'],"next":' + json_bytes(page.next) + b"}")
+
+
+def wanted_of(asked: Asked) -> Wanted:
+    values = asked.values
+    return Wanted(
+        kinds=values["kind"],
+        boundaries=frozenset(values["boundary"]),
+        lanes=values["lane"],
+        seqs=None if values["seq"] is None else parse_range(values["seq"]),
+    )
+
+
+def call(_: Desk, asked: Asked) -> Response:
+    told: Told = asked.told["id"]
+    found = told.calls.get(asked.values["n"])
+    if found is None:
+        raise Problem(
+            404,
+            f"There is no call {asked.values['n']} in run {asked.values['id']}.",
+            f"Its calls are 1 to {len(told.calls)}." if told.calls else "It has none.",
+        )
+    return json_response(call_json(told.story, found))
+
+
+def item(_: Desk, asked: Asked) -> Response:
+    told: Told = asked.told["id"]
+    found = detail(told.story, asked.values["ref"])
+    if found is None:
+        raise Problem(404, f"There is no item {asked.values['ref'][:80]!r} in this run.")
+    return json_response(found)
+
+
+def find_in(_: Desk, asked: Asked) -> Response:
+    told: Told = asked.told["id"]
+    return json_response({"refs": find(told.story, asked.values["q"])})
+
+
+def blob(desk: Desk, asked: Asked) -> Response:
+    """Never as something that a browser would run: a tape is a stranger's."""
+    path = desk.stories.path(asked.values["id"])
+    digest = asked.values["hash"]
+    try:
+        payload = pull(path, digest)
+    except TapeDamaged as error:
+        raise Problem(404, str(error)) from None
+    headers = {
+        "Content-Disposition": f'attachment; filename="{digest[:16]}.bin"',
+        "Cache-Control": "private, max-age=31536000, immutable",
+    }
+    media = asked.values["type"]
+    if media is None:
+        return Response(payload, headers=headers, media_type="application/octet-stream")
+    return Response(payload, headers={**headers, "Content-Disposition": "inline"}, media_type=media)
+
+
+def report(desk: Desk, asked: Asked) -> Response:
+    """The verdict on a replay, judged again from both tapes."""
+    path = desk.stories.path(asked.values["id"])
+    plan = read_plan(path)
+    replayed = Tape(path)
+    original_id = replayed.manifest.replay_of or replayed.manifest.extra.get("forked_from")
+    if plan is None or not isinstance(original_id, str):
+        raise Problem(404, "This run is no replay: it has no report.")
+    original = desk.stories.path(original_id)
+    key = (path.name, desk.stories.stamp(path), desk.stories.stamp(original))
+    made = desk.reports.get(key)
+    if made is None:
+        wishes = wishes_of(plan.live, plan.options)
+        made = json_bytes(_plain(judge(Tape(original), replayed, wishes=wishes).as_json()))
+        desk.reports[key] = made
+    return raw_json(made)
+
+
+def diff(_: Desk, asked: Asked) -> Response:
+    left: Told = asked.told["a"]
+    right: Told = asked.told["b"]
+    key = f"diff {right.path.name} {right.stamp}"
+    if key not in left.made:
+        comparison = compare(left.story, right.story)
+        members = dataclasses.asdict(comparison)
+        extra = {"same": comparison.same, "first_difference": comparison.first_difference}
+        for old in [name for name in left.made if name.startswith("diff ")]:
+            del left.made[old]  # one at a time: each is as large as the run
+        left.made[key] = json_bytes({**members, **extra})
+    return raw_json(left.made[key])
+
+
+def etag(stamp: str) -> str:
+    return f'"{hashlib.sha256(stamp.encode()).hexdigest()[:32]}"'
+
+
+def _plain(value: Any) -> Any:
+    """Members of a report may be what Python has and JSON has not."""
+    if isinstance(value, dict):
+        return {str(name): _plain(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(member) for member in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

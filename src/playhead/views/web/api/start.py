@@ -1,0 +1,168 @@
+"""A server on a socket, and how another command finds it. Knows uvicorn, addresses, and the file that
+says where the server of a store is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from playhead import clock
+from playhead.errors import StoreError, UsageError
+from playhead.tape.store import open_store
+
+FILE = "server.json"
+PORT = 7411
+_LONGEST_HEAD = 64 * 1024
+_GRACE_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a server listens. `url` is for people of this machine."""
+
+    host: str
+    port: int
+    token: str | None = None
+
+    @property
+    def url(self) -> str:
+        unspecified = _is_address(self.host) and ip_address(self.host).is_unspecified
+        host = "127.0.0.1" if unspecified else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def at(self, path: str) -> str:
+        """An address that opens the page, token and all."""
+        return f"{self.url}{path}" + (f"?token={self.token}" if self.token else "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it. A name is not believed: it may be made to mean
+    another address.
+    """
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def new_token() -> str:
+    return clock.urandom(24).hex()
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A bound socket. `port` None: the usual one, or any other where that is taken."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for wanted in (PORT, 0) if port is None else (port,):
+        listener = socket.socket(kind, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, wanted))
+            # Now, and not when the server gets to it: a browser that is quicker has to wait, no more.
+            listener.listen(2048)
+        except OSError as error:
+            listener.close()
+            if port is None and wanted:
+                continue
+            raise UsageError(
+                f"Nothing can listen on {host} port {wanted} ({error.strerror or error}). "
+                "Name another with --port, or 0 for any that is free."
+            ) from None
+        return listener
+    raise UsageError(f"Nothing can listen on {host}.")
+
+
+def server_for(application: Starlette) -> uvicorn.Server:
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            # Nobody stands in front of us whose word on who asks would have to be taken.
+            proxy_headers=False,
+            h11_max_incomplete_event_size=_LONGEST_HEAD,
+            timeout_keep_alive=30,
+            # Pages that follow a run stay connected for ever: they are not waited for.
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+def run_until_interrupted(server: uvicorn.Server, listener: socket.socket) -> None:
+    """In a thread whose end nobody has to wait for: one that reads a long tape cannot be interrupted."""
+    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:  # that is how a server is stopped
+        server.should_exit = True
+        thread.join(_GRACE_S)
+
+
+@contextmanager
+def announced(home: Path, address: Address) -> Iterator[None]:
+    """While inside, `playhead open` finds this server. Readable by its owner alone: the token."""
+    path = open_store(home) / FILE
+    members = {
+        "host": address.host,
+        "port": address.port,
+        "token": address.token,
+        "pid": clock.pid(),
+        "birth": clock.process_birth(clock.pid()) or "",
+    }
+    part = path.with_name(f"{FILE}.{clock.pid()}.part")
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            json.dump(members, file)
+        part.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written ({error.strerror}).") from error
+    try:
+        yield
+    finally:
+        # Another server may have come since: then it is that one's file.
+        if _members(path).get("pid") == clock.pid():
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def running(home: Path) -> Address | None:
+    """The server of this store, if there is one."""
+    members = _members(home / FILE)
+    pid, host, port = members.get("pid"), members.get("host"), members.get("port")
+    if not isinstance(pid, int) or not isinstance(host, str) or not isinstance(port, int):
+        return None
+    birth = clock.process_birth(pid)
+    if birth is None or members.get("birth") not in ("", birth):
+        return None
+    token = members.get("token")
+    return Address(host=host, port=port, token=token if isinstance(token, str) else None)
+
+
+def _members(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

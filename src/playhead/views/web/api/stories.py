@@ -1,0 +1,173 @@
+"""Stories that were told already, as long as their tapes have not changed. Knows when one is out of
+date and how many may be held; not what they are for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from playhead import clock
+from playhead.errors import RunNotFound, UsageError
+from playhead.library.catalogue import entry_at
+from playhead.library.summary import stamp_of, stamp_of_prices
+from playhead.story import CallItem, Prices, Story, tell
+from playhead.tape.reader import Tape
+from playhead.tape.store import run_path
+
+# Stories in memory together have no more events than this (a story of 100,000 takes some 200 MB).
+_MOST_EVENTS = 300_000
+# Telling keeps a core busy: more at once would only take it from each other.
+_TELLERS = 2
+# The beginning of a run is told in a tenth of a second, also where others are being told whole.
+_OPENERS = 2
+# A run that goes on is not told again before so many times as long as that took has passed.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A run as it was when `stamp` was its state. `made`: what was derived from it since."""
+
+    path: Path
+    stamp: str
+    story: Story
+    began_ns: int
+    ended_ns: int
+    made: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        return self.story.whole
+
+    @cached_property
+    def calls(self) -> dict[int, CallItem]:
+        return {call.number: call for call in self.story.calls()}
+
+    def is_recent(self, now_ns: int) -> bool:
+        took = self.ended_ns - self.began_ns
+        return now_ns - self.ended_ns < _PATIENCE * took
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """A run as it is at this moment, as far as can be seen without reading its tape."""
+
+    path: Path
+    stamp: str
+    goes_on: bool
+
+
+class Stories:
+    """Of one store. Each run is told once for all who wait for it."""
+
+    def __init__(self, home: Path, prices: dict[str, Any] | None = None) -> None:
+        self.home = home
+        self._prices = Prices(overrides=prices or {})
+        self._price_stamp = stamp_of_prices(prices or {})
+        self._kept: OrderedDict[str, Told] = OrderedDict()
+        # Beginnings of runs that are still being told whole.
+        self._begun: dict[str, Told] = {}
+        self._locks: dict[str, anyio.Lock] = {}
+        self._tellers = anyio.CapacityLimiter(_TELLERS)
+        self._openers = anyio.CapacityLimiter(_OPENERS)
+
+    def path(self, run_id: str) -> Path:
+        """The folder of exactly this run: no prefix, no path, no link to somewhere else."""
+        with suppress(UsageError, OSError):  # such a name nobody can have, or nobody has
+            path = run_path(self.home, run_id)
+            if S_ISDIR(path.lstat().st_mode):
+                return path
+        raise RunNotFound(f"There is no run {run_id[:128]!r} in this store.", asked=run_id)
+
+    def stamp(self, path: Path) -> str:
+        return stamp_of(path, self._price_stamp)
+
+    def _look(self, run_id: str) -> Now:
+        path = self.path(run_id)
+        stamp = self.stamp(path)
+        return Now(path=path, stamp=stamp, goes_on=entry_at(path).status == "running")
+
+    async def told(self, run_id: str) -> Told:
+        asked_ns = clock.mono_ns()
+        now = await anyio.to_thread.run_sync(self._look, run_id)
+        known = self._known(run_id, now, asked_ns)
+        if known is not None:
+            return known
+        lock = self._locks.setdefault(run_id, anyio.Lock())
+        async with lock:
+            known = self._known(run_id, now, asked_ns)
+            if known is None:
+                known = await anyio.to_thread.run_sync(self._tell, now.path, limiter=self._tellers)
+                self._keep(run_id, known)
+                self._begun.pop(run_id, None)
+        if not lock.statistics().tasks_waiting:
+            self._locks.pop(run_id, None)
+        return known
+
+    async def begun(self, run_id: str, first: int) -> Told:
+        """The run, where it is known or has no more events than that; else its `first` events, which
+        need no longer to be told than those of a short one.
+        """
+        asked_ns = clock.mono_ns()
+        now = await anyio.to_thread.run_sync(self._look, run_id)
+        known = self._known(run_id, now, asked_ns)
+        if known is None:
+            known = await anyio.to_thread.run_sync(
+                self._tell, now.path, first, limiter=self._openers
+            )
+            if known.whole:
+                self._keep(run_id, known)
+            else:
+                self._begun = {run_id: known}
+        return known
+
+    async def with_item(self, run_id: str, ref: str) -> Told:
+        """The run as far as it must be known to show this item: one that has ended in the beginning
+        will not be another when the whole is known.
+        """
+        begun = self._begun.get(run_id)
+        item = None if begun is None else begun.story.items.get(ref.partition("~")[0])
+        if begun is not None and item is not None and getattr(item, "how", "") is not None:
+            now = await anyio.to_thread.run_sync(self._look, run_id)
+            if begun.stamp == now.stamp:
+                return begun
+        return await self.told(run_id)
+
+    def _known(self, run_id: str, now: Now, asked_ns: int) -> Told | None:
+        known = self._kept.get(run_id)
+        if known is None:
+            return None
+        # One that was begun after the question holds all that was there when it was asked.
+        recent = now.goes_on and known.is_recent(clock.mono_ns())
+        if known.stamp == now.stamp or known.began_ns > asked_ns or recent:
+            self._kept.move_to_end(run_id)
+            return known
+        return None
+
+    def _tell(self, path: Path, first: int | None = None) -> Told:
+        began = clock.mono_ns()
+        # Taken first: what is written meanwhile makes it out of date.
+        stamp = self.stamp(path)
+        story = tell(Tape(path), prices=self._prices, first=first)
+        return Told(path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns())
+
+    def _keep(self, run_id: str, told: Told) -> None:
+        self._kept[run_id] = told
+        self._kept.move_to_end(run_id)
+        while len(self._kept) > 1 and self._weight() > _MOST_EVENTS:
+            self._kept.popitem(last=False)
+
+    def _weight(self) -> int:
+        return sum(one.story.totals.events for one in self._kept.values())
+
+    def forget(self, run_id: str) -> None:
+        self._kept.pop(run_id, None)

@@ -1,0 +1,58 @@
+"""Codex, which looks at no variable."""
+
+import pytest
+
+from playhead.launch.proxy.switches import addresses_in, turned, why_silent
+
+
+@pytest.fixture
+def env(tmp_path):
+    return {"HOME": str(tmp_path), "CODEX_API_KEY": "k"}
+
+
+def turn(url: str) -> str:
+    return f"http://127.0.0.1:1/{url.rpartition('/')[2]}"
+
+
+def test_an_address_in_its_own_words_is_turned(env):
+    provider = 'model_providers.x={name="x",base_url="https://gateway.example/v1",env_key="K"}'
+    command = ["codex", "exec", "-c", provider, "-c", "model_provider=x", "Hello"]
+    assert addresses_in(command, env) == ["https://gateway.example/v1"]
+    assert turned(command, env, turn)[3] == provider.replace(
+        "https://gateway.example/v1", "http://127.0.0.1:1/v1"
+    )
+
+
+@pytest.mark.parametrize(
+    "word", ['-copenai_base_url="https://own/v1"', "--config=openai_base_url=https://own/v1"]
+)
+def test_every_form_of_the_switch_is_known(env, word):
+    assert addresses_in(["codex", word, "exec", "Hi"], env) == ["https://own/v1"]
+
+
+def test_where_nothing_is_said_the_usual_server_is_meant(env):
+    command = ["npx", "-y", "@openai/codex", "exec", "Hello"]
+    switch = ["-c", 'openai_base_url="http://127.0.0.1:1/v1"']
+    assert turned(command, env, turn) == [*command[:3], *switch, *command[3:]]
+
+
+def test_a_login_or_a_configuration_of_its_own_is_left_alone(env, tmp_path):
+    command = ["codex", "exec", "Hello"]
+    assert turned(command, {"HOME": str(tmp_path)}, turn) == command
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "config.toml").write_text('model_provider = "mine"\n')
+    assert turned(command, env, turn) == command
+
+
+def test_other_programs_keep_their_words(env):
+    command = ["git", "log", "codex", "-c", "openai_base_url=https://own"]
+    assert turned(command, env, turn) == command
+    assert addresses_in(command, env) == []
+
+
+def test_an_agent_that_asked_nobody_is_a_hole_unless_it_was_not_to_work():
+    assert "openai_base_url" in why_silent(["codex", "exec", "Hello"])
+    assert "settings" in why_silent(["/usr/bin/claude", "-p", "Hello"])
+    assert why_silent(["codex", "login"]) is None
+    assert why_silent(["claude", "--version"]) is None
+    assert why_silent(["ls", "-l"]) is None

@@ -1,0 +1,59 @@
+"""What a process of a run loads at its start that it would not load without us."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playhead.launch import rules, variables
+from playhead.launch.variables import Ticket
+from playhead.recording.recorder import Recorder
+from playhead.redact import Redactor
+from playhead.tape.store import new_run, open_store, redaction_key
+
+# Small, and most of them C. What a list like this is for: `typing`, `re`, `json`, `pathlib`, `functools`,
+# `collections` and `threading` would cost each process more than all that is ours.
+NEEDED = {
+    *("__future__", "_collections", "_contextvars", "_functools", "_json", "_operator"),
+    *("_weakrefset", "atexit", "binascii", "contextvars", "errno", "fcntl", "gc", "itertools"),
+    *("resource", "select", "types", "zlib"),
+}
+PROBE = "import sys; sys.stdout.write('\\n'.join(sys.modules))"
+
+
+@pytest.fixture
+def ticket(tmp_path):
+    run = new_run(open_store(tmp_path / "home"), "20261115-071105-k3f9", 0)[1]
+    redactor = Redactor(key=redaction_key(run.parent.parent))
+    recorder = Recorder(run=run, run_id=run.name, who="me", redactor=redactor)
+    rules.post(recorder)
+    yield Ticket(run=str(run), parent=recorder.root, seed="7")
+    rules.withdraw(run)
+    recorder.close()
+
+
+def modules_loaded(python: str, env: dict[str, str]) -> set[str]:
+    return set(subprocess.check_output([python, "-c", PROBE], env=env, text=True).split())
+
+
+@pytest.mark.parametrize("secret", [{}, {"OPENAI_API_KEY": "sk-proj-Abcdefgh12345678901234"}])
+def test_a_process_that_does_nothing_loads_next_to_nothing(guest_python, secret, ticket):
+    plain = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **secret}
+    bare = modules_loaded(guest_python, plain)
+    recorded = modules_loaded(guest_python, variables.write(plain, ticket))
+    ours = {one for one in recorded if one.partition(".")[0] == "playhead"}
+    assert "playhead.recording.recorder" in ours
+    assert recorded - bare - ours - NEEDED == set()
+
+
+def test_a_secret_of_its_own_is_hidden_all_the_same(ticket):
+    secret = "hunter2-hunter2-hunter2"
+    env = variables.write({"PATH": os.environ["PATH"], "DB_PASSWORD": secret}, ticket)
+    subprocess.run([sys.executable, "-c", "pass", secret], env=env, check=True)
+    (tape,) = {*Path(ticket.run).glob("tape-*")} - {Path(ticket.run) / f"tape-{os.getpid()}.jsonl"}
+    first = tape.read_bytes().splitlines()[0]
+    assert "[redacted:variable:" in json.loads(first)["data"]["argv"][1]
+    assert secret.encode() not in first

@@ -1,0 +1,101 @@
+"""What no program can keep the same does not count; everything else does."""
+
+import json
+
+import pytest
+
+from playhead.replay.matching.normalise import places_of, settled_text
+
+CALLS = {
+    "anthropic": (
+        [{"type": "tool_use", "id": "one"}, {"type": "tool_use", "id": "two"}],
+        lambda name, text: {"type": "tool_result", "tool_use_id": name, "content": text},
+    ),
+    "chat": (
+        [
+            {"type": "function", "id": "one", "function": {"name": "f"}},
+            {"type": "function", "id": "two", "function": {"name": "g"}},
+        ],
+        lambda name, text: {"role": "tool", "tool_call_id": name, "content": text},
+    ),
+    "responses": (
+        [{"type": "function_call", "call_id": "one"}, {"type": "function_call", "call_id": "two"}],
+        lambda name, text: {"type": "function_call_output", "call_id": name, "output": text},
+    ),
+    "gemini": (
+        [{"functionCall": {"id": "one"}}, {"functionCall": {"id": "two"}}],
+        lambda name, text: {"functionResponse": {"id": name, "response": text}},
+    ),
+}
+
+
+def body(value: object) -> dict:
+    return {"body": {"text": json.dumps(value)}}
+
+
+@pytest.mark.parametrize("api", CALLS)
+def test_results_in_the_order_in_which_tools_came_back_are_the_same(api):
+    calls, result = CALLS[api]
+    one = body([calls, [result("one", "1"), result("two", "2")]])
+    other = body([calls, [result("two", "2"), result("one", "1")]])
+    swapped = body([calls, [result("one", "2"), result("two", "1")]])
+    assert settled_text(one) == settled_text(other)
+    assert settled_text(one) != settled_text(swapped)
+
+
+def test_ids_in_json_within_json_count_by_where_they_stand():
+    def asked(session: str, device: str, *, flip: bool = False) -> dict:
+        user = {"device_id": device, "session_id": session}
+        items = reversed(user.items()) if flip else user.items()
+        return body({"metadata": {"user_id": json.dumps(dict(items))}, "again": session})
+
+    first, second = "3f2b8c1e-9a4d-4e2f-8b7a-1c2d3e4f5a6b", "00000000-9a4d-4e2f-8b7a-1c2d3e4f5a6b"
+    assert settled_text(asked(first, "a1" * 32)) == settled_text(
+        asked(second, "b2" * 32, flip=True)
+    )
+    assert settled_text(asked(first, first)) != settled_text(asked(first, "a1" * 32))
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ("Wall time: 0.0123 seconds", "Wall time: 1.5 seconds"),
+        ("Chunk ID: 4a20e9", "Chunk ID: 77b1c0"),
+        ("run_shell_command_1794752050629_0", "run_shell_command_1794752099999_0"),
+        ("[main d220ee9] fix", "[main a1b2c3d] fix"),
+        ("Today is Sunday, November 15, 2026.", "Today is Monday, December 7, 2026."),
+        ('{"duration_ms": 1200}', '{"duration_ms": 7}'),
+        ("Process Group PGID: 14335", "Process Group PGID: 99"),
+        (1794754483.6517882, 1794754527.0164158),
+        (1794754483651, 1794754527016),
+    ],
+)
+def test_what_changes_from_run_to_run_is_put_to_rest(then, now):
+    assert settled_text({"text": then}) == settled_text({"text": now})
+
+
+def test_times_that_happen_to_be_equal_are_no_bond():
+    assert settled_text("1794752050629 1794752050629") == settled_text(
+        "1794752050629 1794752050630"
+    )
+
+
+def test_a_number_is_no_text_and_no_other_number():
+    assert settled_text({"n": 1}) != settled_text({"n": "1"})
+    assert settled_text({"n": 1}) != settled_text({"n": 1.0})
+    assert settled_text({"n": [1, 23]}) != settled_text({"n": [12, 3]})
+    assert settled_text(["a", "b"]) != settled_text(["ab", ""])
+
+
+def test_where_a_prompt_is_cached_does_not_count():
+    marked = {"content": "x", "cache_control": {"type": "ephemeral"}}
+    assert settled_text(body([marked])) == settled_text(body([{"content": "x"}]))
+
+
+def test_folders_count_by_what_they_are():
+    then = places_of("/home/ada/shop", "/home/ada")
+    now = places_of("/srv/build/shop2", "/root")
+    one = "in /home/ada/shop/a.py, see /home/ada/.claude/projects/-home-ada-shop/memory"
+    other = "in /srv/build/shop2/a.py, see /root/.claude/projects/-srv-build-shop2/memory"
+    assert settled_text(one, then) == settled_text(other, now)
+    assert settled_text(one, then) != settled_text(other.replace("a.py", "b.py"), now)

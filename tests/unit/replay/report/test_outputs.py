@@ -1,0 +1,69 @@
+"""What a program printed, then and now: to the byte, or as far as its clock is its own."""
+
+import json
+
+import pytest
+
+from playhead import config, events
+from playhead.recording import deck
+from playhead.recording import record_run as recording
+from playhead.recording.deck import Call
+from playhead.recording.opening import Wish
+from playhead.replay.matching.taped import Recording, load
+from playhead.replay.report import outputs
+from playhead.tape.reader import Tape
+
+
+@pytest.fixture
+def printed(tmp_path):
+    """A run that printed this, by a program that came by the proxy, or by a hooked one."""
+
+    def make(stdout: str, stderr: str = "", library: str = "proxy") -> Recording:
+        run = recording.open_run(Wish(store=tmp_path), config.load(), '"test"')
+        call = Call(boundary="llm", name="model", facts={"library": library})
+        deck.active().open(call).returned()
+        for stream, text in (("stdout", stdout), ("stderr", stderr)):
+            run.recorder.add(events.OUTPUT, {"stream": stream, "text": text}, '""')
+        recording.finish(run, None)
+        return load(Tape(run.path))
+
+    return make
+
+
+def line(session: str, took: int, **more: object) -> str:
+    return json.dumps({"session_id": session, "duration_ms": took, **more}) + "\n"
+
+
+ONE, OTHER = "3f2b8c1e-9a4d-4e2f-8b7a-1c2d3e4f5a6b", "00000000-9a4d-4e2f-8b7a-1c2d3e4f5a6b"
+
+
+def test_ids_times_and_racing_lines_of_a_native_program_do_not_count(printed):
+    then = printed(line(ONE, 5, result="a") + line(ONE, 5, result="b"))
+    now = printed(
+        line(OTHER, 900, result="b")
+        + line(OTHER, 1, type="tool_progress")
+        + line(OTHER, 7, result="a")
+    )
+    assert outputs.difference(then, now) is None
+    assert "own clock" in outputs.remarks(then, now)[0]
+
+
+def test_another_result_does_count(printed):
+    told = outputs.difference(
+        printed(line(ONE, 5, result="a")), printed(line(OTHER, 5, result="b"))
+    )
+    assert told.startswith("stdout line 1: ")
+
+
+def test_stderr_of_a_native_program_is_told_and_not_judged(printed):
+    then, now = printed("same\n", "Attempt 1 failed\n"), printed("same\n", "ready\n")
+    assert outputs.difference(then, now) is None
+    assert outputs.remarks(then, now) == [
+        "Not judged: stderr line 1: 'Attempt 1 failed' → 'ready'."
+    ]
+
+
+def test_a_hooked_program_prints_the_same_bytes(printed):
+    then, now = printed(line(ONE, 5), library="httpx"), printed(line(OTHER, 5), library="httpx")
+    assert outputs.difference(then, now) is not None
+    assert outputs.remarks(then, now) == []
