@@ -12,9 +12,9 @@ import os
 import sys
 
 from playhead import clock, events
-from playhead.host.code_owners import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
 from playhead.host.lean import Protocol
 from playhead.recording import lanes
+from playhead.recording.code_owners import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
 from playhead.recording.lanes import Lane
 from playhead.recording.readings import MOST_EXACT, Run
 from playhead.recording.recorder import Recorder

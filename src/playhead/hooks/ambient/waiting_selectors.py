@@ -13,7 +13,7 @@ from typing import Any
 from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
-from playhead.host.code_owners import is_program
+from playhead.recording.code_owners import is_program
 from playhead.replay.time import virtual_time
 
 _poll = select.poll

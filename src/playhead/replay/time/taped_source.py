@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.events import Event
-from playhead.host.code_owners import place_of
 from playhead.recording import lanes
 from playhead.recording.ambient import CLOCKS, STEADY, USED, WALL
+from playhead.recording.code_owners import place_of
 from playhead.recording.lanes import Lane
 from playhead.recording.readings import unpack
 from playhead.replay.time.virtual_time import VirtualTime
