@@ -52,6 +52,9 @@ HOOK = "hook"
 HOLE = "hole"
 GAP = "gap"
 DIVERGENCE = "divergence"
+# The files of a run: a folder at the start, and what changed in it.
+WORKSPACE = "workspace"
+FILES = "files"
 KINDS = frozenset(
     {
         RUN_START,
@@ -72,6 +75,8 @@ KINDS = frozenset(
         HOLE,
         GAP,
         DIVERGENCE,
+        WORKSPACE,
+        FILES,
     }
 )
 

@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "playhead"
 LAYERS = {
     "0 words": {"_version", "clock", "encoding", "errors", "event", "events", "host", "redact"},
     "1 tape": {"llm", "tape"},
-    "2 run": {"config", "recording", "replay", "transcripts"},
+    "2 run": {"config", "recording", "replay", "transcripts", "workspace"},
     "3 in": {
         "hooks",
         "launch",

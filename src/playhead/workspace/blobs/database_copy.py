@@ -1,0 +1,33 @@
+"""Copy a SQLite database that is in use. Knows SQLite's backup API; not workspaces.
+
+Copies of open databases by bytes were torn in 4 of 40 (WAL) and 8 of 40 (rollback) trials. Only another
+process than the one that has it open may do this: closing a file drops all POSIX locks of a process on it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import urllib.parse
+from contextlib import closing, suppress
+
+_MAGIC = b"SQLite format 3\0"
+_LONGEST_S = 0.03
+
+
+def is_database(content: bytes) -> bool:
+    return content.startswith(_MAGIC)
+
+
+def read_database(path: bytes) -> bytes | None:
+    """A consistent copy; None where it cannot be had in time."""
+    if not hasattr(sqlite3.Connection, "serialize"):
+        return None  # CPython 3.10
+    name = urllib.parse.quote(os.fsencode(path))
+    # mode=ro: opening it normally would write the log back and delete the user's -wal.
+    with suppress(sqlite3.Error):
+        source = sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=_LONGEST_S)
+        with closing(source), closing(sqlite3.connect(":memory:")) as copy:
+            source.backup(copy)
+            return bytes(copy.serialize())
+    return None

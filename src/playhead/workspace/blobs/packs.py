@@ -1,0 +1,113 @@
+"""Blobs of one run in one append-only file. Knows the record format; not which blobs a store has.
+
+A pack starts with a magic word, then has one record per blob:
+
+    KIND(1) DEPTH(1) SHA256(32) BASE(32) STORED(4) SIZE(4) PAYLOAD
+
+`KIND` is 0 for plain bytes, 1 for zlib, 2 for a zlib delta against the blob `BASE`. Small files are
+kept so because a file of its own takes a whole disk block. A record is one write(2): a killed recorder
+leaves a torn last record, which readers ignore.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from playhead.errors import TapeDamaged
+
+MAGIC = b"PLAYHEAD PACK 1\n"
+PLAIN, DEFLATED, DELTA = range(3)
+NO_BASE = bytes(32)
+_HEAD = struct.Struct(">BB32s32sII")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Where a blob is in a pack, and how to read it."""
+
+    kind: int
+    depth: int
+    digest: bytes
+    base: bytes
+    offset: int
+    stored: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + _HEAD.size + self.stored
+
+
+class PackWriter:
+    """Appends records. OSError if the disk is full: then nothing of the record is left."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._fd = os.open(path, flags, 0o600)
+        self.size = os.fstat(self._fd).st_size
+        if not self.size:
+            os.write(self._fd, MAGIC)
+            self.size = len(MAGIC)
+
+    def add(self, digest: bytes, content: bytes, delta: tuple[bytes, bytes, int] | None) -> Record:
+        """Store a blob; `delta` is the base, the instructions and the depth of the chain."""
+        kind, base, depth, payload = DEFLATED, NO_BASE, 0, zlib.compress(content, 1)
+        if delta is not None:
+            packed = zlib.compress(delta[1], 1)
+            if len(packed) * 2 < len(payload):
+                kind, payload, (base, _, depth) = DELTA, packed, delta
+        if kind == DEFLATED and len(payload) >= len(content):
+            kind, payload = PLAIN, content
+        head = _HEAD.pack(kind, depth, digest, base, len(payload), len(content))
+        record = Record(kind, depth, digest, base, self.size, len(payload), len(content))
+        written = os.write(self._fd, head + payload)
+        if written != len(head) + len(payload):
+            os.ftruncate(self._fd, self.size)
+            raise OSError(28, "the disk took only part of a blob")
+        self.size = record.end
+        return record
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def read_records(path: str, start: int = 0) -> Iterator[Record]:
+    """The whole records from an offset on. Nothing for a file that is not a pack."""
+    try:
+        file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115  closed below
+    except FileNotFoundError:
+        return
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        if file.read(len(MAGIC)) != MAGIC:
+            return
+        at = max(start, len(MAGIC))
+        while at + _HEAD.size <= size:
+            file.seek(at)
+            kind, depth, digest, base, stored, plain = _HEAD.unpack(file.read(_HEAD.size))
+            record = Record(kind, depth, digest, base, at, stored, plain)
+            if kind > DELTA or record.end > size:
+                return
+            yield record
+            at = record.end
+
+
+def read_record(path: str, offset: int) -> tuple[Record, bytes]:
+    """One record and its payload, inflated. TapeDamaged if it is not there."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            head = file.read(_HEAD.size)
+            kind, depth, digest, base, stored, size = _HEAD.unpack(head)
+            payload = file.read(stored)
+        plain = payload if kind == PLAIN else zlib.decompress(payload)
+    except (OSError, ValueError, struct.error, zlib.error) as error:
+        name = os.path.basename(path)
+        raise TapeDamaged(f"A blob in the pack {name} cannot be read ({error}).") from None
+    if len(payload) != stored or kind > DELTA:
+        raise TapeDamaged(f"A blob in the pack {os.path.basename(path)} ends early.")
+    return Record(kind, depth, digest, base, offset, stored, size), plain

@@ -1,0 +1,155 @@
+"""One path of a workspace into an entry: its content stored, or the reason why it is not.
+
+Knows files, the pool and the repository's objects; not which paths there are. Used for the snapshot at the
+start and for every change afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Mapping
+
+from playhead.workspace import limits
+from playhead.workspace.blobs.database_copy import is_database, read_database
+from playhead.workspace.blobs.pool import LARGE, PoolWriter
+from playhead.workspace.blobs.stable_read import open_file, read_file
+from playhead.workspace.git.git_objects import blob_name
+from playhead.workspace.limits import LeftOut
+from playhead.workspace.tree_listing import FOLDER, UNREAD, FileEntry, git_id, hash_only, link_id
+
+_PACKS = b".git/objects/pack/"
+_VOLATILE = (b"-shm",)
+
+
+class Capture:
+    """Stores files of one workspace. Never raises for a file that cannot be read."""
+
+    def __init__(
+        self,
+        root: bytes,
+        writer: PoolWriter,
+        *,
+        secrets: Callable[[], tuple[bytes, ...]],
+        tracked: Mapping[bytes, bytes],
+    ) -> None:
+        self.root = root
+        self.writer = writer
+        # Files that were left out since somebody asked: path → why.
+        self.left_out: list[LeftOut] = []
+        # Files that changed while they were read.
+        self.torn = 0
+        self._secrets = secrets
+        self._tracked = tracked
+        # Objects that the snapshot has, loose or packed: filled before files are captured.
+        self.objects: set[bytes] = set()
+
+    def entry(self, path: bytes, status: os.stat_result, old: FileEntry | None) -> FileEntry | None:
+        """The entry; None for what is not a file, folder or link. OSError: the store is full."""
+        mode = status.st_mode
+        if stat.S_ISDIR(mode):
+            return FileEntry(mode, 0, 0, FOLDER)
+        if stat.S_ISLNK(mode):
+            return self._link(path, status)
+        if not stat.S_ISREG(mode):
+            self._leave_out(path, f"special: {_kind(mode)}")
+            return None
+        if path.endswith(_VOLATILE):
+            return (
+                None  # shared memory of SQLite, rebuilt by the next process that opens the database
+            )
+        if status.st_size > LARGE:
+            return self._large(path, status)
+        return self._small(path, status, old)
+
+    def _link(self, path: bytes, status: os.stat_result) -> FileEntry | None:
+        try:
+            target = os.readlink(self._full(path))
+        except OSError:
+            return None  # gone, or replaced: its own event says so
+        return FileEntry(status.st_mode, len(target), status.st_mtime_ns, link_id(target))
+
+    def _large(self, path: bytes, status: os.stat_result) -> FileEntry | None:
+        is_pack = path.startswith(_PACKS)
+        if limits.is_secret(path) or (status.st_size > limits.LARGEST_FILE and not is_pack):
+            self._leave_out(path, "secret" if limits.is_secret(path) else "large")
+            return _unread(status)
+        full = self._full(path)
+        try:
+            fd = open_file(full)
+        except OSError as error:
+            return self._unreadable(path, status, error)
+        try:
+            link = os.fsdecode(full) if is_pack else None
+            digest = self.writer.put_file(fd, link=link)
+            now = os.fstat(fd)
+        finally:
+            os.close(fd)
+        return FileEntry(now.st_mode, now.st_size, now.st_mtime_ns, digest)
+
+    def _small(
+        self, path: bytes, status: os.stat_result, old: FileEntry | None
+    ) -> FileEntry | None:
+        full = self._full(path)
+        try:
+            content = read_file(full)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return self._unreadable(path, status, error)
+        data, now = content.data, content.status
+        if content.torn or (is_database(data) and _is_in_use(full)):
+            copy = read_database(full) if is_database(data) else None
+            data = data if copy is None else copy
+            self.torn += copy is None and content.torn
+        if self._is_secret(path, data):
+            self._leave_out(path, "secret")
+            name = hash_only(hashlib.sha256(data).hexdigest())
+        elif (git := self._git_object(path, data, old)) is not None:
+            name = git_id(git.hex())
+        else:
+            base = None if old is None or old.git_object else old.id
+            name = self.writer.put(data, base)
+        return FileEntry(now.st_mode, len(data), now.st_mtime_ns, name)
+
+    def _git_object(self, path: bytes, data: bytes, old: FileEntry | None) -> bytes | None:
+        """The object of the repository with this very content, where the snapshot has it."""
+        expected = self._tracked.get(path)
+        if expected is None or expected not in self.objects:
+            return None
+        return expected if blob_name(data) == expected else None
+
+    def _is_secret(self, path: bytes, data: bytes) -> bool:
+        if limits.is_secret(path):
+            return True
+        return any(one in data for one in self._secrets())
+
+    def _unreadable(self, path: bytes, status: os.stat_result, error: OSError) -> FileEntry:
+        self._leave_out(path, f"unreadable: {error.strerror}")
+        return _unread(status)
+
+    def _leave_out(self, path: bytes, why: str) -> None:
+        self.left_out.append(LeftOut(path, why))
+
+    def _full(self, path: bytes) -> bytes:
+        return os.path.join(self.root, path)
+
+
+def _unread(status: os.stat_result) -> FileEntry:
+    return FileEntry(status.st_mode, status.st_size, status.st_mtime_ns, UNREAD)
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFIFO: "FIFO",
+        stat.S_IFSOCK: "socket",
+        stat.S_IFCHR: "character device",
+        stat.S_IFBLK: "block device",
+    }
+    return kinds.get(stat.S_IFMT(mode), "unknown type")
+
+
+def _is_in_use(database: bytes) -> bool:
+    """Whether another process has the database in the middle of a transaction."""
+    return os.path.exists(database + b"-journal")

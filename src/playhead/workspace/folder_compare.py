@@ -1,0 +1,84 @@
+"""A folder against a recorded tree: what differs. Knows files and hashes; not views."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+
+from playhead.workspace.blobs.stable_read import hash_file, open_file, read_file
+from playhead.workspace.chosen_files import ChosenFiles
+from playhead.workspace.git.git_objects import blob_name
+from playhead.workspace.tree_listing import (
+    FOLDER,
+    UNREAD,
+    Change,
+    FileEntry,
+    Tree,
+    git_id,
+    hash_only,
+    link_id,
+)
+
+
+def compare_folder(expected: Tree, folder: str, excluded: tuple[str, ...] = ()) -> list[Change]:
+    """What differs, as changes from the recorded tree to the folder. Nothing: they are identical.
+
+    Files with the recorded size and modification time are taken for unchanged: restoring sets both.
+    """
+    root = os.fsencode(os.path.realpath(folder))
+    selection = ChosenFiles(root, tuple(os.fsencode(os.path.realpath(one)) for one in excluded))
+    differing: list[Change] = []
+    seen: set[bytes] = set()
+    for path, status in selection.walk():
+        seen.add(path)
+        wanted = expected.get(path)
+        found = _entry(root, path, status, wanted)
+        if found is not None and not found.same_as(wanted):
+            differing.append(Change(path, wanted, found))
+    for path, wanted in expected.items():
+        if path not in seen and wanted.is_stored and selection.has(path):
+            differing.append(Change(path, wanted, None))
+    return sorted(differing, key=lambda one: one.path)
+
+
+def _entry(
+    root: bytes, path: bytes, status: os.stat_result, wanted: FileEntry | None
+) -> FileEntry | None:
+    """The entry of a file; None for what a snapshot leaves out."""
+    mode, full = status.st_mode, os.path.join(root, path)
+    if stat.S_ISDIR(mode):
+        return FileEntry(mode, 0, 0, FOLDER)
+    if stat.S_ISLNK(mode):
+        target = os.readlink(full)
+        return FileEntry(mode, len(target), status.st_mtime_ns, link_id(target))
+    if not stat.S_ISREG(mode) or path.endswith(b"-shm"):
+        return None
+    size, mtime = status.st_size, status.st_mtime_ns
+    if wanted is not None and (wanted.size, wanted.mtime_ns) == (size, mtime):
+        return FileEntry(mode, size, mtime, wanted.id)
+    if wanted is not None and wanted.id == UNREAD:
+        return FileEntry(wanted.mode, size, mtime, UNREAD)
+    try:
+        return FileEntry(mode, size, mtime, _name(full, size, wanted))
+    except OSError:
+        return FileEntry(mode, size, mtime, UNREAD)
+
+
+def _name(full: bytes, size: int, wanted: FileEntry | None) -> str:
+    """The content's name in the same scheme as the recorded one."""
+    if size > 1 << 23:
+        fd = open_file(full)
+        try:
+            return hash_file(fd)
+        finally:
+            os.close(fd)
+    data = read_file(full).data
+    if wanted is not None and wanted.git_object is not None:
+        name = git_id(blob_name(data).hex())
+        if name == wanted.id:
+            return name
+    digest = hashlib.sha256(data).hexdigest()
+    if wanted is not None and wanted.id == hash_only(digest):
+        return wanted.id
+    return digest

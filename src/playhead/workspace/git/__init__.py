@@ -1,0 +1,1 @@
+"""What Playhead reads of a git repository, without starting git."""

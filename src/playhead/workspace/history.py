@@ -1,0 +1,170 @@
+"""The files of a recorded run at any moment: what the tape says about its workspaces. Reads only.
+
+Knows events and the pool; not views. A step is a call, by its number in the run's story; here steps are
+moments of the monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playhead import events
+from playhead.errors import TapeDamaged, UsageError
+from playhead.events import Event
+from playhead.tape.reader import Tape
+from playhead.workspace.blobs.pool import Pool
+from playhead.workspace.git.git_objects import GitObjects
+from playhead.workspace.tree_listing import Change, FileEntry, Tree, decode_changes, decode_listing
+
+_OBJECTS = b".git/objects/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEffect:
+    """Files that changed together. `calls` were open then; none: the agent's own code did it."""
+
+    workspace: int
+    calls: tuple[str, ...]
+    after: str | None
+    until_ns: int
+    changes: tuple[Change, ...]
+    gaps: int
+    ref: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceStart:
+    """A folder as the run found it; `refused` says why it was not recorded."""
+
+    number: int
+    root: str
+    tree: str | None
+    facts: Mapping[str, Any]
+
+    @property
+    def refused(self) -> str | None:
+        return self.facts.get("refused")
+
+
+class FileHistory:
+    """The workspaces of one run and all changes to them, in order."""
+
+    def __init__(self, starts: list[WorkspaceStart], effects: list[FileEffect], pool: Pool) -> None:
+        self.starts = starts
+        self.effects = effects
+        self.pool = pool
+        self._trees: dict[int, dict[bytes, FileEntry]] = {}
+        self._git: dict[int, GitObjects] = {}
+
+    @property
+    def gaps(self) -> int:
+        return sum(one.gaps for one in self.effects)
+
+    def start(self, number: int = 0) -> Tree:
+        """The workspace before the first call. UsageError where the run has none."""
+        found = next((one for one in self.starts if one.number == number and one.tree), None)
+        if found is None or found.tree is None:
+            raise UsageError(self._why_none())
+        if number not in self._trees:
+            self._trees[number] = decode_listing(self.pool.read(found.tree))
+        return self._trees[number]
+
+    def at(self, moment: int | None, number: int = 0) -> dict[bytes, FileEntry]:
+        """The workspace at a moment; None: at the end."""
+        tree = dict(self.start(number))
+        for effect in self.effects:
+            if effect.workspace == number and (moment is None or effect.until_ns <= moment):
+                apply_changes(tree, effect.changes)
+        return tree
+
+    def versions(
+        self, path: bytes, number: int = 0
+    ) -> Iterator[tuple[FileEffect | None, FileEntry | None]]:
+        """Every version of one file: at the start, then after each effect that changed it."""
+        yield None, self.start(number).get(path)
+        for effect in self.effects:
+            for change in effect.changes:
+                if effect.workspace == number and change.path == path:
+                    yield effect, change.after
+
+    def content(self, entry: FileEntry, number: int = 0) -> bytes:
+        """The bytes of a file. TapeDamaged where the store does not have them."""
+        name = entry.git_object
+        if name is None:
+            return self.pool.read(entry.id)
+        try:
+            return self._objects(number).content(bytes.fromhex(name))
+        except ValueError as error:
+            raise TapeDamaged(f"A recorded file cannot be read: {error}.") from None
+
+    def _objects(self, number: int) -> GitObjects:
+        if number not in self._git:
+            paths = {
+                path[len(_OBJECTS) :]: entry.id
+                for path, entry in self.start(number).items()
+                if path.startswith(_OBJECTS) and entry.is_file
+            }
+            self._git[number] = GitObjects(paths, self.pool.read, self.pool.read_part)
+        return self._git[number]
+
+    def _why_none(self) -> str:
+        refused = next((one for one in self.starts if one.refused), None)
+        if refused is not None:
+            return f"This run has no workspace on its tape. {refused.refused}"
+        return (
+            "This run has no workspace on its tape: it was recorded without one (--no-workspace, a level "
+            "below full, or an earlier version of Playhead)."
+        )
+
+
+def apply_changes(tree: dict[bytes, FileEntry], changes: Iterable[Change]) -> None:
+    for change in changes:
+        if change.after is None:
+            tree.pop(change.path, None)
+        else:
+            tree[change.path] = change.after
+
+
+def read_history(tape: Tape, home: Path) -> FileHistory:
+    """What a tape says about files. `home` is the store whose pool has the content."""
+    starts: list[WorkspaceStart] = []
+    effects: list[FileEffect] = []
+    for event in tape.events():
+        if event.kind in (events.WORKSPACE, events.FILES) and event.ours:
+            whole = tape.whole(event)
+            if not isinstance(whole.data, dict):
+                raise TapeDamaged(f"Event {event.ref} says nothing about files.")
+            if event.kind == events.WORKSPACE:
+                starts.append(_start(whole))
+            else:
+                effects.append(_effect(whole))
+    return FileHistory(starts, sorted(effects, key=lambda one: one.until_ns), Pool(home))
+
+
+def _start(event: Event) -> WorkspaceStart:
+    data = event.data
+    return WorkspaceStart(
+        number=int(data.get("workspace", -1)),
+        root=str(data.get("root", "")),
+        tree=data.get("tree"),
+        facts=data,
+    )
+
+
+def _effect(event: Event) -> FileEffect:
+    data = event.data
+    try:
+        return FileEffect(
+            workspace=int(data["workspace"]),
+            calls=tuple(str(one) for one in data["calls"]),
+            after=data.get("after"),
+            until_ns=int(data["until_ns"]),
+            changes=tuple(decode_changes(data["changes"])),
+            gaps=int(data.get("gaps", 0)),
+            ref=event.ref,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise TapeDamaged(f"Event {event.ref} is not about files ({error!r}).") from None

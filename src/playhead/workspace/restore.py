@@ -1,0 +1,141 @@
+"""A recorded tree into a folder: bytes, modes, times, links, empty folders. Knows files; not steps.
+
+Never writes through a symbolic link, and never into a folder that has files already: deleting what users
+have there is how other tools lost their work.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+
+from playhead.errors import UsageError
+from playhead.workspace.limits import LeftOut
+from playhead.workspace.tree_listing import Change, FileEntry, Tree
+
+Read = Callable[[FileEntry], bytes]
+
+
+def restore_tree(tree: Tree, target: str, read: Read) -> list[LeftOut]:
+    """Write a tree into a new or empty folder; what could not be restored. UsageError: it is not empty."""
+    folder = os.fsencode(target)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"{target} exists and is not a folder; name a new one.")
+    if os.path.isdir(folder) and os.listdir(folder):
+        raise UsageError(f"{target} is not empty; name a new folder, or use --in-place.")
+    os.makedirs(folder, exist_ok=True)
+    missing: list[LeftOut] = []
+    _check_collisions(tree, folder)
+    for path, entry in sorted(tree.items()):
+        _write(folder, path, entry, read, missing)
+    _set_folder_modes(tree, folder)
+    return missing
+
+
+def apply_effects(folder: str, changes: tuple[Change, ...], read: Read) -> list[LeftOut]:
+    """Bring a folder from before some changes to after them."""
+    root, missing = os.fsencode(folder), list[LeftOut]()
+    for change in sorted(changes, key=lambda one: one.path, reverse=True):
+        if change.after is None or _type_changes(change):
+            _remove(root, change.path)
+    for change in sorted(changes, key=lambda one: one.path):
+        if change.after is not None:
+            _write(root, change.path, change.after, read, missing)
+    folders = {c.path: c.after for c in changes if c.after is not None and c.after.is_folder}
+    _set_folder_modes(folders, root)
+    return missing
+
+
+def _type_changes(change: Change) -> bool:
+    before, after = change.before, change.after
+    return (
+        before is not None
+        and after is not None
+        and stat.S_IFMT(before.mode) != stat.S_IFMT(after.mode)
+    )
+
+
+def _remove(root: bytes, path: bytes) -> None:
+    full = _inside(root, path)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISDIR(os.lstat(full).st_mode):
+            # Files that no tape knows may be in it: then the folder stays.
+            with suppress(OSError):
+                os.rmdir(full)
+        else:
+            os.unlink(full)
+
+
+def _write(root: bytes, path: bytes, entry: FileEntry, read: Read, missing: list[LeftOut]) -> None:
+    full = _inside(root, path)
+    if entry.is_folder:
+        with suppress(FileExistsError):
+            os.makedirs(full, 0o700)
+        return
+    if not entry.is_stored:
+        missing.append(LeftOut(path, "its content is not on the tape"))
+        return
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    if entry.is_link:
+        with suppress(FileNotFoundError):
+            os.unlink(full)
+        os.symlink(entry.target, full)
+        with suppress(OSError, NotImplementedError):
+            os.utime(full, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=False)
+        return
+    content = read(entry)
+    # A new file under another name, then renamed: a file that something has open keeps its content.
+    part = os.path.join(os.path.dirname(full), b".playhead-%d.part" % os.getpid())
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(part, flags, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(fd, stat.S_IMODE(entry.mode))
+        os.utime(part, ns=(entry.mtime_ns, entry.mtime_ns))
+        os.replace(part, full)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def _set_folder_modes(tree: Tree, root: bytes) -> None:
+    """Last, deepest first: a folder without write permission takes no files."""
+    for path in sorted((p for p, entry in tree.items() if entry.is_folder), reverse=True):
+        with suppress(OSError):
+            os.chmod(os.path.join(root, path), stat.S_IMODE(tree[path].mode))
+
+
+def _inside(root: bytes, path: bytes) -> bytes:
+    """The full path, if no folder on the way is a symbolic link that leads out."""
+    full = os.path.join(root, path)
+    folder = os.path.dirname(full)
+    while len(folder) > len(root):
+        if os.path.islink(folder):
+            raise UsageError(
+                f"{os.fsdecode(folder)} is a symbolic link here; expected a folder of the workspace."
+            )
+        folder = os.path.dirname(folder)
+    return full
+
+
+def _check_collisions(tree: Tree, folder: bytes) -> None:
+    """Names that differ in case only become one file on some file systems."""
+    probe, other = os.path.join(folder, b".playhead-Case"), os.path.join(folder, b".playhead-case")
+    os.close(os.open(probe, os.O_CREAT | os.O_CLOEXEC, 0o600))
+    is_insensitive = os.path.exists(other)
+    os.unlink(probe)
+    if not is_insensitive:
+        return
+    seen: dict[bytes, bytes] = {}
+    for path in tree:
+        first = seen.setdefault(path.lower(), path)
+        if first != path:
+            raise UsageError(
+                f"{os.fsdecode(first)} and {os.fsdecode(path)} differ in case only; this file system cannot "
+                "hold both. Name a folder on another one."
+            )

@@ -1,0 +1,245 @@
+"""The workspace at the start of a run: every file an entry, its content in the pool.
+
+Knows the order of steps: walk, compare with what the last run in this folder saw, store what is new. A
+second run in the same folder reads only files whose size, times or inode differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from stat import S_ISDIR
+from typing import Any
+
+from playhead import clock
+from playhead.errors import StoreError
+from playhead.workspace import limits
+from playhead.workspace.blobs.pool import Pool, PoolWriter
+from playhead.workspace.capture import Capture
+from playhead.workspace.chosen_files import ChosenFiles
+from playhead.workspace.git.git_objects import object_names
+from playhead.workspace.limits import LeftOut
+from playhead.workspace.tree_listing import FOLDER, FileEntry, encode_listing, shown
+
+_PACKS = b".git/objects/pack/"
+# A file that changed so shortly before it was read may change again within the same timestamp.
+_RACY_NS = 20_000_000
+
+# Inode and time of the last change of status: with size and mtime, the version of a file.
+Stamp = tuple[int, int]
+
+
+@dataclass(slots=True)
+class WorkspaceState:
+    """A workspace as it is known: what is in it, and by which stamps a change is noticed."""
+
+    selection: ChosenFiles
+    capture: Capture
+    entries: dict[bytes, FileEntry] = field(default_factory=dict)
+    stamps: dict[bytes, Stamp] = field(default_factory=dict)
+    # Inode → the paths of files with several links: a write is reported under one name only.
+    links: dict[int, set[bytes]] = field(default_factory=dict)
+    tree: str = ""
+
+    @property
+    def root(self) -> bytes:
+        return self.selection.root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A workspace on the tape."""
+
+    root: str
+    tree: str
+    entries: int
+    bytes: int
+    left_out: tuple[LeftOut, ...]
+    took_ns: int
+    git: bool
+
+    def as_data(self) -> dict[str, Any]:
+        named = [{"path": shown(o.path), "why": o.why} for o in self.left_out[: limits.MOST_NAMED]]
+        return {
+            "root": self.root,
+            "tree": self.tree,
+            "entries": self.entries,
+            "bytes": self.bytes,
+            "git": self.git,
+            "left_out": named,
+            "left_out_count": len(self.left_out),
+            "took_ns": self.took_ns,
+        }
+
+
+def take_snapshot(
+    root: str,
+    pool: Pool,
+    writer: PoolWriter,
+    *,
+    excluded: tuple[str, ...] = (),
+    secrets: Callable[[], tuple[bytes, ...]] = tuple,
+    entering: Callable[[bytes], object] | None = None,
+) -> tuple[Snapshot, WorkspaceState]:
+    """StoreError if the folder cannot be a workspace; OSError if the store is full."""
+    why = limits.why_refused(root)
+    if why is not None:
+        raise StoreError(f"{root} is not recorded as a workspace: {why}.")
+    started = clock.mono_ns()
+    folder = os.fsencode(os.path.realpath(root))
+    selection = ChosenFiles(folder, tuple(os.fsencode(os.path.realpath(one)) for one in excluded))
+    capture = Capture(folder, writer, secrets=secrets, tracked=selection.tracked)
+    state = WorkspaceState(selection, capture)
+    seen = list(_seen(state, entering))
+    known = StatIndex(pool, folder).load()
+    _capture_all(state, seen, known, started)
+    listing = encode_listing(state.entries)
+    state.tree = writer.put(listing, known.tree)
+    left_out = tuple(sorted(capture.left_out, key=lambda one: one.path))
+    capture.left_out = []
+    snapshot = Snapshot(
+        root=os.fsdecode(folder),
+        tree=state.tree,
+        entries=len(state.entries),
+        bytes=sum(entry.size for entry in state.entries.values()),
+        left_out=left_out,
+        took_ns=clock.mono_ns() - started,
+        git=bool(selection.tracked),
+    )
+    return snapshot, state
+
+
+def _seen(
+    state: WorkspaceState, entering: Callable[[bytes], object] | None
+) -> list[tuple[bytes, os.stat_result]]:
+    found: list[tuple[bytes, os.stat_result]] = []
+    left_out = state.capture.left_out
+    for one in state.selection.walk(entering=entering, left_out=left_out.append):
+        found.append(one)
+        if len(found) > limits.MOST_ENTRIES:
+            raise StoreError(
+                f"{os.fsdecode(state.root)} is not recorded as a workspace: it has more than "
+                f"{limits.MOST_ENTRIES:,} files."
+            )
+    return found
+
+
+def _capture_all(
+    state: WorkspaceState, seen: list[tuple[bytes, os.stat_result]], known: KnownFiles, started: int
+) -> None:
+    """The repository's own files first: whether an object can be restored is known then."""
+    latest = started + int(limits.LONGEST_S * 1e9)
+    entries, stamps, files = state.entries, state.stamps, known.files
+    rest: list[tuple[bytes, os.stat_result]] = []
+    for path, status in seen:
+        if S_ISDIR(status.st_mode):
+            entries[path] = FileEntry(status.st_mode, 0, 0, FOLDER)
+            continue
+        stamp = (status.st_ino, status.st_ctime_ns)
+        if status.st_nlink > 1:
+            note_link(state, path, status)
+        old = files.get(path)
+        if old is not None and old[1] == stamp:
+            entry = old[0]
+            is_same = entry.mtime_ns == status.st_mtime_ns and entry.size == status.st_size
+            if is_same and entry.mode == status.st_mode:
+                entries[path], stamps[path] = entry, stamp
+                continue
+        rest.append((path, status))
+    rest.sort(key=lambda one: (not one[0].startswith(b".git/"), one[0]))
+    is_ready = False
+    for path, status in rest:
+        if not is_ready and not path.startswith(b".git/"):
+            _find_objects(state)
+            is_ready = True
+        if clock.mono_ns() > latest:
+            state.capture.left_out.append(LeftOut(path, "took too long"))
+            continue
+        old_entry = files[path][0] if path in files else None
+        entry_now = state.capture.entry(path, status, old_entry)
+        if entry_now is not None:
+            entries[path] = entry_now
+            stamps[path] = (status.st_ino, status.st_ctime_ns)
+
+
+def note_link(state: WorkspaceState, path: bytes, status: os.stat_result) -> None:
+    """Remember a file that has other names, too. Objects of git never change: those do not count."""
+    if not path.startswith(b".git/objects/"):
+        state.links.setdefault(status.st_ino, set()).add(path)
+
+
+def _find_objects(state: WorkspaceState) -> None:
+    """The names of all objects whose pack or file is in the snapshot."""
+    found = state.capture.objects
+    read = state.capture.writer.pool.read
+    for path, entry in state.entries.items():
+        if not path.startswith(b".git/objects/") or not entry.is_stored:
+            continue
+        if path.startswith(_PACKS):
+            if path.endswith(b".idx") and path[:-4] + b".pack" in state.entries:
+                found |= object_names(read(entry.id))
+        elif len(path) == 54:
+            try:
+                found.add(bytes.fromhex(path[13:15].decode() + path[16:].decode()))
+            except ValueError:
+                continue
+
+
+@dataclass(slots=True)
+class KnownFiles:
+    """What the last run in this folder has seen."""
+
+    files: dict[bytes, tuple[FileEntry, Stamp]] = field(default_factory=dict)
+    tree: str | None = None
+
+
+class StatIndex:
+    """A cache of entries with their stamps, one file per workspace, in the store."""
+
+    def __init__(self, pool: Pool, root: bytes) -> None:
+        name = hashlib.sha256(root).hexdigest()[:32]
+        self._folder = os.path.join(pool.folder, "workspaces")
+        self._path = os.path.join(self._folder, f"{name}.index")
+
+    def load(self) -> KnownFiles:
+        try:
+            with open(self._path, "rb") as file:
+                head, _, rest = file.read().partition(b"\0")
+            words = head.split(b" ")
+            if words[0] != b"PLAYHEAD-1" or words[2] != _crc(rest):
+                return KnownFiles()
+            known = KnownFiles(tree=words[1].decode())
+            for record in rest.split(b"\0")[:-1]:
+                mode, size, mtime, inode, ctime, name, path = record.split(b" ", 6)
+                entry = FileEntry(int(mode, 8), int(size), int(mtime), name.decode())
+                known.files[path] = (entry, (int(inode), int(ctime)))
+        except (OSError, ValueError, IndexError):
+            return KnownFiles()
+        return known
+
+    def save(self, state: WorkspaceState) -> None:
+        """Best effort: without it the next snapshot reads every file."""
+        stamps = state.stamps
+        racy_from = clock.wall_ns() - _RACY_NS
+        rest = b"".join(
+            b"%o %d %d %d %d %s %s\0"
+            % (e.mode, e.size, e.mtime_ns, *stamps[path], e.id.encode(), path)
+            for path, e in state.entries.items()
+            if path in stamps and stamps[path][1] < racy_from and e.is_stored
+        )
+        part = f"{self._path}.{os.getpid()}.part"
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(b"PLAYHEAD-1 %s %s\0" % (state.tree.encode(), _crc(rest)) + rest)
+            os.replace(part, self._path)
+        except OSError:
+            return
+
+
+def _crc(data: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(data)

@@ -1,0 +1,100 @@
+"""The workspaces of a run from its start to its end: snapshot, watch, close. Called by the launcher.
+
+Knows the order of steps. Fails open: where a workspace cannot be recorded, the tape says why and the
+command runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead import events
+from playhead.encoding.values import safe_str
+from playhead.errors import PlayheadError
+from playhead.host.project import project_of
+from playhead.recording.recorder import Recorder
+from playhead.workspace.blobs.pool import Pool, PoolWriter
+from playhead.workspace.snapshot import StatIndex, WorkspaceState, take_snapshot
+from playhead.workspace.watch.watcher import Watcher, WatchQueue
+
+
+@dataclass(slots=True)
+class WorkspaceTape:
+    """The launcher's handle."""
+
+    pool: Pool
+    writer: PoolWriter
+    states: list[WorkspaceState]
+    queue: WatchQueue | None
+    watcher: Watcher | None = None
+
+    def start(self, recorder: Recorder) -> None:
+        """Just before the command starts, and after the last fork: threads do not survive one."""
+        if self.queue is not None and self.states:
+            self.watcher = Watcher(self.states, self.queue, recorder)
+            self.watcher.start()
+
+    def stop(self) -> None:
+        """The command has ended."""
+        if self.watcher is not None:
+            self.watcher.stop()
+        elif self.queue is not None:
+            self.queue.close()
+        for state in self.states:
+            StatIndex(self.pool, state.root).save(state)
+        self.writer.close()
+
+
+def workspaces_for(cwd: Path, more: Sequence[Path] = ()) -> list[Path]:
+    """The project folder of a command, and the folders that were named beside it."""
+    found: list[Path] = []
+    for one in (project_of(cwd), *more):
+        # A folder inside another one is part of it.
+        if not any(one == other or other in one.parents for other in found):
+            found.append(one)
+    return found
+
+
+def open_workspaces(recorder: Recorder, home: Path, folders: Sequence[Path]) -> WorkspaceTape:
+    """Snapshot each folder onto the tape, and watch it."""
+    pool = Pool(home)
+    tape = WorkspaceTape(pool, PoolWriter(pool, recorder.run_id), [], _queue(recorder))
+    for folder in folders:
+        try:
+            _open(tape, recorder, home, folder)
+        except (PlayheadError, OSError) as error:
+            data = {"root": str(folder), "refused": safe_str(error)}
+            recorder.add(events.WORKSPACE, data, '""')
+    return tape
+
+
+def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> None:
+    redactor, queue = recorder.redactor, tape.queue
+    number, root = len(tape.states), os.fsencode(os.path.realpath(folder))
+    if queue is not None:
+        queue.check(root)
+    snapshot, state = take_snapshot(
+        str(folder),
+        tape.pool,
+        tape.writer,
+        excluded=(str(home),),
+        secrets=(lambda: ()) if redactor is None else (lambda: redactor.values),
+        entering=None if queue is None else lambda one: queue.watch(number, root, one),
+    )
+    data = {"workspace": number, **snapshot.as_data()}
+    if queue is None:
+        data["unwatched"] = "this platform reports no file changes"
+    elif queue.why_scan is not None:
+        data["scanned"] = queue.why_scan
+    recorder.add(events.WORKSPACE, data, '""', clean=True)
+    tape.states.append(state)
+
+
+def _queue(recorder: Recorder) -> WatchQueue | None:
+    try:
+        return WatchQueue(os.fsencode(recorder.folder))
+    except OSError:
+        return None

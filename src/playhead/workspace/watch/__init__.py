@@ -1,0 +1,1 @@
+"""Changes while a command runs: events of the kernel, marks of calls, attribution."""

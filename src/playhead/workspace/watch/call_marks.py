@@ -1,0 +1,73 @@
+"""Where a call starts and ends, marked for the process that watches the workspace. Runs in the agent's
+process: small, quick, and never raises.
+
+A mark is a symbolic link in a folder that the watcher's own queue of file events includes: so marks and
+changes have one exact order, for 20 µs. The link's target is the address of a socket on which this process
+waits until the changes so far are stored, at most `_LONGEST_S`: otherwise the next call might overwrite them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.clock import mono_ns
+from playhead.host.later import Later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+
+else:
+    socket = Later("socket")
+
+FOLDER = "marks"
+START, END, MOMENT = "S", "E", "M"
+# The boundaries whose outermost calls own the changes made while they are open.
+OWNERS = frozenset({"tool", "process", "mcp"})
+NO_ANSWER = "-"
+_LONGEST_S = 0.04
+# A watcher that has not answered so many times in a row is gone, or busy: no more waiting.
+_MOST_MISSES = 5
+
+
+class CallMarks:
+    """The marks of this process. Made where the run's folder has a folder for them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._misses = 0
+
+    def start(self, call: str) -> None:
+        self._put(START, call, wait=True)
+
+    def end(self, call: str) -> None:
+        self._put(END, call, wait=True)
+
+    def moment(self, call: str) -> None:
+        """Changes so far happened before this call."""
+        self._put(MOMENT, call, wait=False)
+
+    def _put(self, kind: str, call: str, *, wait: bool) -> None:
+        name = f"{self._folder}/{kind}.{mono_ns()}.{call}"
+        try:
+            if not wait or self._misses >= _MOST_MISSES:
+                os.symlink(NO_ANSWER, name)
+                return
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+                # An empty name: the kernel chooses one outside the file system (Linux).
+                line.bind("")
+                line.settimeout(_LONGEST_S)
+                os.symlink(line.getsockname()[1:].decode(), name)
+                try:
+                    line.recv(1)
+                    self._misses = 0
+                except OSError:
+                    self._misses += 1
+        except (OSError, ValueError):
+            return  # a full disk, no descriptors left, a platform without such sockets
+
+
+def marks_of(run: str) -> CallMarks | None:
+    """The marks of a run whose workspace is watched; None where it is not."""
+    folder = f"{run}/{FOLDER}"
+    return CallMarks(folder) if os.path.isdir(folder) else None

@@ -1,0 +1,115 @@
+"""Which files changed since they were looked at last. Knows the state of one workspace and how to bring
+it up to date; not where notices of changes come from, nor who made them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from playhead import clock
+from playhead.workspace.snapshot import WorkspaceState, note_link
+from playhead.workspace.tree_listing import Change
+from playhead.workspace.watch import inotify
+
+_OBJECTS = b".git/objects/"
+_OBJECTS_INFO = b".git/objects/info/"
+
+
+class Effects:
+    """The changes of one workspace, path by path."""
+
+    def __init__(self, state: WorkspaceState) -> None:
+        self.state = state
+        # Path → what was reported about it.
+        self.dirty: dict[bytes, int] = {}
+        # When a path of the last `settle` was read.
+        self.read_at: dict[bytes, int] = {}
+
+    def note(self, path: bytes, mask: int) -> None:
+        self.dirty[path] = self.dirty.get(path, 0) | mask
+        if path.endswith(b".gitignore"):
+            self.state.selection.ignore.forget(path.rpartition(b"/")[0])
+
+    def note_below(self, folder: bytes) -> None:
+        """A folder has gone, with all that was in it."""
+        prefix = folder + b"/"
+        for path in self.state.entries:
+            if path.startswith(prefix):
+                self.note(path, inotify.DELETE)
+        self.note(folder, inotify.DELETE)
+
+    def scan(self, entering: Callable[[bytes], object] | None = None) -> None:
+        """Note every path whose status differs: where events were lost, or there are none."""
+        state, seen = self.state, set()
+        for path, status in state.selection.walk(entering=entering):
+            seen.add(path)
+            entry = state.entries.get(path)
+            stamp = (status.st_ino, status.st_ctime_ns)
+            is_same_mode = entry is not None and entry.mode == status.st_mode
+            is_folder = entry is not None and entry.is_folder
+            if not is_same_mode or not (is_folder or state.stamps.get(path) == stamp):
+                self.note(path, inotify.CONTENT)
+        for path in state.entries.keys() - seen:
+            self.note(path, inotify.DELETE)
+
+    def settle(self) -> list[Change]:
+        """Read and store what changed. OSError if the store is full: the rest stays dirty."""
+        changes: list[Change] = []
+        self.read_at = {}
+        entries = self.state.entries
+        while self.dirty:
+            # In order, so that a folder comes before what is in it.
+            for one in sorted(self.dirty):
+                old = entries.get(one)
+                self._look(one, self.dirty[one])
+                self.dirty.pop(one)
+                self.read_at[one] = clock.mono_ns()
+                new = entries.get(one)
+                if old != new and not (old is not None and old.same_as(new)):
+                    changes.append(Change(one, old, new))
+        return changes
+
+    def _look(self, path: bytes, mask: int) -> None:
+        """Bring one entry up to date."""
+        state = self.state
+        old = state.entries.get(path)
+        try:
+            status = os.lstat(os.path.join(state.root, path))
+        except OSError:
+            state.entries.pop(path, None)
+            state.stamps.pop(path, None)
+            return
+        stamp = (status.st_ino, status.st_ctime_ns)
+        if old is not None and self._is_same(path, status, mask):
+            if old.mode != status.st_mode:
+                state.entries[path] = old._replace(mode=status.st_mode)
+            state.stamps[path] = stamp
+            return
+        if status.st_nlink > 1:
+            self._note_links(path, status)
+        if state.selection.why_not_file(path, status.st_size) is not None:
+            return
+        entry = state.capture.entry(path, status, old)
+        if entry is None:
+            state.entries.pop(path, None)
+            state.stamps.pop(path, None)
+        else:
+            state.entries[path], state.stamps[path] = entry, stamp
+
+    def _is_same(self, path: bytes, status: os.stat_result, mask: int) -> bool:
+        """Whether the content is known without reading it: git touches its packs to keep them."""
+        old, stamp = self.state.entries[path], self.state.stamps.get(path)
+        if old.is_folder:
+            return old.mode == status.st_mode
+        if stamp is None or stamp[0] != status.st_ino or old.size != status.st_size:
+            return False
+        if path.startswith(_OBJECTS) and not path.startswith(_OBJECTS_INFO):
+            return True
+        return not mask & inotify.CONTENT and old.mtime_ns == status.st_mtime_ns
+
+    def _note_links(self, path: bytes, status: os.stat_result) -> None:
+        others = self.state.links.get(status.st_ino, set())
+        for one in others - {path} - self.read_at.keys():
+            self.dirty.setdefault(one, inotify.MODIFY)
+        note_link(self.state, path, status)

@@ -1,0 +1,285 @@
+"""Watch the workspaces of a run while its command runs, and record which call changed which files.
+
+Knows the queue of file events, marks of calls, and attribution. Two threads of the launcher: one empties
+the kernel's queue, so that it does not overflow; the other applies events in their order and stores content.
+
+Between two marks the set of open calls does not change. So the changes between them belong to that
+set: one call, several that ran at the same time, or none (the agent's own code between calls).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from playhead import clock, events
+from playhead.encoding.values import safe_str
+from playhead.recording.recorder import Recorder
+from playhead.workspace import limits
+from playhead.workspace.snapshot import WorkspaceState
+from playhead.workspace.tree_listing import Change, encode_changes, shown
+from playhead.workspace.watch import call_marks as marks
+from playhead.workspace.watch import inotify
+from playhead.workspace.watch.effects import Effects
+from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, parse_events
+
+# Without a mark for so long, changes so far are stored: a long call, or an agent's own code.
+_QUIET_S = 0.25
+# Scanning may take this share of the time where there are no events.
+_SCAN_SHARE = 10
+# How many changes one event on the tape holds.
+_MOST_CHANGES = 2_000
+
+
+class WatchQueue:
+    """The watches of one run, its folder of marks among them."""
+
+    def __init__(self, folder: bytes) -> None:
+        self.marks = os.path.join(folder, os.fsencode(marks.FOLDER))
+        os.mkdir(self.marks, 0o700)
+        self.places: dict[int, tuple[int, bytes]] = {}
+        self.why_scan: str | None = None
+        self.events = Inotify()
+        self._marks_watch = self.events.add(self.marks)
+
+    def is_mark(self, event: FileEvent) -> bool:
+        return event.watch == self._marks_watch
+
+    def watch(self, number: int, root: bytes, folder: bytes) -> None:
+        """Watch a folder of a workspace. Where that fails, changes are found by scanning."""
+        if self.why_scan is not None:
+            return
+        try:
+            self.places[self.events.add(os.path.join(root, folder))] = (number, folder)
+        except FileNotFoundError:
+            return
+        except PermissionError:
+            return  # unreadable: the snapshot has named it
+        except OSError as error:
+            self.why_scan = safe_str(error)
+
+    def check(self, root: bytes) -> None:
+        if is_silent(root):
+            self.why_scan = "the file system reports no changes"
+
+    def forget(self, number: int, folder: bytes) -> None:
+        """A folder was moved or deleted: events of its watches say nothing until it is found again."""
+        prefix = folder + b"/"
+        for watch, (one, path) in list(self.places.items()):
+            if one == number and (path == folder or path.startswith(prefix)):
+                del self.places[watch]
+
+    def close(self) -> None:
+        self.events.close()
+        with suppress(OSError):
+            for name in os.listdir(self.marks):
+                os.unlink(os.path.join(self.marks, name))
+            os.rmdir(self.marks)
+
+
+class Watcher:
+    """Records effects from `start` to `stop`. Nothing of it reaches the command, whatever fails."""
+
+    def __init__(
+        self, states: Sequence[WorkspaceState], watches: WatchQueue, recorder: Recorder
+    ) -> None:
+        self._all = [Effects(one) for one in states]
+        self._watches = watches
+        self._recorder = recorder
+        self._batches: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        self._open: set[str] = set()
+        # Every call that was open since the changes were stored last.
+        self._group: set[str] = set()
+        self._last_ended: str | None = None
+        self._gaps = 0
+        self._scan_next = watches.why_scan is not None
+        self._scanned_ns = self._scan_took_ns = 0
+        self._wake, self._woken = os.pipe()
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._line.setblocking(False)
+        self._threads = [
+            threading.Thread(target=self._guard, args=(one,), daemon=True, name=name)
+            for one, name in ((self._drain, "playhead-files-queue"), (self._work, "playhead-files"))
+        ]
+
+    def start(self) -> None:
+        for one in self._threads:
+            one.start()
+
+    def stop(self) -> None:
+        """The command has ended: returns when all that it changed is on the tape."""
+        os.close(self._woken)
+        for one in self._threads:
+            one.join()
+        os.close(self._wake)
+        self._line.close()
+        self._watches.close()
+
+    def _guard(self, work: Any) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  the command and its other recordings go on
+            self._recorder.warn(f"file changes are not recorded any more ({safe_str(error)}).")
+            self._batches.put(None)
+
+    def _drain(self) -> None:
+        """Empty the kernel's queue as it fills. It holds 16,384 events; `rm -rf` makes more."""
+        source = self._watches.events
+        poll = select.poll()
+        poll.register(source.fd, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            while queued := source.read():
+                self._batches.put((clock.mono_ns(), queued))
+            if self._wake in ready:
+                self._batches.put(None)
+                return
+
+    def _work(self) -> None:
+        is_ended = False
+        until = clock.mono_ns()
+        while not is_ended:
+            is_dirty = any(one.dirty for one in self._all)
+            try:
+                batch = self._batches.get(timeout=_QUIET_S if is_dirty else None)
+            except queue.Empty:
+                self._settle(until)
+                self._group = set(self._open)
+                continue
+            if batch is None:
+                is_ended = True
+                continue
+            until = batch[0]
+            for event in parse_events(batch[1]):
+                self._apply(event, batch[0])
+        if self._scans:
+            self._scan()
+        self._settle(clock.mono_ns())
+
+    @property
+    def _scans(self) -> bool:
+        return self._scan_next or self._watches.why_scan is not None
+
+    def _apply(self, event: FileEvent, read_at: int) -> None:
+        if event.mask & inotify.OVERFLOW:
+            self._scan_next = True
+            self._gaps += 1
+        elif self._watches.is_mark(event):
+            if event.mask & inotify.CREATE:
+                self._mark(event.name)
+        elif event.mask & inotify.IGNORED:
+            self._watches.places.pop(event.watch, None)
+        elif event.watch in self._watches.places and event.name:
+            self._note(event, read_at)
+
+    def _note(self, event: FileEvent, read_at: int) -> None:
+        number, folder = self._watches.places[event.watch]
+        effects = self._all[number]
+        path = folder + b"/" + event.name if folder else event.name
+        if read_at < effects.read_at.get(path, 0):
+            self._gaps += 1  # it changed again before its content was read
+        if not event.mask & inotify.IS_FOLDER:
+            effects.note(path, event.mask)
+        elif event.mask & (inotify.DELETE | inotify.MOVED_FROM):
+            self._watches.forget(number, path)
+            effects.note_below(path)
+        elif effects.state.selection.why_not_folder(path) is None:
+            effects.note(path, event.mask)
+            if event.mask & (inotify.CREATE | inotify.MOVED_TO):
+                self._enter(number, path)
+
+    def _enter(self, number: int, folder: bytes) -> None:
+        """A new folder: what was made in it before it was watched is found by listing it."""
+        effects = self._all[number]
+        root = effects.state.root
+        for path, _ in effects.state.selection.walk(
+            folder, entering=lambda one: self._watches.watch(number, root, one)
+        ):
+            effects.note(path, inotify.CREATE)
+
+    def _mark(self, name: bytes) -> None:
+        """A call starts or ends: what changed so far belongs to those that were open."""
+        kind, _, rest = os.fsdecode(name).partition(".")
+        moment, _, call = rest.partition(".")
+        is_settled = not self._scans or self._may_scan()
+        if is_settled:
+            if self._scans:
+                self._scan()
+            self._settle(int(moment))
+        if kind == marks.START:
+            self._open.add(call)
+            self._group.add(call)
+        elif kind == marks.END:
+            self._open.discard(call)
+            self._last_ended = call
+        if is_settled:
+            self._group = set(self._open)
+        path = os.path.join(self._watches.marks, name)
+        with suppress(OSError):
+            address = os.readlink(path)
+            if address != marks.NO_ANSWER.encode():
+                self._line.sendto(b".", b"\0" + address)
+        with suppress(OSError):
+            os.unlink(path)
+
+    def _may_scan(self) -> bool:
+        """A scan of a large folder takes long: then several calls share one."""
+        since = clock.mono_ns() - self._scanned_ns
+        return since >= self._scan_took_ns * _SCAN_SHARE
+
+    def _scan(self) -> None:
+        started = clock.mono_ns()
+        for number, effects in enumerate(self._all):
+            root = effects.state.root
+            # Watches again: folders may have come while events were lost.
+            effects.scan(lambda one, n=number, r=root: self._watches.watch(n, r, one))  # type: ignore[misc]
+        self._scanned_ns = clock.mono_ns()
+        self._scan_took_ns = self._scanned_ns - started
+        self._scan_next = False
+
+    def _settle(self, until: int) -> None:
+        """Store what changed and put it on the tape: blobs first, then the event that names them."""
+        calls = sorted(self._group)
+        for number, effects in enumerate(self._all):
+            try:
+                changes = effects.settle()
+            except OSError as error:
+                self._recorder.warn(f"file changes are not recorded ({safe_str(error)}).")
+                self._gaps += len(effects.dirty)
+                effects.dirty.clear()
+                continue
+            self._record(number, changes, calls, until)
+
+    def _record(self, number: int, changes: list[Change], calls: list[str], until: int) -> None:
+        capture = self._all[number].state.capture
+        if not (changes or self._gaps):
+            return
+        gaps, self._gaps = self._gaps + capture.torn, 0
+        left_out, capture.left_out, capture.torn = capture.left_out, [], 0
+        for start in range(0, max(1, len(changes)), _MOST_CHANGES):
+            data: dict[str, Any] = {
+                "workspace": number,
+                "calls": calls,
+                "until_ns": until,
+                "changes": encode_changes(changes[start : start + _MOST_CHANGES]),
+            }
+            if not calls and self._last_ended is not None:
+                data["after"] = self._last_ended
+            if gaps:
+                data["gaps"], gaps = gaps, 0
+            if self._watches.why_scan is not None:
+                data["scanned"] = True
+            if left_out:
+                data["left_out"] = [
+                    {"path": shown(one.path), "why": one.why}
+                    for one in left_out[: limits.MOST_NAMED]
+                ]
+                left_out = []
+            self._recorder.add(events.FILES, data, '""', clean=True)

@@ -1,0 +1,219 @@
+"""Files that are hard to record: odd names, special files, secrets, hard links, databases, many at once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.unit.workspace.conftest import Session, fingerprint
+
+from playhead.errors import StoreError, TapeDamaged, UsageError
+from playhead.workspace.blobs.delta import apply_delta, encode_delta
+from playhead.workspace.blobs.pool import Pool, PoolWriter
+from playhead.workspace.folder_compare import compare_folder
+from playhead.workspace.limits import why_refused
+from playhead.workspace.restore import apply_effects, restore_tree
+from playhead.workspace.snapshot import StatIndex, take_snapshot
+from playhead.workspace.tree_listing import FileEntry, decode_listing, encode_listing
+
+
+def restored(session: Session, target: Path) -> dict[bytes, tuple[int, bytes]]:
+    history = session.stop()
+    restore_tree(history.at(None), str(target), history.content)
+    return fingerprint(target)
+
+
+def test_names_with_newlines_and_invalid_utf8_come_back(session: Session, tmp_path: Path) -> None:
+    names = [b"a\nb.txt", b"caf\xe9.txt", b" leading", "日本.txt".encode(), b"-rf", b"quote'\".txt"]
+    session.marks.start("1:1")
+    for name in names:
+        Path(os.fsdecode(os.path.join(os.fsencode(session.folder), name))).write_bytes(name)
+    session.marks.end("1:1")
+    found = restored(session, tmp_path / "out")
+    assert [found[name][1] for name in names] == names
+
+
+def test_special_files_are_named_and_left_out(session: Session, tmp_path: Path) -> None:
+    session.marks.start("1:1")
+    os.mkfifo(session.folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as line:
+        line.bind(str(session.folder / "sock"))
+    (session.folder / "plain").write_text("x")
+    session.marks.end("1:1")
+    found = restored(session, tmp_path / "out")
+    assert b"plain" in found
+    assert b"pipe" not in found
+
+
+def test_a_secret_file_is_recorded_as_a_hash(project: Path, tmp_path: Path) -> None:
+    (project / ".env").write_text("API_KEY=very-secret-value")
+    session = Session(tmp_path / "home", project)
+    history = session.stop()
+    entry = history.at(None)[b".env"]
+    assert entry.id.startswith("hash:")
+    assert not entry.is_stored
+    packs = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*.pack"))
+    assert b"very-secret-value" not in packs
+    missing = restore_tree(history.at(None), str(tmp_path / "out"), history.content)
+    assert [one.path for one in missing] == [b".env"]
+
+
+def test_a_file_that_contains_a_known_secret_is_not_stored(project: Path, tmp_path: Path) -> None:
+    (project / "config.txt").write_text("token = sk-live-1234567890")
+    pool = Pool(tmp_path / "home")
+    writer = PoolWriter(pool, "r")
+    _, state = take_snapshot(str(project), pool, writer, secrets=lambda: (b"sk-live-1234567890",))
+    assert state.entries[b"config.txt"].id.startswith("hash:")
+
+
+def test_ignored_folders_are_named_and_left_out(project: Path, tmp_path: Path) -> None:
+    pool = Pool(tmp_path / "home")
+    snapshot, state = take_snapshot(str(project), pool, PoolWriter(pool, "r"))
+    assert [(one.path, one.why) for one in snapshot.left_out] == [(b"build", "ignored")]
+    assert b"empty" in state.entries
+
+
+def test_a_write_through_another_link_is_seen_under_both_names(session: Session) -> None:
+    session.call("echo one > a.txt && ln a.txt b.txt")
+    session.call("echo two >> b.txt")
+    history = session.stop()
+    tree = history.at(None)
+    assert history.content(tree[b"a.txt"]) == b"one\ntwo\n" == history.content(tree[b"b.txt"])
+
+
+def test_ten_thousand_files_at_once_are_all_recorded(session: Session) -> None:
+    folder = "mkdir $d; for f in $(seq 100); do echo $f > $d/$f; done"
+    script = f"mkdir many; cd many; for d in $(seq 100); do {folder}; done"
+    session.call(script)
+    history = session.stop()
+    tree = history.at(None)
+    found = [path for path, entry in tree.items() if path.startswith(b"many/") and entry.is_file]
+    assert len(found) == 10_000
+    assert history.content(tree[b"many/7/42"]) == b"42\n"
+
+
+def test_a_deleted_repository_is_restored_from_the_store(session: Session, tmp_path: Path) -> None:
+    expected = fingerprint(session.folder)
+    history = session.stop()
+    session.shell("rm -rf .git src notes.txt")
+    restore_tree(history.start(), str(tmp_path / "out"), history.content)
+    found = fingerprint(tmp_path / "out")
+    assert found == {p: one for p, one in expected.items() if not p.startswith(b"build")}
+    assert any(entry.git_object for entry in history.start().values())
+
+
+def test_a_second_snapshot_stores_next_to_nothing(project: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    os.utime(project / "notes.txt", (1, 1))
+    for name, most in (("r1", 1 << 20), ("r2", 2_000)):
+        pool = Pool(home)
+        writer = PoolWriter(pool, name)
+        snapshot, state = take_snapshot(str(project), pool, writer)
+        StatIndex(pool, state.root).save(state)
+        writer.close()
+        assert writer.stored < most
+        assert snapshot.entries == len(state.entries)
+
+
+def test_an_open_database_comes_back_whole(project: Path, tmp_path: Path) -> None:
+    database = sqlite3.connect(project / "state.db", isolation_level=None)
+    database.execute("CREATE TABLE t (x)")
+    database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(1000)])
+    session = Session(tmp_path / "home", project)
+    session.marks.start("1:1")
+    database.execute("BEGIN IMMEDIATE")
+    database.execute("INSERT INTO t VALUES (-1)")
+    session.marks.end("1:1")
+    history = session.stop()
+    database.execute("ROLLBACK")
+    database.close()
+    restore_tree(history.at(None), str(tmp_path / "out"), history.content)
+    copy = sqlite3.connect(tmp_path / "out" / "state.db")
+    assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert copy.execute("SELECT count(*) FROM t").fetchone() == (1000,)
+    copy.close()
+
+
+@pytest.mark.parametrize("folder", ["/", "/tmp", str(Path.home())])
+def test_shared_folders_are_refused(folder: str, tmp_path: Path) -> None:
+    pool = Pool(tmp_path)
+    with pytest.raises(StoreError, match="is not recorded as a workspace"):
+        take_snapshot(folder, pool, PoolWriter(pool, "r"))
+    assert why_refused(str(tmp_path)) is None
+
+
+def test_a_folder_that_is_not_empty_is_not_restored_into(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(UsageError, match="is not empty"):
+        restore_tree({}, str(tmp_path), lambda _: b"")
+    assert (tmp_path / "mine.txt").read_text() == "keep"
+
+
+def test_a_tape_cannot_write_outside_the_folder(tmp_path: Path) -> None:
+    entry = FileEntry(0o100644, 1, 0, "a" * 64)
+    with pytest.raises(TapeDamaged, match="outside of it"):
+        decode_listing(encode_listing({b"../evil": entry}))
+    (tmp_path / "out").mkdir()
+    link = FileEntry(0o120777, 1, 0, "link:" + os.fsencode(tmp_path).hex())
+    with pytest.raises(UsageError, match="symbolic link"):
+        restore_tree({b"l": link, b"l/x": entry}, str(tmp_path / "out"), lambda _: b"x")
+
+
+def test_effects_applied_to_a_restored_tree_give_the_next_one(
+    session: Session, tmp_path: Path
+) -> None:
+    session.call(
+        "rm src/m1.py; mv src/m2.py n; ln -s n l; mkdir -p a/b; chmod 700 src; rm notes.txt; mkdir notes.txt"
+    )
+    history = session.stop()
+    folder = tmp_path / "out"
+    restore_tree(history.start(), str(folder), history.content)
+    assert compare_folder(history.start(), str(folder)) == []
+    for effect in history.effects:
+        apply_effects(str(folder), effect.changes, history.content)
+    assert compare_folder(history.at(None), str(folder)) == []
+    (folder / "n").write_text("other")
+    assert [one.path for one in compare_folder(history.at(None), str(folder))] == [b"n"]
+
+
+def test_a_pack_cut_short_by_a_kill_keeps_every_whole_blob(tmp_path: Path) -> None:
+    pool = Pool(tmp_path)
+    writer = PoolWriter(pool, "r")
+    names = [writer.put(b"content %d" % number * 50) for number in range(20)]
+    pack = next(tmp_path.rglob("*.pack"))
+    pack.write_bytes(pack.read_bytes()[:-5])
+    again = Pool(tmp_path)
+    assert again.read(names[0]) == b"content 0" * 50
+    assert [name in again for name in names] == [True] * 19 + [False]
+    with pytest.raises(TapeDamaged, match="is missing"):
+        again.read(names[-1])
+
+
+def test_versions_of_a_growing_file_are_stored_as_differences(tmp_path: Path) -> None:
+    writer = PoolWriter(Pool(tmp_path), "r")
+    content, name, names = os.urandom(200_000), None, []
+    for _ in range(50):
+        content += os.urandom(100)
+        name = writer.put(content, name)
+        names.append((name, content))
+    assert writer.stored < 1_000_000
+    writer.close()
+    pool = Pool(tmp_path)
+    assert all(pool.read(name) == content for name, content in names)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"", b"x"),
+        (b"x", b""),
+        (b"a" * 5000, b"a" * 2000 + b"b" + b"a" * 3000),
+        (bytes(range(256)) * 40, bytes(range(256)) * 20 + b"new" + bytes(range(256)) * 20),
+        (b"abc" * 3000, b"c" + b"abc" * 3000),
+    ],
+)
+def test_a_delta_gives_the_new_version(old: bytes, new: bytes) -> None:
+    assert apply_delta(old, encode_delta(old, new)) == new
