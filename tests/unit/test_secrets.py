@@ -154,6 +154,113 @@ def test_secrets_of_the_environment_are_gone_also_those_that_come_later(tmp_path
     assert_gone(tmp_path, "no-shape-at-all-first", "no-shape-at-all-second")
 
 
+def by_item(name, value):
+    os.environ[name] = value
+
+
+def by_putenv(name, value):
+    os.putenv(name, value)
+
+
+def by_bytes(name, value):
+    os.environb[name.encode()] = value.encode()
+
+
+def by_deleting_first(name, value):
+    del os.environ[name]
+    os.environ[name] = value
+
+
+def by_exchange(name, value):
+    """The number of variables stays the same."""
+    del os.environ["SOMETHING_ELSE"]
+    os.environ[f"{name}_TOKEN"] = value
+
+
+def by_update(name, value):
+    os.environ.update({name: value})
+
+
+def by_dotenv(name, value):
+    """As `load_dotenv(override=True)` does it."""
+    for key, one in {name: value, "PLAIN": "1"}.items():
+        os.environ[key] = one
+
+
+CHANGES = [by_item, by_putenv, by_bytes, by_deleting_first, by_exchange, by_update, by_dotenv]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda one: one.__name__)
+def test_a_variable_that_gets_another_value_is_redacted_from_that_moment_on(
+    tmp_path, monkeypatch, change
+):
+    old, new = "no-shape-at-all-first", "no-shape-at-all-second"
+    monkeypatch.setenv("MY_SERVICE_TOKEN", old)
+    monkeypatch.setenv("SOMETHING_ELSE", "x")
+    monkeypatch.setenv("PLAIN", "x")
+    monkeypatch.setenv("MY_SERVICE_TOKEN_TOKEN", "")  # so that it is gone afterwards
+    del os.environ["MY_SERVICE_TOKEN_TOKEN"]
+
+    @playhead.tool(name=f"tool {new}")
+    def tool(text):
+        return text
+
+    def say_everywhere(run):
+        """Twice each: in a cache after the first time."""
+        for _ in range(3):
+            run.emit(f"kind {new}", {"text": new}, who=f"who {new}", why=f"why {new}")
+            with playhead.lane(f"lane {new}"):
+                tool(new)
+            request = Call(
+                boundary="http",
+                name=f"GET {new}",
+                request={"url": f"https://x.test/?q={new}", "body": {"text": new}},
+                facts={"headers": [["x-thing", new], ["user-agent", new]]},
+            )
+            crossing = deck.active().open(request)
+            crossing.head({"status": 200, "headers": [["x-echo", new]]})
+            crossing.chunk(new.encode())
+            crossing.returned()
+
+    with playhead.record(store=tmp_path) as run:
+        say_everywhere(run)
+        tape = next(run.path.glob("tape-*"))
+        until_now = tape.stat().st_size
+        assert new.encode() in tape.read_bytes()
+        change("MY_SERVICE_TOKEN", new)
+        say_everywhere(run)
+        run.emit("x", old)
+    rest = tape.read_bytes()[until_now:]
+    assert rest.count(b"[redacted:variable:") > 20
+    assert (rest.count(new.encode()), rest.count(old.encode())) == (0, 0)
+    assert os.putenv.__module__ == "posix"
+
+
+def test_a_forked_child_redacts_what_it_puts_into_its_environment(tmp_path, monkeypatch):
+    secret = "no-shape-at-all-third"
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "no-shape-at-all-first")
+    with playhead.record(store=tmp_path) as run:
+        child = os.fork()
+        if child == 0:
+            os.environ["MY_SERVICE_TOKEN"] = secret
+            run.emit("x", secret)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert_gone(tmp_path, secret)
+    assert len(list(run.path.glob("tape-*"))) == 2
+
+
+def test_a_secret_that_is_set_behind_our_back_is_found_soon(tmp_path, monkeypatch):
+    """`posix.putenv`, `os.reload_environ`: the dict behind os.environ changes, and nothing is called."""
+    monkeypatch.setenv("MY_SERVICE_TOKEN", "no-shape-at-all-first")
+    with playhead.record(store=tmp_path) as run:
+        monkeypatch.setitem(os.environ._data, b"MY_SERVICE_TOKEN", b"no-shape-at-all-fourth")
+        for _ in range(64):
+            run.emit("x")
+        run.emit("x", "no-shape-at-all-fourth")
+    assert_gone(tmp_path, "no-shape-at-all-fourth")
+
+
 def test_secrets_on_the_command_line_are_gone(tmp_path):
     shape, plain = made("sk-ant-api03-", 60, 1), "hunter2hunter2hunter2"
     program = """

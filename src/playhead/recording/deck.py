@@ -91,7 +91,6 @@ class Deck:
         A caller that gives `sending` sends `crossing.instead`, if there is such a thing.
         """
         ambient.flush()
-        self.recorder.renew_secrets()
         if self.mode is None:
             return Crossing(self, call, None)
         taped = self.mode.answer(call, lanes.current.get().name)

@@ -4,8 +4,6 @@ values, redaction and encoders; not what an event is, nor where it goes.
 
 from __future__ import annotations
 
-import os
-
 from playhead import events
 from playhead.encoding import jsonbytes
 from playhead.encoding.plain import Keys, is_plain
@@ -17,6 +15,7 @@ from playhead.tape.spill import spill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import Any
 
@@ -41,7 +40,6 @@ class Payloads:
         self._keys = Keys() if redactor is None else redactor.safe_keys
         self._suspects = None if redactor is None else redactor.suspicion()
         self._encode = jsonbytes.fastest(may_import=may_import)
-        self.variables = len(os.environ)
         self._hurried = False
 
     def encode(self, kind: str, data: Any, user: bool) -> bytes:  # noqa: FBT001  (hot path)
@@ -128,12 +126,9 @@ class Payloads:
             self._hurried = True
             self._encode = jsonbytes.fastest(may_import=True)
 
-    def renew_secrets(self) -> bool:
-        """Learn secrets that the program has put into its environment since (a `.env` file)."""
-        variables = len(os.environ)
-        if self._redactor is None or variables == self.variables:
+    def learn_secrets(self, variables: Mapping[str, str]) -> bool:
+        """Redact the secrets among these variables from now on; whether there were any new ones."""
+        if self._redactor is None or not self._redactor.renew(variables):
             return False
-        self.variables = variables
-        self._redactor.renew(os.environ)
         self._suspects = self._redactor.suspicion()
         return True

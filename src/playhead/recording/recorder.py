@@ -15,6 +15,7 @@ from playhead.clock import thread_id
 from playhead.encoding import jsonbytes
 from playhead.encoding.values import safe_str
 from playhead.events import KINDS
+from playhead.host import environment
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import RLock
@@ -23,13 +24,14 @@ from playhead.recording.losses import Losses, reason
 from playhead.recording.payloads import Payloads
 from playhead.recording.spelling import Quoted, is_seq, word
 from playhead.redact import Redactor
+from playhead.redact.names import is_secret_variable
 from playhead.tape.names import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pathlib
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any
 
@@ -40,8 +42,6 @@ else:
 
 # On the way of every event: looked up once.
 current_lane, enclosing = lanes.current.get, lanes.enclosing.get
-# What the environment keeps them in: its own length is asked in Python.
-_variables = getattr(os.environ, "_data", os.environ)
 # Every so many events (one more than this) the recorder asks whether the file still has its name:
 # two system calls, not for every event.
 _CHECK_EVERY = 63
@@ -96,11 +96,14 @@ class Recorder:
         self.spell_clean = self._payloads.encode_clean
         self.spell_text = self._payloads.spell_text
         self.spell_value = self._payloads.spell_value
+        self._variables = {} if redactor is None else environment.snapshot()
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
         self._opening = RLock()
-        self._open()
         _live.add(self)
+        if redactor is not None:
+            environment.install(_variable_set)
+        self._open()
 
     @property
     def run(self) -> Path:
@@ -246,6 +249,8 @@ class Recorder:
             self._closed = True
             writer.close()
         _live.discard(self)
+        if not _live:
+            environment.uninstall()
 
     def encode_with(self, encode: jsonbytes.Encode) -> None:
         """Use this encoder from here on, and no other: for measuring one beside the other."""
@@ -255,11 +260,25 @@ class Recorder:
         """Once a run, on stderr, one line."""
         self._losses.warn(message)
 
-    def renew_secrets(self) -> None:
-        """The program may have loaded its keys since: what they are is hidden from here on."""
-        if len(_variables) != self._payloads.variables and self._payloads.renew_secrets():
-            self._quoted.clear()
-            self.spelled.clear()
+    def learn_secrets(self, variables: Mapping[str, str]) -> None:
+        """Redact the secrets among these variables from now on, in all that is cached too."""
+        with _learning:
+            if not self._payloads.learn_secrets(variables):
+                return
+            # Replaced, not cleared: another thread may be about to store a fragment that it made with the
+            # old knowledge.
+            self._quoted = Quoted(self.redactor)
+            self.spelled = {}
+            self._who = self._quoted[self.who]
+
+    def _compare_variables(self) -> None:
+        """Find secrets that were set without `os.putenv` (see `host.environment`)."""
+        if self.redactor is None:
+            return
+        now = environment.snapshot()
+        if now != self._variables:
+            self._variables = now
+            self.learn_secrets(os.environ)
 
     def _open(self) -> SegmentWriter:
         """Start this process's segment with the event that says which process it is."""
@@ -305,7 +324,7 @@ class Recorder:
                 self._lose(writer.unwritten.pop())
             if not writer.is_on_disk():
                 self._come_back(writer)
-            self.renew_secrets()
+            self._compare_variables()
             if self.events >= _UPGRADE_AFTER:
                 self._payloads.hurry()
         except Exception as error:
@@ -395,6 +414,22 @@ class Recorder:
 
 
 _live: WeakSet[Recorder] = WeakSet()
+# Held while secrets are learnt: two threads that set variables at once must not undo each other's work.
+# Re-entrant: a signal handler may set a variable too. No other lock is taken inside.
+_learning = RLock()
+
+
+def _variable_set(name: str, value: str) -> None:
+    """The program has set an environment variable."""
+    if is_secret_variable(name):
+        for recorder in list(_live):
+            recorder.learn_secrets({name: value})
+
+
+def _renew_lock() -> None:
+    """In a forked child: a thread that is not here may have held it."""
+    global _learning  # noqa: PLW0603  one a process
+    _learning = RLock()
 
 
 def _for_all(method: str) -> None:
@@ -407,3 +442,4 @@ os.register_at_fork(
     after_in_parent=lambda: _for_all("after_fork_in_parent"),
     after_in_child=lambda: _for_all("after_fork_in_child"),
 )
+os.register_at_fork(after_in_child=_renew_lock)

@@ -71,29 +71,37 @@ class Redactor:
         self._own = [re.compile(pattern) for pattern in self.patterns]
         self.safe_keys = SafeKeys(frozenset(name.lower() for name in self.names))
         self._values: dict[bytes, str] = {}
+        # Beginnings of long runs in those values, and values that have none: see `suspects`.
+        self._runs: tuple[bytes, ...] = ()
+        self._without_run: tuple[bytes, ...] = ()
         # A conversation repeats what was said in it, secrets included.
         self._digests: dict[bytes, str] = {}
         # Headers by how they came, for who cleans the same ones again and again.
         self.known_headers: dict[Any, list[str]] = {}
         self.renew(variables or {})
 
-    def renew(self, variables: Mapping[str, str]) -> None:
-        """Learn the secrets of an environment, beside those known already: programs load theirs
-        (`.env`) after they have been started.
+    def renew(self, variables: Mapping[str, str]) -> bool:
+        """Learn the secrets of these environment variables, in addition to those known already; whether
+        there were any new ones. A value that a variable no longer has stays a secret.
         """
         values = {
             value
             for name, value in variables.items()
             if len(value) >= _SHORTEST_VALUE and is_secret_variable(name)
         }
-        spelled = {_utf8(one) for value in values for one in _spellings(value)}
-        known = {**self._values, **dict.fromkeys(spelled, "variable")}
+        encoded = {_utf8(one) for value in values for one in _spellings(value)}
+        if encoded <= self._values.keys():
+            return False
+        known = {**self._values, **dict.fromkeys(encoded, "variable")}
         # Longest first: a value that contains another must not be cut in two by it.
         self._values = dict(sorted(known.items(), key=lambda one: len(one[0]), reverse=True))
         runs = {value: run_of(value) for value in known}
         self._runs = tuple({run for run in runs.values() if run is not None})
         self._without_run = tuple(value for value, run in runs.items() if run is None)
+        # Replaced, not cleared: a thread that is cleaning a header with the old values stores its result
+        # in the old dict, where nothing will find it.
         self.known_headers = {}
+        return True
 
     def suspicion(self) -> Callable[[bytes], bool]:
         """`suspects` as it is until the next `renew`: for who asks it of every event."""

@@ -189,7 +189,6 @@ def begin(
     recorder, key = open_deck.recorder, None
     try:
         if open_deck.mode is None and at is None and facts is None and recorder.level == "full":
-            recorder.renew_secrets()
             key = known_requests.key_of(library, method, url, headers, body)
             known = None if key is None else known_requests.spell(recorder, key, body)
             if known is not None:

@@ -145,7 +145,6 @@ def _open_known(
     if open_deck.mode is not None:
         return None
     recorder = open_deck.recorder
-    recorder.renew_secrets()
     told = recorder.spell_value(arguments)
     if told is None:
         return None
