@@ -189,10 +189,11 @@ class Recorder:
                 rest += '"user":true,'
             if self._losses.untold is not None:
                 self._tell_losses(writer)
+            opened = writer.opened
             try:
                 seq = writer.append(quoted[kind], rest, encoded)
             except OSError:
-                if self._closed or writer.is_on_disk() or not self._come_back(writer):
+                if not self._recover(writer, opened):
                     raise
                 self._tell_losses(writer)
                 seq = writer.append(quoted[kind], rest, encoded)
@@ -239,8 +240,7 @@ class Recorder:
         writer = self._writer
         if writer is None:
             return
-        if not writer.is_on_disk():
-            self._come_back(writer)
+        self._recover(writer, writer.opened)
         # Written together, or an event of another thread between the two would not be counted.
         with writer.lock:
             self._tell_losses_if_possible(writer)
@@ -322,8 +322,7 @@ class Recorder:
         try:
             while writer.unwritten:
                 self._lose(writer.unwritten.pop())
-            if not writer.is_on_disk():
-                self._come_back(writer)
+            self._recover(writer, writer.opened)
             self._compare_variables()
             if self.events >= _UPGRADE_AFTER:
                 self._payloads.hurry()
@@ -332,10 +331,19 @@ class Recorder:
                 raise
             self._losses.count(0, reason(error))
 
-    def _come_back(self, writer: SegmentWriter) -> bool:
-        """Find or make the file again; whether that worked. The next event tries once more."""
+    def _recover(self, writer: SegmentWriter, opened: int) -> bool:
+        """Find or create the file again if it was deleted, or its descriptor closed; whether the caller
+        should try once more. `opened` is `writer.opened` from before the caller's attempt.
+        """
         try:
+            # The question and the answer under one lock: several threads fail at the same closed
+            # descriptor, the first of them reopens it, and the others find a healthy file. Without the
+            # count they would take their failure for a full disk and drop their event.
             with writer.lock:
+                if writer.opened != opened:
+                    return True
+                if self._closed or writer.is_on_disk():
+                    return False
                 gone = writer.reopen()
                 self._call_ourselves(writer)
                 if not writer.size:

@@ -43,6 +43,9 @@ class SegmentWriter:
         self.lock = RLock()
         # Why events that were put off could not be written; emptied by the recorder.
         self.unwritten: list[OSError] = []
+        # Counts how often the file was opened: a thread whose write failed can tell whether another one
+        # has reopened it since.
+        self.opened = 1
         self._writing = False
         self._at = first_seq
         self._deferred: deque[tuple[str, str, bytes]] = deque()
@@ -135,6 +138,7 @@ class SegmentWriter:
             # Asked before anything is made: a new file may get the number of the old one.
             held = self.holds()
             if not held and self._find():
+                self.opened += 1
                 return 0
             name, path, fd = _create(self.run)
             gone = 0
@@ -151,6 +155,7 @@ class SegmentWriter:
             self.name, self.path, self._fd = name, path, fd
             self._file = _identity(os.fstat(fd))
             self.size = os.fstat(fd).st_size
+            self.opened += 1
             return gone
 
     def _find(self) -> bool:

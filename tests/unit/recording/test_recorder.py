@@ -20,6 +20,7 @@ from playhead.recording.recorder import Recorder
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import read_manifest
 from playhead.tape.reader import Tape
+from playhead.tape.writer import SegmentWriter
 
 
 @pytest.fixture
@@ -318,6 +319,26 @@ def test_a_closed_descriptor_is_opened_again_and_nothing_is_lost(run, capsys):
     run.emit("x", 1)
     assert [event.data for event in of_users(run.path)] == [0, 1]
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_two_threads_that_fail_at_one_closed_descriptor_both_write_their_events(run, monkeypatch):
+    append = SegmentWriter.append
+
+    def fail_and_let_the_other_thread_reopen(writer, *args):
+        try:
+            return append(writer, *args)
+        except OSError:
+            monkeypatch.undo()
+            other = threading.Thread(target=run.emit, args=("x", "second"))
+            other.start()
+            other.join()
+            raise
+
+    monkeypatch.setattr(SegmentWriter, "append", fail_and_let_the_other_thread_reopen)
+    os.close(run.recorder._writer._fd)
+    assert run.emit("x", "first") is not None
+    assert [event.data for event in of_users(run.path)] == ["second", "first"]
+    assert run.lost == 0
 
 
 def test_a_descriptor_that_became_the_hosts_is_neither_written_nor_closed(run, tmp_path):
