@@ -8,6 +8,7 @@
     │   ├── TapeDamaged       bytes are not what was written; carries every Damage
     │   ├── TapeTooNew        made by a newer Playhead
     │   └── TapeNotReplayable recorded below level `full`, or without its world
+    ├── NoFence               this machine cannot keep a replay from the world: exit 4
     ├── StoreError            the folder of tapes cannot be read or written
     └── Divergence            the run parted from its tape: exit 3; carries the report's entry
 
@@ -69,6 +70,10 @@ class TapeTooNew(TapeError):
 
 class TapeNotReplayable(TapeError):
     pass
+
+
+class NoFence(PlayheadError):
+    exit_code = 4
 
 
 class StoreError(PlayheadError):

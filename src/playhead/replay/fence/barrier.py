@@ -1,0 +1,120 @@
+"""The fence around a replayed command, from the launcher's side: build the best one that this machine has,
+pass its listeners out, start the command in it. Knows which fences there are; each is elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from playhead.errors import NoFence
+from playhead.replay.fence import inside
+from playhead.replay.fence.inside import Wanted
+from playhead.replay.fence.line import Line, pair
+
+# Best first.
+KINDS = ("namespaces", "landlock")
+
+
+class Fence:
+    """A closed fence, and the process in it that waits to become the command."""
+
+    def __init__(self, kind: str, pid: int, line: Line) -> None:
+        """OSError: this machine does not have it."""
+        self.kind = kind
+        self.pid = pid
+        self._line = line
+        answer, handles = self._heard()
+        # Folders that could not be covered by an overlay, and why.
+        self.read_only: dict[str, str] = answer["read_only"]
+        self._uppers: dict[str, str] = answer["uppers"]
+        self._stage = handles[0] if handles else None
+
+    def listen(self, port: int = 0) -> socket.socket:
+        """A port on the loopback that the command sees, served from out here."""
+        self._line.send({"do": "listen", "port": port})
+        return socket.socket(fileno=self._heard()[1][0])
+
+    def keep(self, path: str, *, writable: bool = False) -> None:
+        """Show the command the real file or folder: what listens there can be reached."""
+        self._line.send({"do": "keep", "path": os.path.realpath(path), "writable": writable})
+        self._heard()
+
+    def start(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        streams: Sequence[tuple[int, Sequence[int]]],
+        mask: set[int],
+    ) -> int:
+        """Start the command in the folder that we are in; its pid. OSError: it cannot be executed.
+
+        `streams`: open files, and the numbers that each gets in the command.
+        """
+        order = {"do": "exec", "argv": list(argv), "env": dict(env), "cwd": os.getcwd()}
+        targets = [list(numbers) for _, numbers in streams]
+        self._line.send(
+            {**order, "targets": targets, "mask": sorted(mask)}, [handle for handle, _ in streams]
+        )
+        answer, _ = self._line.receive()
+        self._line.close()
+        if answer is None:
+            return self.pid  # the line was closed by the exec
+        os.waitpid(self.pid, 0)
+        raise OSError(answer["errno"], answer["why"])
+
+    def written(self) -> Iterator[str]:
+        """The files that the command wrote or deleted; they were in memory, and are gone after this."""
+        if self._stage is None:
+            return
+        for path, upper in sorted(self._uppers.items()):
+            root = f"/proc/self/fd/{self._stage}/{upper}"
+            for folder, _, files in os.walk(root):
+                inner = os.path.relpath(folder, root)
+                yield from (os.path.normpath(os.path.join(path, inner, one)) for one in files)
+        os.close(self._stage)
+        self._stage = None
+
+    def abandon(self) -> None:
+        """Let the waiting process go; for a launcher that could not come as far as `start`."""
+        self._line.close()
+        os.waitpid(self.pid, 0)
+
+    def _heard(self) -> tuple[dict[str, Any], list[int]]:
+        answer, handles = self._line.receive()
+        if answer is None:
+            raise OSError("the process in the fence was killed")
+        if not answer["ok"]:
+            raise OSError(answer["errno"], answer["why"])
+        return answer, handles
+
+
+def build(wanted: Wanted, kinds: Sequence[str] = KINDS) -> Fence:
+    """The best fence of this machine. NoFence says why there is none."""
+    if sys.platform != "linux":
+        raise NoFence(f"{sys.platform} has no fence that Playhead knows.")
+    reasons = []
+    for kind in kinds:
+        try:
+            return _forked(kind, wanted)
+        except OSError as error:
+            reasons.append(f"{kind}: {error.strerror or error}")
+    raise NoFence("; ".join(reasons))
+
+
+def _forked(kind: str, wanted: Wanted) -> Fence:
+    ours, its = pair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        inside.become(kind, wanted, its)
+    its.close()
+    try:
+        return Fence(kind, pid, ours)
+    except OSError:
+        ours.close()
+        os.waitpid(pid, 0)
+        raise

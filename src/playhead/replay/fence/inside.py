@@ -1,0 +1,217 @@
+"""The process that goes into the fence and becomes the command. Knows the order in which a fence closes; the
+launcher's end is `barrier`.
+
+A fork of the launcher and not a program of its own: starting another Python would cost every replay 30 ms.
+Its pid is the command's, so signals and job control need nothing new.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from playhead.replay.fence import landlock, namespaces, seccomp
+from playhead.replay.fence.kernel import drop_capabilities, no_new_privileges
+from playhead.replay.fence.line import Line
+from playhead.replay.fence.seccomp import Argument, Rule, refuse
+
+_UNIX, _INET, _INET6, _NETLINK, _ALG = 1, 2, 10, 16, 38
+_STREAM, _TYPE, _TCP = 1, 0xF, 6
+_FAST_OPEN = 0x20000000
+# Python ignores these two for itself; the command would inherit that.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+# Devices that are written to in every shell script, and terminals.
+_DEVICES = (
+    *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
+    *("/dev/tty", "/dev/pts", "/dev/ptmx"),
+)
+_BACKLOG = 256
+
+# Network namespaces do not cover every family (AF_VSOCK reaches the host of a virtual machine), and
+# io_uring makes sockets past every filter. libuv and others do without where it is not there.
+_CLOSED_EVERYWHERE = (
+    Rule("io_uring_setup", refuse(errno.ENOSYS)),
+    Rule(
+        "socket",
+        refuse(errno.EAFNOSUPPORT),
+        (Argument(0, (_UNIX, _INET, _INET6, _NETLINK, _ALG), inside=False),),
+    ),
+)
+# Without namespaces: Landlock knows TCP only, and no attributes of files.
+_CLOSED_BESIDE_LANDLOCK = (
+    Rule("socket", refuse(errno.EACCES), (Argument(0, (_UNIX,)),)),
+    Rule(
+        "socket",
+        refuse(errno.EACCES),
+        (Argument(0, (_INET, _INET6)), Argument(1, (_STREAM,), mask=_TYPE, inside=False)),
+    ),
+    Rule(
+        "socket",
+        refuse(errno.EACCES),
+        (Argument(0, (_INET, _INET6)), Argument(2, (0, _TCP), inside=False)),
+    ),
+    # A connection that carries data in its first packet is not a `connect` to Landlock.
+    *(
+        Rule(name, refuse(errno.EACCES), (Argument(at, (_FAST_OPEN,), mask=_FAST_OPEN),))
+        for name, at in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3))
+    ),
+    *(
+        Rule(name, refuse(errno.EPERM))
+        for name in (
+            *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
+            *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
+            *("setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+            *("shmget", "msgget", "semget", "mq_open"),
+        )
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the program in the fence needs."""
+
+    # Folders that it is likely to write to.
+    own: tuple[str, ...]
+    # Whether something is meant to be live: then it keeps the network.
+    network: bool = False
+
+
+def become(kind: str, wanted: Wanted, line: Line) -> NoReturn:
+    """Close the fence, do what the launcher says, become the command. Returns only by ending."""
+    try:
+        made = _Namespaces(wanted) if kind == "namespaces" else _Landlock(wanted)
+        line.send({"ok": True, "read_only": made.read_only, "uppers": made.uppers}, made.handles)
+        while True:
+            order, handles = line.receive()
+            if order is None:
+                break  # the launcher is gone, and the command was never started
+            if order["do"] == "exec":
+                _run(made, order, handles, line)
+            line.send(*_obeyed(made, order))
+    except BaseException as error:  # noqa: BLE001  whatever it is, the launcher must learn of it
+        with suppress(OSError):
+            line.send(_told(error))
+    os._exit(125)
+
+
+class _Namespaces:
+    def __init__(self, wanted: Wanted) -> None:
+        self._covered = namespaces.enter(wanted.own, network=wanted.network)
+        self.uppers, self.read_only = self._covered.uppers, self._covered.read_only
+        self.handles = (self._covered.stage,)
+
+    def keep(self, path: str, *, writable: bool) -> None:
+        self._covered.keep(path, writable=writable)
+
+    def listen(self, made: socket.socket) -> None:
+        """Every port of the namespace's own loopback can be reached, and there is nothing else."""
+
+    def close(self) -> None:
+        drop_capabilities()
+        no_new_privileges()
+        if landlock.version():
+            with suppress(OSError):
+                landlock.scope_signals()
+        with suppress(OSError):
+            # 32-bit programs keep their calls: their network is the namespace's as well.
+            seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=seccomp.ALLOW))
+
+
+class _Landlock:
+    def __init__(self, wanted: Wanted) -> None:
+        landlock.check()
+        if wanted.network:
+            raise OSError(errno.ENOSYS, "Landlock cannot leave the network open to what is live")
+        self._folders: list[str] = []
+        self._ports: list[int] = []
+        self.uppers: dict[str, str] = {}
+        self.read_only = dict.fromkeys(wanted.own, "Landlock has no overlays")
+        self.handles: tuple[int, ...] = ()
+
+    def keep(self, path: str, *, writable: bool) -> None:
+        if not writable:
+            raise OSError(errno.EACCES, "shims need namespaces, and there is only Landlock")
+        self._folders.append(path)
+
+    def listen(self, made: socket.socket) -> None:
+        self._ports.append(made.getsockname()[1])
+
+    def close(self) -> None:
+        drop_capabilities()
+        no_new_privileges()
+        landlock.allow_only([*self._folders, *_DEVICES], self._ports)
+        rules = (*_CLOSED_EVERYWHERE, *_CLOSED_BESIDE_LANDLOCK)
+        seccomp.install(seccomp.compiled(rules, foreign=refuse(errno.ENOSYS)))
+
+
+def _obeyed(
+    made: _Namespaces | _Landlock, order: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    try:
+        if order["do"] == "keep":
+            made.keep(order["path"], writable=order["writable"])
+            return {"ok": True}, ()
+        listener = _listener(order["port"])
+        made.listen(listener)
+        return {"ok": True}, (listener.detach(),)
+    except OSError as error:
+        return _told(error), ()
+
+
+def _listener(port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("127.0.0.1", port))
+    made.listen(_BACKLOG)
+    made.setblocking(False)
+    return made
+
+
+def _run(
+    made: _Namespaces | _Landlock, order: dict[str, Any], handles: list[int], line: Line
+) -> NoReturn:
+    with suppress(OSError):
+        # By its path: the folder that this process is in is still the real one.
+        os.chdir(order["cwd"])
+    made.close()
+    for handle, targets in zip(handles, order["targets"], strict=True):
+        for target in targets:
+            os.dup2(handle, target, inheritable=True)
+    for number in _IGNORED_BY_PYTHON:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, order["mask"])
+    argv, env = order["argv"], order["env"]
+    error = _replaced(argv, env)
+    if error.errno == errno.ENOEXEC:
+        error = _replaced(["/bin/sh", *argv], env)  # a script without #!: shells run it so
+    line.send({**_told(error), "not_started": True})
+    os._exit(125)
+
+
+def _replaced(argv: list[str], env: dict[str, str]) -> OSError:
+    """Why the command could not be executed. Looked for on the launcher's PATH, as the kernel's spawn does:
+    the command's own begins with shims, and the command is not one of its own subprocesses.
+    """
+    name = argv[0]
+    found: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    for folder in [""] if os.sep in name else os.get_exec_path():
+        try:
+            os.execve(os.path.join(folder, name), argv, env)  # noqa: S606  that is the job
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                found = error
+                if error.errno != errno.EACCES:
+                    break
+    return found
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    number = error.errno if isinstance(error, OSError) else None
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return {"ok": False, "errno": number or errno.EIO, "why": words or type(error).__name__}

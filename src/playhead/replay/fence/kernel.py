@@ -1,0 +1,83 @@
+"""System calls that Python has no function for. Knows numbers and errno; not why they are made.
+
+ctypes and no compiled module: a fence must be available wherever Playhead is installed, with or without a
+compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+# Calls that are newer than most C libraries, by number. These are the same on every architecture.
+MOUNT_SETATTR = 442
+LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_ADD_RULE = 445
+LANDLOCK_RESTRICT_SELF = 446
+PIDFD_GETFD = 438
+
+PR_SET_NO_NEW_PRIVS = 38
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_VERSION_3 = 0x20080522
+
+# Capabilities that a root in the fence keeps: those that concern its own files, users and ports. All
+# others could undo the fence (mount, ptrace, open by handle) or change the machine.
+_CHOWN, _DAC_OVERRIDE, _FOWNER, _FSETID, _SETGID, _SETUID = 0, 1, 3, 4, 6, 7
+_SETPCAP, _NET_BIND_SERVICE, _SETFCAP = 8, 10, 31
+_KEPT = frozenset(
+    (
+        _CHOWN,
+        _DAC_OVERRIDE,
+        _FOWNER,
+        _FSETID,
+        _SETGID,
+        _SETUID,
+        _SETPCAP,
+        _NET_BIND_SERVICE,
+        _SETFCAP,
+    )
+)
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *args: object) -> int:
+    """A function of the C library; OSError with its errno where it fails."""
+    return _checked(name, getattr(libc, name)(*args))
+
+
+def syscall(number: int, name: str, *args: object) -> int:
+    """A system call by its number; OSError with its errno where it fails."""
+    widened = [ctypes.c_long(one) if isinstance(one, int) else one for one in args]
+    return _checked(name, libc.syscall(ctypes.c_long(number), *widened))
+
+
+def _checked(name: str, result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
+
+
+def no_new_privileges() -> None:
+    """From here on no program gains privileges by its setuid bit: a filter needs that from a user."""
+    call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Keep only what cannot undo a fence; the bounding set too, or root regains all by its next exec."""
+    libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)  # EINVAL before Linux 4.3
+    for number in range(64):
+        if number not in _KEPT and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            # Refused to a user who has none anyway; `no_new_privileges` keeps it so.
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
+    now = ctypes.create_string_buffer(24)
+    call("capget", header, now)
+    kept = sum(1 << number for number in _KEPT)
+    low, high = kept & 0xFFFFFFFF, kept >> 32
+    sets = struct.unpack("6I", now.raw)
+    masks = (low, low, 0, high, high, 0)  # effective, permitted, inheritable, twice
+    call("capset", header, struct.pack("6I", *(a & b for a, b in zip(sets, masks, strict=True))))
