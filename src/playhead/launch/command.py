@@ -21,6 +21,7 @@ from playhead.launch import spawn_command as launch
 from playhead.launch.environment import kept
 from playhead.launch.guest.children_env import equip
 from playhead.launch.proxy.beside import Waiting
+from playhead.launch.proxy.listening import listen
 from playhead.launch.shims import post
 from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import attendant
@@ -34,6 +35,7 @@ from playhead.tape import output_at
 
 if TYPE_CHECKING:
     from playhead.launch import closing
+    from playhead.replay.fence.barrier import Fence
 else:
     closing = Later("playhead.launch.closing")  # loaded while the command runs
 
@@ -105,6 +107,7 @@ def run_command(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     seed: str | None = None,
+    fence: Fence | None = None,
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
@@ -112,12 +115,15 @@ def run_command(
     which one stands on the command's PATH.
 
     `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
-    what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours.
+    what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. It runs
+    inside the `fence`, where there is one.
     """
     start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
     if prepare is not None:
         prepare(start.run)
-    ended, own = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile)
+    if fence is not None:
+        fence.keep(str(start.run.path), writable=True)
+    ended, own = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile, fence=fence)
     plain = _closed(start.run, ended, command, own, seal=seal)
     return Recorded(run=start.run, ended=ended, plain=plain)
 
@@ -162,12 +168,13 @@ def _attended(
     *,
     proxy: bool,
     meanwhile: Callable[[], object] | None,
+    fence: Fence | None,
 ) -> tuple[Ended, frozenset[str]]:
     """The command from its start to its end, with those beside it who see what it does: how it ended,
     and the segments that are not its own.
     """
     run, plan = start.run, start.plan
-    waiting = _waiting(run, command, start.env) if proxy else None
+    waiting = _waiting(run, command, start.env, fence) if proxy else None
     ticket = Ticket(
         run=str(run.path),
         parent=run.recorder.root,
@@ -178,9 +185,11 @@ def _attended(
     argv, env = equip(command if waiting is None else waiting.command, start.env, ticket)
     mask = launch.block_signals()
     posted = post.post(run.recorder, shims, env)
+    if fence is not None and posted.folder is not None:
+        fence.keep(str(posted.folder))
     between = None if waiting is None else waiting.post(run.recorder, posted.tell)
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
-    started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask)
+    started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask, fence)
     # From here on nothing is raised: the command has been run, and must not be run again.
     if isinstance(started, Ended):
         ended = started
@@ -214,10 +223,12 @@ def _closed(
         return plain
 
 
-def _waiting(run: Run, command: list[str], env: Mapping[str, str]) -> Waiting | None:
+def _waiting(
+    run: Run, command: list[str], env: Mapping[str, str], fence: Fence | None
+) -> Waiting | None:
     """The ports of the proxy; None where there are none to be had: the command goes on without."""
     try:
-        return Waiting(command, env)
+        return Waiting(command, env, listen if fence is None else fence.listen)
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
         return None

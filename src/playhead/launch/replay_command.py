@@ -12,19 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from playhead.config import Settings
-from playhead.errors import TapeDamaged, TapeNotReplayable
+from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
 from playhead.events import Damage
 from playhead.launch.command import Recorded, run_command
 from playhead.launch.environment import restored
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.record_run import Wish
 from playhead.recording.runs import Run
-from playhead.replay.modes.wishes import wishes_of
+from playhead.replay.fence.barrier import Fence, build
+from playhead.replay.fence.inside import Wanted
+from playhead.replay.modes.wishes import Wishes, wishes_of
 from playhead.replay.plan import Plan, write_plan
-from playhead.replay.report.verdict import Report, judge
+from playhead.replay.report.verdict import FenceReport, Report, judge
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
+
+# Boundaries that need the network and nothing else when they are live.
+_OF_THE_NETWORK = frozenset({"llm", "http"})
+_SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +74,12 @@ def replay_command(
     store: Path | None = None,
     proxy: bool = True,
     notes: tuple[str, ...] = (),
+    fenced: bool = True,
 ) -> Replayed:
-    """Run `command` with the tape for a world; without a `proxy` where it was recorded without."""
+    """Run `command` with the tape for a world; without a `proxy` where it was recorded without.
+
+    `fenced`: the kernel keeps the command from the world. NoFence: this machine cannot.
+    """
     then = first_words(tape)
     manifest = tape.manifest
     cwd = Path(manifest.cwd)
@@ -83,6 +93,8 @@ def replay_command(
     )
     env = restored(os.environ, then.get("env") or {}, live=bool(plan.live))
     wishes = wishes_of(plan.live, plan.options)
+
+    fence = _fence(wishes, env, cwd) if fenced else None
 
     def prepare(run: Run) -> None:
         run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
@@ -100,9 +112,44 @@ def replay_command(
         env=env,
         cwd=cwd if cwd.is_dir() else None,
         seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
+        fence=fence,
     )
-    report = judge(tape, Tape(recorded.run.path), notes=notes, wishes=wishes)
+    report = judge(
+        tape,
+        Tape(recorded.run.path),
+        notes=notes,
+        wishes=wishes,
+        fence=_report_on(fence, wishes, asked=fenced),
+    )
     return Replayed(recorded=recorded, report=report)
+
+
+def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path) -> Fence | None:
+    """What keeps the command from the world. None: something is meant to have real effects."""
+    live = {one.partition(":")[0] for one in wishes.policy.live}
+    if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
+        return None
+    folders = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
+    own = tuple(one for one in folders if one and os.path.isdir(one))
+    try:
+        return build(Wanted(own=own, network=bool(live)))
+    except NoFence as error:
+        raise NoFence(
+            f"This machine cannot keep the replay from the world: {error}. Nothing was started. "
+            "With `--unfenced` it runs all the same: hooks alone stop what they see, and the verdict "
+            "is `unproven`. `playhead doctor` says what is missing."
+        ) from None
+
+
+def _report_on(fence: Fence | None, wishes: Wishes, *, asked: bool) -> FenceReport:
+    if fence is None:
+        return FenceReport(why="a live part has real effects" if asked else "--unfenced")
+    return FenceReport(
+        kind=fence.kind,
+        network_open=bool(wishes.policy.live),
+        read_only=tuple(fence.read_only),
+        written=tuple(fence.written()),
+    )
 
 
 def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:

@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from playhead.launch.sidecar.attendant import Attendant
 from playhead.launch.sidecar.command_streams import Stream
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from playhead.replay.fence.barrier import Fence
+
 PASSED_ON = frozenset(
     {
         signal.SIGHUP,
@@ -55,10 +59,18 @@ def block_signals() -> set[int]:
 
 
 def spawn(
-    argv: Sequence[str], env: Mapping[str, str], streams: Sequence[Stream], mask: set[int]
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    streams: Sequence[Stream],
+    mask: set[int],
+    fence: Fence | None = None,
 ) -> int | Ended:
-    """Start the command; its pid, or how it failed to start (127: not found, 126: found)."""
+    """Start the command, inside the fence if there is one; its pid, or how it failed to start (127: not
+    found, 126: found).
+    """
     try:
+        if fence is not None:
+            return fence.start(argv, env, [(one.entry, one.fds) for one in streams], mask)
         return _spawned(argv, env, streams, mask)
     except OSError as error:
         missing = error.errno in (errno.ENOENT, errno.ENOTDIR)

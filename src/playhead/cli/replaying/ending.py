@@ -20,6 +20,9 @@ from playhead.tape.reader import Tape
 from playhead.views.text.comparison import print_comparison
 from playhead.views.text.report import print_report
 
+# The verdicts of a replay, as a script sees them.
+EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
+
 
 @contextmanager
 def store_for(store: Path | None, *, persist: bool) -> Iterator[Path | None]:
@@ -63,4 +66,4 @@ def exit_code_of(replayed: Replayed) -> int:
         return unusable
     if report.recovered is not None:
         return 0 if report.recovered else 3
-    return 0 if report.verdict == "identical" else 3
+    return EXIT_CODES[report.verdict]

@@ -40,6 +40,7 @@ from playhead.views.text.report import words_on_prefix
     "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the report as JSON.",
 )  # fmt: skip
+@click.option("--unfenced", is_flag=True, help="Run without a fence of the kernel.")
 @click.option("--quiet", is_flag=True, help="No report on stderr.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stderr as JSON.")
 @mixed_options
@@ -47,8 +48,8 @@ from playhead.views.text.report import words_on_prefix
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, at: int, require_faithful: bool, report_file: Path | None, quiet: bool, as_json: bool,
-    store: Path | None, command_line: tuple[str, ...], **asked: Any,
+    run: str, at: int, require_faithful: bool, report_file: Path | None, unfenced: bool,
+    quiet: bool, as_json: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """The tape up to STEP, then on with a live model: what if it had gone another way.
 
@@ -76,7 +77,7 @@ def command(
     with store_for(store, persist=not asked["no_persist"]) as home:
         replayed = replay_command(
             tape, words_of(tape, command_line), settings, plan, store=home,
-            notes=(words_on_prefix(prefix),),
+            notes=(words_on_prefix(prefix),), fenced=not unfenced,
         )  # fmt: skip
         tell_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
     sys.exit(exit_code_of(replayed))

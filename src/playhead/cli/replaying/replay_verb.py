@@ -39,6 +39,11 @@ from playhead.views.text.forecast import print_forecast
     is_flag=True,
     help="Leave base URLs as they were, even for programs that are no Python.",
 )
+@click.option(
+    "--unfenced",
+    is_flag=True,
+    help="Run without a fence of the kernel. The verdict is never `identical` then.",
+)
 @click.option("--quiet", is_flag=True, help="No report on stderr; the exit code says it.")
 @click.option("--json", "as_json", is_flag=True, help="The report on stderr as JSON.")
 @mixed_options
@@ -46,8 +51,8 @@ from playhead.views.text.forecast import print_forecast
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, report_file: Path | None, pace: bool, no_proxy: bool, quiet: bool, as_json: bool,
-    store: Path | None, command_line: tuple[str, ...], **asked: Any,
+    run: str, report_file: Path | None, pace: bool, no_proxy: bool, unfenced: bool,
+    quiet: bool, as_json: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """Run the agent again with the world taken from the tape: offline, free, and in no time.
 
@@ -60,7 +65,7 @@ def command(
 
     Nothing is sent and nothing is executed, but for what is named with --live. The program's stdout
     and stderr pass through; the report goes to stderr. Exit code 0: identical, or recovered from
-    every fault. 3: diverged. 4: this tape cannot be replayed.
+    every fault. 3: diverged. 4: this tape cannot be replayed. 6: unproven, for want of a fence.
     """
     settings = config.load()
     tape = plain(check_tape(find_tape(store, run)))
@@ -71,6 +76,8 @@ def command(
     plan = plan_of(tape, settings, wishes, pace=pace)
     with store_for(store, persist=not asked["no_persist"]) as home:
         words = words_of(tape, command_line)
-        replayed = replay_command(tape, words, settings, plan, store=home, proxy=not no_proxy)
+        replayed = replay_command(
+            tape, words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced
+        )
         tell_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
     sys.exit(exit_code_of(replayed))

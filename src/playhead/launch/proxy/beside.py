@@ -11,7 +11,7 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -45,8 +45,13 @@ _COMMAND = struct.Struct("=cq")
 class Waiting:
     """Ports that are taken, and nobody serves yet: the command's environment can be made of them."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
-        """OSError: no port can be had."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        listen: Callable[[], socket.socket] = listen,
+    ) -> None:
+        """`listen` makes a listener that the command can reach. OSError: no port can be had."""
         found = addresses(env)
         self._env = dict(env)
         self._listeners: dict[Origin, socket.socket] = {}

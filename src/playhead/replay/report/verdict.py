@@ -22,10 +22,24 @@ RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FenceReport:
+    """What kept the replay from the world. Without a `kind` nothing did, and `why` says the reason."""
+
+    kind: str | None = None
+    why: str | None = None
+    # Something was live, so the network was not closed.
+    network_open: bool = False
+    # Folders that the program could not write to.
+    read_only: tuple[str, ...] = ()
+    # Files that it wrote, or deleted, in memory: the real ones are untouched.
+    written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What became of a replay; `as_json` is the report file."""
 
-    verdict: str  # identical, diverged
+    verdict: str  # identical, diverged, unproven
     run: str
     replay: str
     command: list[str]
@@ -45,6 +59,8 @@ class Report:
     faults: list[dict[str, Any]] = field(default_factory=list)
     recovered: bool | None = None
     forked_at: int | None = None
+    # None: a replay inside the process that asked for it.
+    fence: FenceReport | None = None
 
     @property
     def first_divergence(self) -> dict[str, Any] | None:
@@ -57,7 +73,12 @@ class Report:
 
 
 def judge(
-    original: Tape, replayed: Tape, *, notes: Sequence[str] = (), wishes: Wishes | None = None
+    original: Tape,
+    replayed: Tape,
+    *,
+    notes: Sequence[str] = (),
+    wishes: Wishes | None = None,
+    fence: FenceReport | None = None,
 ) -> Report:
     """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
     wishes = wishes or Wishes()
@@ -83,7 +104,8 @@ def judge(
     if state["first_difference"] is not None and not wishes.mixed:
         divergences.append({"kind": "state", "detail": state["first_difference"]})
     return Report(
-        verdict="diverged" if divergences else "identical",
+        verdict=_verdict(divergences, fence, wishes),
+        fence=fence,
         run=original.manifest.run,
         replay=replayed.manifest.run,
         command=list(replayed.manifest.command),
@@ -105,6 +127,14 @@ def judge(
         recovered=_recovered(then, now, wishes, same_exit=same_exit) if wishes.faults else None,
         forked_at=wishes.fork_at,
     )
+
+
+def _verdict(divergences: Sequence[object], fence: FenceReport | None, wishes: Wishes) -> str:
+    """`identical` says that nothing went past the tape: without a fence that is not known."""
+    if divergences:
+        return "diverged"
+    unproven = fence is not None and fence.kind is None and not wishes.mixed
+    return "unproven" if unproven else "identical"
 
 
 def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[TapedCall]:

@@ -59,6 +59,8 @@ def _verdict(report: Report) -> tuple[str, str]:
         return ("✓ forked", "ok") if same else ("✗ diverged", "failed")
     if report.live and same:
         return f"✓ as taped, with {', '.join(report.live)} live", "ok"
+    if report.verdict == "unproven":
+        return "? unproven: the same, but no fence kept it from the world", "interrupted"
     return ("✓ identical", "ok") if same else ("✗ diverged", "failed")
 
 
