@@ -94,7 +94,8 @@ def replay_command(
     env = restored(os.environ, then.get("env") or {}, live=bool(plan.live))
     wishes = wishes_of(plan.live, plan.options)
 
-    fence = _fence(wishes, env, cwd) if fenced else None
+    shims = of_facts(then)
+    fence = _fence(wishes, env, cwd, sockets=bool(shims.names)) if fenced else None
 
     def prepare(run: Run) -> None:
         run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
@@ -107,7 +108,7 @@ def replay_command(
         settings,
         seal=False,
         proxy=proxy and then.get("proxy") is not False,
-        shims=of_facts(then),
+        shims=shims,
         prepare=prepare,
         env=env,
         cwd=cwd if cwd.is_dir() else None,
@@ -124,7 +125,7 @@ def replay_command(
     return Replayed(recorded=recorded, report=report)
 
 
-def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path) -> Fence | None:
+def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path, *, sockets: bool) -> Fence | None:
     """What keeps the command from the world. None: something is meant to have real effects."""
     live = {one.partition(":")[0] for one in wishes.policy.live}
     if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
@@ -132,7 +133,7 @@ def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path) -> Fence | None:
     folders = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
     own = tuple(one for one in folders if one and os.path.isdir(one))
     try:
-        return build(Wanted(own=own, network=bool(live)))
+        return build(Wanted(own=own, network=bool(live), sockets=sockets))
     except NoFence as error:
         raise NoFence(
             f"This machine cannot keep the replay from the world: {error}. Nothing was started. "

@@ -80,6 +80,8 @@ class Wanted:
     own: tuple[str, ...]
     # Whether something is meant to be live: then it keeps the network.
     network: bool = False
+    # Whether it has to reach Unix sockets of the launcher: shims do.
+    sockets: bool = False
 
 
 def become(kind: str, wanted: Wanted, line: Line) -> NoReturn:
@@ -127,7 +129,12 @@ class _Landlock:
     def __init__(self, wanted: Wanted) -> None:
         landlock.check()
         if wanted.network:
-            raise OSError(errno.ENOSYS, "Landlock cannot leave the network open to what is live")
+            raise OSError(errno.ENOSYS, "it cannot leave the network open to what is live")
+        if wanted.sockets:
+            raise OSError(errno.ENOSYS, "it cannot let shims through (`record --no-shims`)")
+        # Now, and not when the command starts: a machine that has no filters is refused before.
+        no_new_privileges()
+        seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=refuse(errno.ENOSYS)))
         self._folders: list[str] = []
         self._ports: list[int] = []
         self.uppers: dict[str, str] = {}
@@ -135,19 +142,16 @@ class _Landlock:
         self.handles: tuple[int, ...] = ()
 
     def keep(self, path: str, *, writable: bool) -> None:
-        if not writable:
-            raise OSError(errno.EACCES, "shims need namespaces, and there is only Landlock")
-        self._folders.append(path)
+        if writable:
+            self._folders.append(path)
 
     def listen(self, made: socket.socket) -> None:
         self._ports.append(made.getsockname()[1])
 
     def close(self) -> None:
         drop_capabilities()
-        no_new_privileges()
         landlock.allow_only([*self._folders, *_DEVICES], self._ports)
-        rules = (*_CLOSED_EVERYWHERE, *_CLOSED_BESIDE_LANDLOCK)
-        seccomp.install(seccomp.compiled(rules, foreign=refuse(errno.ENOSYS)))
+        seccomp.install(seccomp.compiled(_CLOSED_BESIDE_LANDLOCK, foreign=refuse(errno.ENOSYS)))
 
 
 def _obeyed(

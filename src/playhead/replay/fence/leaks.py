@@ -1,8 +1,8 @@
-"""What reaches for the world past every hook is stopped. Knows Python's audit events; no library.
+"""Stop a connection or a process that no hook has seen. Knows Python's audit events; no library.
 
-An audit hook sees every connection and every process that Python itself makes, whoever asks for it,
-and can only let it pass or raise. What C and Rust do by themselves it does not see: for those there
-is the empty network (`netns`).
+An audit hook sees every connection and every process that Python code makes, and can only let it pass or
+raise. It does not see what C and Rust code does: the fence of the kernel stops that (`barrier`). The hook
+is the better witness all the same: it knows the line of code.
 """
 
 from __future__ import annotations

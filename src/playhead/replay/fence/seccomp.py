@@ -39,14 +39,14 @@ def _numbers(table: str) -> dict[str, int]:
 
 # The calls that filters speak of. A call that an architecture does not have is left out.
 _X86 = _numbers("""
-    socket=41 connect=42 sendto=44 sendmsg=46 sendmmsg=307 seccomp=317 io_uring_setup=425
+    unshare=272 mount=165 socket=41 connect=42 sendto=44 sendmsg=46 sendmmsg=307 seccomp=317 io_uring_setup=425
     chmod=90 fchmod=91 fchmodat=268 fchmodat2=452 chown=92 fchown=93 lchown=94 fchownat=260
     utime=132 utimes=235 futimesat=261 utimensat=280 setxattr=188 lsetxattr=189 fsetxattr=190
     removexattr=197 lremovexattr=198 fremovexattr=199 setxattrat=463 removexattrat=466 shmget=29
     msgget=68 semget=64 mq_open=240
 """)
 _ARM64 = _numbers("""
-    socket=198 connect=203 sendto=206 sendmsg=211 sendmmsg=269 seccomp=277 io_uring_setup=425
+    unshare=97 mount=40 socket=198 connect=203 sendto=206 sendmsg=211 sendmmsg=269 seccomp=277 io_uring_setup=425
     fchmod=52 fchmodat=53 fchmodat2=452 fchown=55 fchownat=54 utimensat=88 setxattr=5
     lsetxattr=6 fsetxattr=7 removexattr=14 lremovexattr=15 fremovexattr=16 setxattrat=463
     removexattrat=466 shmget=194 msgget=186 semget=190 mq_open=180

@@ -104,7 +104,7 @@ def test_a_leak_is_on_the_tape_even_if_the_program_catches_it(guarded, tmp_path)
     assert event.data["kind"] == "leak"
     assert event.data["boundary"] == "http"
     assert event.data["name"] == "connect to 203.0.113.7:443"
-    assert guarded.mode.partings[0].at.startswith("tests/unit/replay/test_leaks.py:")
+    assert guarded.mode.partings[0].at.startswith("tests/unit/replay/fence/test_leaks.py:")
 
 
 def test_an_exec_is_stopped_in_a_forked_child(guarded):

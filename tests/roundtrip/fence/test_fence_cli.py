@@ -1,0 +1,141 @@
+"""`playhead replay` of programs that no hook sees: nothing is sent, nothing is written, and it says so."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from playhead.errors import NoFence
+from playhead.replay.fence import barrier
+from playhead.replay.fence.inside import Wanted
+
+PLAYHEAD = [sys.executable, "-m", "playhead"]
+AGENT = """#!/bin/bash
+echo deploy >> deployed.log
+/usr/bin/curl -sf -X POST "$SERVER/from-curl" || echo no curl
+exec 3<>/dev/tcp/127.0.0.1/$PORT || exit 1
+printf 'GET /from-bash HTTP/1.0\\r\\n\\r\\n' >&3; tail -1 <&3
+"""
+DENIED = """
+import os, sys
+from playhead.replay.fence import kernel, seccomp
+names = sys.argv[1].split(",")
+kernel.no_new_privileges()
+seccomp.install(seccomp.compiled([seccomp.Rule(one, seccomp.refuse(int(sys.argv[2]))) for one in names],
+                                 foreign=seccomp.ALLOW))
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+
+
+@pytest.fixture(autouse=True)
+def has_fence():
+    try:
+        barrier.build(Wanted(own=()), ["namespaces"]).abandon()
+    except NoFence as error:
+        pytest.skip(f"needs namespaces, and {error}")
+
+
+@pytest.fixture
+def server():
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.path)
+            self.send_response(200)
+            self.send_header("content-length", "3")
+            self.end_headers()
+            self.wfile.write(b"ok\n")
+
+        do_GET = do_POST  # noqa: N815  the name is the library's
+
+        def log_message(self, *args: object) -> None:
+            """Quietly."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made.server_address[1], seen
+        made.shutdown()
+
+
+@pytest.fixture
+def play(tmp_path: Path, server):
+    (tmp_path / "agent.sh").write_text(AGENT)
+    (tmp_path / "agent.sh").chmod(0o700)
+    port = server[0]
+    env = {**os.environ, "SERVER": f"http://127.0.0.1:{port}", "PORT": str(port)}
+
+    def run(
+        verb: str, *words: str, before: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        argv = [*before, *PLAYHEAD, verb, "--store", str(tmp_path / "store"), *words]
+        return subprocess.run(
+            argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=100
+        )
+
+    return run
+
+
+def test_a_script_that_sends_and_writes_does_neither_in_its_replays(play, server, tmp_path):
+    _, seen = server
+    play("record", "--", "true")
+    for _ in range(3):
+        now = play("replay", "last", "--", "./agent.sh")
+        assert now.returncode == 3, now.stderr
+        assert "diverged" in now.stderr
+    assert seen == []
+    assert not (tmp_path / "deployed.log").exists()
+
+
+def test_a_script_that_only_writes_is_identical_and_its_file_is_written_once(play, tmp_path):
+    play("record", "--", "sh", "-c", "echo deploy >> deployed.log; wc -l < deployed.log")
+    (tmp_path / "deployed.log").unlink()
+    now = play("replay", "last", "--report", "report.json")
+    assert now.returncode == 0, now.stderr
+    assert now.stdout.strip() == "1"
+    assert not (tmp_path / "deployed.log").exists()
+    fence = json.loads((tmp_path / "report.json").read_text())["fence"]
+    assert fence["kind"] == "namespaces"
+    assert fence["written"] == [str(tmp_path / "deployed.log")]
+
+
+def test_unfenced_is_never_identical(play, tmp_path):
+    play("record", "--", "true")
+    now = play("replay", "last", "--unfenced", "--report", "report.json")
+    assert now.returncode == 6
+    assert "unproven" in now.stderr
+    assert json.loads((tmp_path / "report.json").read_text())["verdict"] == "unproven"
+
+
+def test_where_there_is_no_fence_nothing_is_started(play, tmp_path):
+    play("record", "--no-shims", "--", "sh", "-c", "echo ran > ran.log")
+    (tmp_path / "ran.log").unlink()
+    # Where a process may have no filter of its own, Landlock alone is not enough.
+    denied = (sys.executable, "-c", DENIED, "unshare,mount,seccomp", str(errno.EPERM))
+    now = play("replay", "last", before=denied)
+    assert now.returncode == 4, now.stderr
+    assert "--unfenced" in now.stderr
+    assert not (tmp_path / "ran.log").exists()
+
+
+def test_without_namespaces_a_replay_is_fenced_by_landlock(play, server, tmp_path):
+    _, seen = server
+    try:
+        barrier.build(Wanted(own=()), ["landlock"]).abandon()
+    except NoFence as error:
+        pytest.skip(f"needs Landlock, and {error}")
+    play("record", "--no-shims", "--", "true")
+    denied = (sys.executable, "-c", DENIED, "unshare,mount", str(errno.EPERM))
+    now = play("replay", "last", "--report", "report.json", before=denied)
+    assert now.returncode == 0, now.stderr
+    assert json.loads((tmp_path / "report.json").read_text())["fence"]["kind"] == "landlock"
+    now = play("replay", "last", "--", "./agent.sh", before=denied)
+    assert now.returncode == 3, now.stderr
+    assert seen == []
+    assert not (tmp_path / "deployed.log").exists()
