@@ -8,7 +8,7 @@ import pytest
 
 from playhead.host.later import Later
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[3] / "src"
 
 
 def test_nothing_is_imported_before_the_first_use():

@@ -68,7 +68,7 @@ def test_without_a_recording_the_clock_is_the_world_s():
 def test_a_reading_is_known_by_lane_kind_and_function(world):
     world.read()
     world.source.flush()
-    place = "unit/test_ambient.py test_a_reading_is_known_by_lane_kind_and_function"
+    place = "recording/test_ambient.py test_a_reading_is_known_by_lane_kind_and_function"
     assert world.rows() == [["main", "time_ns", place, [1]]]
 
 
@@ -218,7 +218,7 @@ def test_what_the_standard_library_reads_is_the_reading_of_who_called_it(world):
     code_in(logging.__file__)(world.read)
     world.source.flush()
     place = "test_what_the_standard_library_reads_is_the_reading_of_who_called_it"
-    assert [row[2] for row in world.rows()] == [f"unit/test_ambient.py {place}"]
+    assert [row[2] for row in world.rows()] == [f"recording/test_ambient.py {place}"]
 
 
 def test_readings_come_back_as_they_were_whatever_they_stand_beside(world):

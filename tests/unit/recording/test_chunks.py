@@ -302,7 +302,7 @@ def test_a_program_that_forks_is_not_warned_of_our_thread(guest_python):
             os._exit(0)
         os.waitpid(pid, 0)
     """
-    source = str(Path(__file__).parents[2] / "src")
+    source = str(Path(__file__).parents[3] / "src")
     done = subprocess.run(
         [guest_python, "-W", "error", "-c", textwrap.dedent(program)],
         env={"PYTHONPATH": source}, capture_output=True, text=True, check=False,

@@ -305,7 +305,7 @@ def test_where_an_event_was_emitted_is_the_callers_line(run):
     bus.emit("x")
     (event,) = (event for event in Tape(run.path).events() if event.kind == "x")
     assert event.at.endswith("test_where_an_event_was_emitted_is_the_callers_line")
-    assert "test_tapping.py" in event.at
+    assert "test_tap.py" in event.at
 
 
 def test_without_a_run_one_is_opened_and_ends_with_the_process(tmp_path):

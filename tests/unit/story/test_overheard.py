@@ -7,7 +7,7 @@ from playhead.recording.deck import Call, active
 from playhead.story import tell
 from playhead.tape.reader import Tape
 
-STREAM = (Path(__file__).parents[1] / "streams" / "said" / "claude.jsonl").read_bytes()
+STREAM = (Path(__file__).parents[1] / "transcripts" / "said" / "claude.jsonl").read_bytes()
 
 
 def recorded(tmp_path, *, with_llm=False, times=1, level="full"):

@@ -475,7 +475,9 @@ def hooks():
     source = TapedSource([], 1_794_726_665_000_000_000)
     ambient.begin(source)
     virtual_time.begin(source.time)
-    registry.ROWS = tuple(row for row in registry.ROWS if row.hook == "ambient_clock:hook_time")
+    registry.ROWS = tuple(
+        row for row in registry.ROWS if row.hook == "ambient.clock_reads:hook_time"
+    )
     deck.activate(Nothing)
     registry.install()
     return registry.uninstall

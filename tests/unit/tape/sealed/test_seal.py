@@ -310,7 +310,7 @@ except TapeError as error:
 
 def test_a_python_without_zstd_says_what_to_do(small):
     seal(small.path)
-    src = Path(sealing.__file__).parents[2]
+    src = Path(sealing.__file__).parents[3]
     program = WITHOUT_ZSTD.format(src=str(src), run=str(small.path))
     ended = subprocess.run(
         [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True

@@ -16,7 +16,7 @@ import pytest
 
 from playhead.testing import Reply, ScriptedLLM, serve
 
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
 ASK = {"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
 
 
