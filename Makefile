@@ -38,7 +38,7 @@ demo: $(READY) ## record a small agent, watch it, replay it, without a key or a 
 	@$(BIN)/playhead demo $(ARGS)
 
 test: $(READY) browser database ## every test but those of real agent frameworks; ARGS="-k torn" for some
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 -rsR $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -rs $(ARGS)
 
 # The viewer's tests drive a real browser, and fail, never skip, where there is none.
 browser: ## Chromium for the tests of the viewer, from Debian where we may install it
@@ -61,7 +61,7 @@ database: ## PostgreSQL for the tests of the library, from Debian where we may i
 	  else echo "no PostgreSQL here: apt-get install postgresql, for the tests that need it" >&2; fi; }
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --reruns 2 -m agents tests/agents $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared
 

@@ -55,9 +55,12 @@ class Crew:
         before = signal.signal(signal.SIGTERM, _stop)
         try:
             with tempfile.TemporaryDirectory(prefix="playhead-batch-") as folder:
-                yield from self._run(jobs, Path(folder))
+                try:
+                    yield from self._run(jobs, Path(folder))
+                finally:
+                    # Before the folder goes: a child that misses it would print a traceback.
+                    self._end_all()
         finally:
-            self._end_all()
             self._selector.close()
             signal.signal(signal.SIGTERM, before)
             gc.unfreeze()
