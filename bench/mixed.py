@@ -12,6 +12,7 @@ from pathlib import Path
 
 import playhead
 from playhead import clock
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck
 from playhead.replay.matching.fuzzy import FuzzyIndex
 from playhead.replay.matching.taped import load
@@ -43,8 +44,8 @@ def _tool(number: int, word: str = "today") -> Call:
 def _run(deck: Deck, word: str) -> float:
     began = _now()
     for number in range(ROUNDS):
-        deck.cross(_llm(number), lambda: "an answer")
-        deck.cross(_tool(number, word), lambda: "a result")
+        deck.perform(_llm(number), FunctionAdapter(lambda: "an answer"))
+        deck.perform(_tool(number, word), FunctionAdapter(lambda: "a result"))
     return _now() - began
 
 

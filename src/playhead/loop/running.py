@@ -21,6 +21,7 @@ from playhead.loop.progress import Progress
 from playhead.loop.session import Session
 from playhead.loop.stopping import PATIENCE_S, Stops, Terminated, code_of, end, stop_with
 from playhead.recording import deck
+from playhead.recording.adapter import FunctionAdapter
 
 # What a pipe takes before anybody reads: more than this is written beside, not before, the reading.
 _PIPE = 32 * 1024
@@ -198,7 +199,7 @@ def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[s
         return live()
     asked = {"stage": iteration.stage.name, "iteration": iteration.number}
     call = deck.Call(boundary="state", name="loop.status", request=asked, effect="read")
-    found: Any = active.cross(call, live)
+    found: Any = active.perform(call, FunctionAdapter(live))
     return found if isinstance(found, dict) else {}  # a tape may hold anything
 
 

@@ -69,3 +69,13 @@ class Taped:
     give_back: Callable[[], None] | None = None
     # On the replay's own tape the call stands without request and answer: both are on the other one.
     quiet: bool = False
+
+    @property
+    def first_ns(self) -> int:
+        """When the answer's first byte came: that of its first piece, or its end. A head comes with the
+        piece that follows it.
+        """
+        for piece in self.pieces:
+            if piece.stream == "body":
+                return piece.at_ns
+        return self.took_ns

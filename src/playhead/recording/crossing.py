@@ -1,7 +1,10 @@
 """One call on its way: written before it is performed, its stream as it comes, its outcome when known.
 
-Knows what of a call goes onto the tape and when; not who answers it (`deck`), nor what an end looks like
-(`outcomes`).
+Knows what of a call goes onto the tape and when, and when a taped answer may reach the client; does not know
+who answers the call (`deck`).
+
+`reach` and its two variants are the only place where a replay hands a point of a taped answer (its head, a
+piece, its end) to the program: whoever orders a replay stands there.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from contextvars import ContextVar
 
 from playhead import events
 from playhead.clock import mono_ns
-from playhead.recording import lanes, outcomes, where
+from playhead.errors import Divergence
+from playhead.recording import lanes, outcomes, pacing, where
 from playhead.recording.causes import LARGEST_HEARD
 from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer
 
@@ -27,13 +31,20 @@ if TYPE_CHECKING:
 # The calls that the code running now is part of, innermost last.
 inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 
+# Points of a taped answer beside its pieces, which have their index in `taped.pieces`.
+HEAD, END = -1, -2
+
+# How much longer than on the tape a call that was abandoned there may wait to be abandoned again. The agent's
+# own timeout or race comes back; but what made it leave may be gone, and a replay must never hang.
+PATIENCE_S = 10.0
+
 
 class Crossing:
     """One call on its way: written before it is performed, its stream as it comes, its outcome."""
 
     __slots__ = (
-        *("_buffer", "_deck", "_ended", "_head", "_heard", "_outside", "_segment", "_started"),
-        *("call", "instead", "seq", "taped"),
+        *("_buffer", "_deck", "_ended", "_head", "_heard", "_outside", "_segment", "_shown_ns"),
+        *("_started", "call", "instead", "seq", "taped"),
     )
 
     def __init__(  # noqa: PLR0917  (by position: three names cost a call as much as finding its place)
@@ -52,6 +63,8 @@ class Crossing:
         # The body to send in place of the one that the program made.
         self.instead = instead
         self._ended = False
+        # The taped moment of the last point that the client got.
+        self._shown_ns = 0
         self._head: Any = None
         self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
         self._buffer: ChunkBuffer | None = None
@@ -61,7 +74,7 @@ class Crossing:
         self._started = mono_ns()
         if spelled is None:
             at = call.at or where.asked(3)
-            data, cause = _told(call, taped), deck.cause_of(call)
+            data, cause = _data_of(call, taped), deck.cause_of(call)
             self.seq: Ref | None = recorder.add(events.CALL, data, at, None, None, None, cause)
         else:
             at = at or where.asked(3)
@@ -151,6 +164,13 @@ class Crossing:
     def raised(self, error: BaseException, **facts: Any) -> None:
         self.end("raised", {"error": error, **facts})
 
+    def failed(self, error: BaseException, **facts: Any) -> None:
+        """The call ended with an error. A cancellation is the agent's own doing: it stopped waiting."""
+        if is_cancellation(error):
+            self.left(**facts)
+        else:
+            self.raised(error, **facts)
+
     def cut(self, error: BaseException | None = None, **facts: Any) -> None:
         """The other side broke off in the middle."""
         self.end("cut", {"error": error, **facts})
@@ -158,6 +178,54 @@ class Crossing:
     def left(self, **facts: Any) -> None:
         """The agent stopped listening before the end."""
         self.end("left", facts)
+
+    def reach(self, point: int) -> None:
+        """Wait until the replay is at this point of the taped answer: HEAD, the index of a piece, or END.
+        The caller then hands it to the client.
+        """
+        pacing.rest(self._wait_ns(point))
+
+    async def reach_async(self, point: int) -> None:
+        """The same, while other tasks run."""
+        await pacing.rest_async(self._wait_ns(point))
+
+    def reach_later(self, point: int) -> float:
+        """The same for callers that set a timer of the event loop: after how many seconds it has to fire."""
+        return pacing.seconds(self._wait_ns(point))
+
+    async def reach_end_async(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait for the taped end. If the agent abandoned the call then, wait for it to do so again; a
+        Divergence if it does not, because there is no answer.
+        """
+        taped = self.taped
+        if taped is None or taped.how != "left":
+            await self.reach_async(END)
+            return
+        try:
+            await pacing.sleep(taped.took_ns / 1e9 + patience_s)
+        except BaseException:
+            self.left()
+            raise
+        raise Divergence(
+            f"On the tape the agent gave up waiting for {self.call.name} after "
+            f"{taped.took_ns / 1e9:.1f} s; now it does not, and there is no answer to give it."
+        )
+
+    def _wait_ns(self, point: int) -> int:
+        """The taped time between the last point that the client got and this one."""
+        taped = self.taped
+        if taped is None:
+            raise AssertionError("only a taped answer has points to reach")
+        if point == END:
+            at = taped.took_ns
+        elif point == HEAD:
+            at = taped.first_ns
+        else:
+            at = taped.pieces[point].at_ns
+        wait = at - self._shown_ns
+        if wait > 0:
+            self._shown_ns = at
+        return wait
 
     def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
         """While inside, further crossings are children of this one."""
@@ -207,10 +275,17 @@ class Crossing:
             deck.hear(ref, self.call, self._head, b"".join(self._heard))
 
 
-def _told(call: Call, taped: Taped | None) -> dict[str, Any]:
+def _data_of(call: Call, taped: Taped | None) -> dict[str, Any]:
     """What the event of a call says, and of how its answer was found."""
     if taped is None:
         return call.told()
     if taped.quiet:
         return {"boundary": call.boundary, "name": call.name, "match": taped.match}
     return {**call.told(), "match": dict(taped.match)} if taped.match else call.told()
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether asyncio or trio cancelled the task."""
+    return type(error).__name__ in ("CancelledError", "Cancelled") and not isinstance(
+        error, Exception
+    )

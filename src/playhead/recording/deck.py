@@ -1,30 +1,36 @@
-"""The one door between an agent and the world: every boundary's calls go through `Deck.open`.
+"""The one door between an agent and the world: every call of every boundary goes through `Deck.perform`.
 
-Knows calls, outcomes and the mode that answers; not httpx, not subprocesses. A boundary asks
-`crossing.taped` and otherwise does the thing itself, telling the crossing what it sees.
+Knows calls, the mode that answers them and the recorder; does not know httpx or subprocesses. A boundary
+brings a `Call` and an `Adapter` (see `playhead.recording.adapter`). The deck alone decides whether the call is
+performed or served, and no boundary asks which mode is active.
 """
 
 from __future__ import annotations
 
 import os
 
+from playhead import events
 from playhead.encoding.values import safe_str
+from playhead.errors import Divergence
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.recording import ambient, lanes, pacing
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.causes import Asked
 from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
+from playhead.recording.crossing import END
 from playhead.recording.crossing import Crossing as Crossing  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import inside as _inside
 from playhead.recording.recorder import Recorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
 
     from playhead.events import Ref
+    from playhead.recording.adapter import Adapter
     from playhead.recording.calls import Call as Call  # noqa: PLC0414  (handed on: see __getattr__)
     from playhead.recording.calls import Piece as Piece  # noqa: PLC0414
     from playhead.recording.calls import Taped as Taped  # noqa: PLC0414
@@ -33,13 +39,15 @@ if TYPE_CHECKING:
 
 
 class Mode(Protocol):
-    """Decides who answers a call. None: it is performed for real. Raises a Divergence otherwise."""
+    """Decides who answers a call: a taped answer, or None for a live call. Raises a Divergence where the
+    call may not be made and has no answer.
+    """
 
     def answer(self, call: Call, lane: str) -> Taped | None: ...
 
 
 class Rewriting(Protocol):
-    """A mode that may change what is asked of the world: bytes in, bytes out."""
+    """A mode that may change the body of a live request."""
 
     @property
     def rewrites(self) -> bool: ...
@@ -47,15 +55,7 @@ class Rewriting(Protocol):
     def rewrite(self, call: Call, body: bytes) -> bytes: ...
 
 
-class Sending(Protocol):
-    """The body of a request that its client can still exchange for another."""
-
-    body: bytes
-
-    def with_body(self, body: bytes) -> Call: ...
-
-
-# What an LLM's answer may ask for.
+# Boundaries whose calls a model may have asked for.
 _CAUSED = frozenset({"tool", "mcp", "process"})
 
 
@@ -75,36 +75,82 @@ class Deck:
 
     @property
     def rewriting(self) -> Rewriting | None:
-        """The mode, if it may change what is asked. Asked once a mode: to look a protocol up in an
-        object takes as long as to write an event.
+        """The mode, if it may change requests. Looked up once per mode: a look-up of two attributes on each
+        call costs as much as writing an event.
         """
         mode, rewriting = self._rewriting
         if mode is not self.mode:
-            asked: Any = self.mode
-            rewriting = asked if hasattr(asked, "rewrite") and hasattr(asked, "rewrites") else None
+            found: Any = self.mode
+            rewriting = found if hasattr(found, "rewrite") and hasattr(found, "rewrites") else None
             self._rewriting = self.mode, rewriting
         return rewriting
 
-    def open(self, call: Call, sending: Sending | None = None) -> Crossing:
-        """Announce a call. The caller serves `crossing.taped`, or performs the call and reports.
+    def perform(self, call: Call, adapter: Adapter) -> Any:
+        """Perform the call or serve it from the tape; the value for the client.
 
-        A caller that gives `sending` sends `crossing.instead`, if there is such a thing.
+        Raises what the call raised, then or now, or a Divergence where a replay has no answer.
         """
+        crossing = self._open(call, adapter)
+        if crossing.taped is not None:
+            if not adapter.streams:
+                crossing.reach(END)
+            return adapter.serve(crossing)
+        with crossing:
+            try:
+                result = adapter.live(crossing)
+            except BaseException as error:
+                adapter.failed(crossing, error)
+                raise
+        return adapter.observe(crossing, result)
+
+    async def perform_async(self, call: Call, adapter: Adapter) -> Any:
+        """The same for an adapter whose `live` gives an awaitable, as does `serve` if it streams."""
+        crossing = self._open(call, adapter)
+        if crossing.taped is not None:
+            if adapter.streams:
+                return await adapter.serve(crossing)
+            await crossing.reach_end_async()
+            return adapter.serve(crossing)
+        with crossing:
+            try:
+                result = await adapter.live(crossing)
+            except BaseException as error:
+                adapter.failed(crossing, error)
+                raise
+        return adapter.observe(crossing, result)
+
+    def _open(self, call: Call, adapter: Adapter) -> Crossing:
+        """Put the call on the tape, and decide who answers it."""
         ambient.flush()
-        if self.mode is None:
+        recorder = self.recorder
+        mode = self.mode
+        if mode is None:
             return Crossing(self, call, None)
-        taped = self.mode.answer(call, lanes.current.get().name)
+        taped = mode.answer(call, lanes.current.get().name)
+        if taped is not None:
+            return Crossing(self, call, taped)
         instead: bytes | None = None
-        if taped is None and sending is not None and self.rewriting is not None:
-            body = self.rewriting.rewrite(call, sending.body)
-            if body != sending.body:
-                # On the tape is what was really asked.
-                call, instead = sending.with_body(body), body
-        crossing = Crossing(self, call, taped, instead)
-        if crossing.taped is None:
-            self.live.add(crossing)
-            pacing.go_live(call.boundary)
+        rewriting = self.rewriting
+        if rewriting is not None and rewriting.rewrites and call.boundary == "llm":
+            body = adapter.body
+            if body is None:
+                why = adapter.unchangeable
+                recorder.add(events.HOLE, {"boundary": "llm", "what": "rewrite", "why": why}, '""')
+            else:
+                instead = rewriting.rewrite(call, body)
+                if instead == body:
+                    instead = None
+                else:
+                    # The tape shows the request that is really sent.
+                    call = adapter.with_body(instead)
+        crossing = Crossing(self, call, None, instead)
+        self.live.add(crossing)
+        pacing.go_live(call.boundary)
         return crossing
+
+    def open(self, call: Call, sending: Any = None) -> Crossing:
+        """For boundaries that do not use `perform` yet."""
+        return self._open(call, _UNCHANGEABLE if sending is None else sending)
 
     def open_spelled(
         self, call: Call, spelled: bytes, at: str | None = None, cause: Ref | None = None
@@ -113,36 +159,30 @@ class Deck:
         ambient.flush()
         return Crossing(self, call, None, None, spelled, at, cause)
 
-    def cross(self, call: Call, live: Callable[[], T]) -> T:
-        """A call that simply returns or raises."""
-        crossing = self.open(call)
-        if crossing.taped is not None:
-            pacing.rest(crossing.taped.took_ns)
-            served: T = _serve(crossing)
-            return served
-        with crossing:
-            try:
-                value = live()
-            except BaseException as error:
-                crossing.raised(error)
-                raise
-        crossing.returned(value)
-        return value
+    def describe(self, make: Callable[[], T], what: str, boundary: str) -> T | None:
+        """What `make` says of a call; None where it raises and the call goes unrecorded.
 
-    async def cross_async(self, call: Call, live: Callable[[], Awaitable[T]]) -> T:
-        crossing = self.open(call)
-        if crossing.taped is not None:
-            await pacing.rest_async(crossing.taped.took_ns)
-            served: T = _serve(crossing)
-            return served
-        with crossing:
-            try:
-                value = await live()
-            except BaseException as error:
-                crossing.raised(error)
+        Descriptions are made of other libraries' objects, which may not be what we think they are. A
+        recording fails open: it goes on without this call. A replay fails closed: the call must not run for
+        real, so the error is raised.
+        """
+        try:
+            return make()
+        except Exception as error:
+            if self.mode is not None or is_interrupt(error):
                 raise
-        crossing.returned(value)
-        return value
+            why = f"{type(error).__name__}: {safe_str(error)}"
+            self.recorder.warn(f"{what} could not be recorded ({why}).")
+            self.recorder.add(events.HOLE, {"boundary": boundary, "what": what, "why": why}, '""')
+            return None
+
+    def unfollowed(self, boundary: str, what: str, why: str) -> None:
+        """A boundary is about to be crossed by a way that no hook follows: a hole on the tape of a recording,
+        a Divergence in a replay, where nothing may go out unseen.
+        """
+        if self.mode is not None:
+            raise Divergence(f"{what} is about to be used, and {why}: nothing is sent.")
+        self.recorder.add(events.HOLE, {"boundary": boundary, "what": what, "why": why}, '""')
 
     def is_inside(self, *boundaries: str) -> bool:
         """Whether the code running now is already part of a crossing of one of these boundaries:
@@ -205,16 +245,7 @@ def inside() -> tuple[Call, ...]:
     return _inside.get()
 
 
-def _serve(crossing: Crossing) -> Any:
-    taped = crossing.taped
-    if taped is None:
-        raise AssertionError("only a taped crossing is served")
-    if taped.how == "raised" and isinstance(taped.error, BaseException):
-        crossing.raised(taped.error)
-        raise taped.error
-    crossing.returned(taped.value)
-    return taped.value
-
+_UNCHANGEABLE: Any = FunctionAdapter(lambda: None)
 
 _active: Deck | None = None
 

@@ -56,7 +56,7 @@ def seconds(ns: int) -> float:
 async def rest_async(ns: int) -> None:
     """The same, while other tasks go on."""
     if _time is not None and _time.rests and ns > 0:
-        await _sleep(ns / 1e9)
+        await sleep(ns / 1e9)
 
 
 def go_live(boundary: str) -> None:
@@ -65,7 +65,8 @@ def go_live(boundary: str) -> None:
         _time.go_live()
 
 
-async def _sleep(seconds: float) -> None:
+async def sleep(seconds: float) -> None:
+    """Sleep in whichever event loop runs this task."""
     trio: Any = sys.modules.get("trio")
     if trio is not None and _runs_trio(trio):
         await trio.sleep(seconds)

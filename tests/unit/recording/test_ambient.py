@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from playhead.recording import ambient, lane_hooks, lanes
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.ambient import TapingSource
 from playhead.recording.deck import Call, Deck
 from playhead.recording.readings import MOST_EXACT
@@ -158,7 +159,9 @@ def test_what_was_read_is_on_the_tape_before_the_call_that_follows(world):
     world.read()
     world.read()
     with lanes.lane("main"):
-        Deck(world.recorder).cross(Call(boundary="tool", name="look"), lambda: None)
+        Deck(world.recorder).perform(
+            Call(boundary="tool", name="look"), FunctionAdapter(lambda: None)
+        )
     kinds = [event.kind for event in Tape(world.folder).events()]
     assert "ambient" in kinds[: kinds.index("call")]
     assert sum(len(row[3]) for row in world.rows()) == 2

@@ -8,6 +8,7 @@ import pytest
 
 import playhead
 from playhead.recording import lanes
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck
 from playhead.replay.matching.taped import Recording, load
 from playhead.replay.modes.taped_mode import ReplayMode
@@ -56,6 +57,6 @@ def replayed(tmp_path: Path):
 def in_lane():
     def cross(deck: Deck, lane: str, call: Call, value: Any = None) -> Any:
         with lanes.lane(lane):
-            return deck.cross(call, lambda: value)
+            return deck.perform(call, FunctionAdapter(lambda: value))
 
     return cross

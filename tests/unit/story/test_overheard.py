@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from playhead import record
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, active
 from playhead.story import tell
 from playhead.tape.reader import Tape
@@ -19,7 +20,7 @@ def recorded(tmp_path, *, with_llm=False, times=1, level="full"):
                 crossing.chunk(STREAM, "stdout")
                 if with_llm:
                     call = Call(boundary="llm", name="x", facts={"api": "anthropic.messages"})
-                    active().cross(call, lambda: None)
+                    active().perform(call, FunctionAdapter(lambda: None))
                 crossing.returned({"returncode": 0})
     return tell(Tape(run.path))
 

@@ -6,6 +6,7 @@ import pytest
 
 import playhead
 from playhead.errors import TapeDamaged, TapeTooNew
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck
 from playhead.replay.matching.taped import load
 from playhead.story import tell
@@ -20,8 +21,9 @@ def run(tmp_path):
         deck = Deck(run.recorder)
         with run.turn("respond") as turn:
             turn.seam("look")
-            deck.cross(
-                Call(boundary="tool", name="big", request={"arguments": {}}), lambda: "x" * 100_000
+            deck.perform(
+                Call(boundary="tool", name="big", request={"arguments": {}}),
+                FunctionAdapter(lambda: "x" * 100_000),
             )
         run.emit("pod:recalled", {"n": 1})
     return run

@@ -1,8 +1,8 @@
-"""MCP, the client's side: every request of a session, where it is sent. Knows `ClientSession` of
-mcp 1.x and 2.x, and through it every framework that speaks MCP; not how the bytes travel.
+"""MCP clients: every request of a session, where the session sends it. Knows `ClientSession` of mcp 1.x and
+2.x, and through it every framework that uses MCP; transports are in `mcp_transport`.
 
-A result is kept as the JSON that the server sent and validated again in a replay. The hints that a
-server gives with its tools (readOnlyHint, destructiveHint) are the effect of their calls.
+A result is recorded as the JSON that the server sent, and validated again in a replay. The hints that a server
+gives with its tools (readOnlyHint, destructiveHint) become the effect of their calls.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from playhead.events import Effect
 from playhead.hooks import answers
 from playhead.hooks.answers import Named
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.tools.tool_calls import effect_hinted, ended_by, given_up
+from playhead.hooks.tools.tool_calls import effect_hinted
 from playhead.recording import deck
-from playhead.recording.deck import Call, Crossing, Deck
+from playhead.recording.adapter import Adapter
+from playhead.recording.deck import Call, Crossing
 
 _PROGRESS = "progress"
 
 
 @dataclass(slots=True)
 class _Server:
-    """What a session has learnt of the server at its other end."""
+    """What a session has learnt about its server."""
 
     name: str | None = None
     effects: dict[str, Effect] = field(default_factory=dict)
@@ -45,34 +46,72 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches.replace(session, "send_discover", _wrap_discover)
 
 
+class _Request(Adapter):
+    """One request of a session."""
+
+    # Progress notifications arrive before the result: the adapter hands them out itself.
+    streams = True
+
+    def __init__(
+        self,
+        session: Any,
+        result_type: Any,
+        callback: Callable[..., Any] | None,
+        send: Callable[[Callable[..., Any] | None], Any],
+    ) -> None:
+        self._session = session
+        self._result_type = result_type
+        self._callback = callback
+        self._send = send
+
+    def live(self, crossing: Crossing) -> Any:
+        callback = self._callback
+        return self._send(None if callback is None else _observed_progress(crossing, callback))
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        raw = _dumped(result, exclude_unset=True)
+        failed = isinstance(raw, dict) and raw.get("isError")
+        crossing.returned(raw, **({"status": "error"} if failed else {}))
+        return _learnt(self._session, crossing, result, raw)
+
+    async def serve(self, crossing: Crossing) -> Any:
+        await _serve_progress(crossing, self._callback)
+        await crossing.reach_end_async()
+
+        def build(raw: Any) -> Any:
+            return _learnt(self._session, crossing, _valid(self._result_type, raw), raw)
+
+        return answers.serve(crossing, _types(), build)
+
+
+class _Discovery(Adapter):
+    """The probe that a session of mcp 2.x sends past `send_request`."""
+
+    def __init__(self, send: Callable[[], Any]) -> None:
+        self._send = send
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._send()
+
+    def serve(self, crossing: Crossing) -> Any:
+        return answers.serve(crossing, _types())
+
+
 def _wrap_request(send: Callable[..., Any]) -> Callable[..., Any]:
     async def sent(self: Any, request: Any, result_type: Any, *args: Any, **kwargs: Any) -> Any:
         open_deck = deck.active()
         if open_deck is None:
             return await send(self, request, result_type, *args, **kwargs)
-        asked = _dumped(request, exclude_none=True)
-        crossing = _open(open_deck, self, str(asked.get("method", "")), asked.get("params"))
-        if crossing.taped is not None:
-            await given_up(crossing)
-            await _progress_again(crossing, kwargs.get("progress_callback"))
-            return answers.serve(
-                crossing,
-                _types(),
-                lambda raw: _learnt(self, crossing, _valid(result_type, raw), raw),
-            )
-        if kwargs.get("progress_callback") is not None:
-            kwargs["progress_callback"] = _tee_progress(crossing, kwargs["progress_callback"])
-        with crossing:
-            try:
-                result = await send(self, request, result_type, *args, **kwargs)
-            except BaseException as error:
-                ended_by(crossing, error)
-                raise
-        raw = _dumped(result, exclude_unset=True)
-        crossing.returned(
-            raw, **({"status": "error"} if isinstance(raw, dict) and raw.get("isError") else {})
-        )
-        return _learnt(self, crossing, result, raw)
+
+        def really(callback: Callable[..., Any] | None) -> Any:
+            if callback is not None:
+                kwargs["progress_callback"] = callback
+            return send(self, request, result_type, *args, **kwargs)
+
+        dumped = _dumped(request, exclude_none=True)
+        call = _call(self, str(dumped.get("method", "")), dumped.get("params"))
+        adapter = _Request(self, result_type, kwargs.get("progress_callback"), really)
+        return await open_deck.perform_async(call, adapter)
 
     return sent
 
@@ -82,23 +121,13 @@ def _wrap_discover(send: Callable[..., Any]) -> Callable[..., Any]:
         open_deck = deck.active()
         if open_deck is None:
             return await send(self, version)
-        crossing = _open(open_deck, self, "server/discover", {"version": version})
-        if crossing.taped is not None:
-            await given_up(crossing)
-            return answers.serve(crossing, _types())
-        with crossing:
-            try:
-                raw = await send(self, version)
-            except BaseException as error:
-                ended_by(crossing, error)
-                raise
-        crossing.returned(raw)
-        return raw
+        call = _call(self, "server/discover", {"version": version})
+        return await open_deck.perform_async(call, _Discovery(lambda: send(self, version)))
 
     return sent
 
 
-def _open(open_deck: Deck, session: Any, method: str, params: Any) -> Crossing:
+def _call(session: Any, method: str, params: Any) -> Call:
     server = _servers.get(session) or _Server()
     params = params if isinstance(params, dict) else {}
     request: dict[str, Any] = {"method": method}
@@ -106,42 +135,38 @@ def _open(open_deck: Deck, session: Any, method: str, params: Any) -> Crossing:
     if name is not None:
         request["server"] = str(name)
     if method != "tools/call":
-        return open_deck.open(
-            Call(boundary="mcp", name=method, request={**request, "params": params})
-        )
+        return Call(boundary="mcp", name=method, request={**request, "params": params})
     tool = str(params.get("name", ""))
     rest = {key: item for key, item in params.items() if key not in ("name", "arguments")}
     request["arguments"] = params.get("arguments") or {}
     if rest:
         request["params"] = rest
-    return open_deck.open(
-        Call(
-            boundary="mcp",
-            name=tool,
-            request=request,
-            effect=server.effects.get(tool),
-            facts={"library": "mcp"},
-        )
+    return Call(
+        boundary="mcp",
+        name=tool,
+        request=request,
+        effect=server.effects.get(tool),
+        facts={"library": "mcp"},
     )
 
 
 def _dumped(model: Any, **how: bool) -> Any:
-    """As it goes over the wire. The library's own models: nothing of the host's runs."""
+    """A model as JSON for the wire. These are the library's own models: no code of the host runs."""
     try:
         return model.model_dump(by_alias=True, mode="json", **how)
-    except Exception:  # noqa: BLE001  not the model that we think: kept, and never served
+    except Exception:  # noqa: BLE001  not the model that we expect: recorded, but never served
         return model if how.get("exclude_unset") else {}
 
 
 def _valid(result_type: Any, raw: Any) -> Any:
-    """The result as `send_request` makes it of the server's JSON."""
+    """Validate the server's JSON as `send_request` does."""
     if isinstance(result_type, type):
         return result_type.model_validate(raw)  # type: ignore[attr-defined]  # a pydantic model
     return result_type.validate_python(raw, by_name=False)
 
 
 def _learnt(session: Any, crossing: Crossing, result: Any, raw: Any) -> Any:
-    """Remember who the server is, and what it says of its tools."""
+    """Remember the server's name and the hints about its tools."""
     method = crossing.call.request.get("method")
     if method not in ("initialize", "tools/list") or not isinstance(raw, dict):
         return result
@@ -155,17 +180,18 @@ def _learnt(session: Any, crossing: Crossing, result: Any, raw: Any) -> Any:
     return result
 
 
-def _tee_progress(crossing: Crossing, callback: Callable[..., Any]) -> Callable[..., Any]:
-    async def told(progress: float, total: float | None, message: str | None) -> None:
+def _observed_progress(crossing: Crossing, callback: Callable[..., Any]) -> Callable[..., Any]:
+    async def reported(progress: float, total: float | None, message: str | None) -> None:
         crossing.chunk(encode_std([progress, total, message]) + b"\n", _PROGRESS)
         await callback(progress, total, message)
 
-    return told
+    return reported
 
 
-async def _progress_again(crossing: Crossing, callback: Callable[..., Any] | None) -> None:
-    for piece in crossing.taped.pieces if crossing.taped is not None else ():
+async def _serve_progress(crossing: Crossing, callback: Callable[..., Any] | None) -> None:
+    for point, piece in enumerate(crossing.taped.pieces if crossing.taped is not None else ()):
         if piece.stream == _PROGRESS and callback is not None:
+            await crossing.reach_async(point)
             crossing.chunk(piece.data, _PROGRESS)
             await callback(*decode_std(piece.data))
 

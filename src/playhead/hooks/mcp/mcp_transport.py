@@ -1,8 +1,8 @@
-"""MCP's connections: stdio, SSE and streamable HTTP, where a client opens them. Knows transports;
-what is said over them is `mcp_client`'s.
+"""MCP's connections: stdio, SSE and streamable HTTP, where a client opens them. Knows transports; requests are
+in `mcp_client`.
 
-Opening one is a call. Where a replay answers it, the client gets a pair of streams with nobody at
-the other end: requests are answered above, so that the server need not exist.
+Opening a connection is a call. A replay gives the client a pair of streams without a peer: `mcp_client` answers
+the requests above them, so that the server need not exist.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from playhead.hooks import answers
 from playhead.hooks.guest import NotAsExpected, Patches, holders
-from playhead.hooks.tools.tool_calls import ended_by
 from playhead.recording import deck
+from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing
 
 # Which function of which module; the older spelling of streamable HTTP wraps the newer one.
@@ -52,44 +52,31 @@ def _wrap(connect: Callable[..., Any], name: str) -> Callable[..., Any]:
     return connecting
 
 
-class _Connection:
-    """An async context manager around the library's own. The crossing encloses its opening and its
-    closing (the server's process, the HTTP streams), and not what the client does in between.
+class _Connection(Adapter):
+    """An async context manager around the library's own, and the adapter of its opening.
+
+    The crossing encloses the opening and the closing (the server's process, the HTTP streams), and not what
+    the client does in between.
     """
 
     def __init__(
-        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], live: Callable[[], Any]
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], connect: Callable[[], Any]
     ) -> None:
         self._name, self._request = name, _request(name, args, kwargs)
-        self._live = live
+        self._connect = connect
         self._inner: Any = None
+        self._streams: Any = None
         self._crossing: Crossing | None = None
 
     async def __aenter__(self) -> Any:
         open_deck = deck.active()
         if open_deck is None:
-            self._inner = self._live()
-            return await self._inner.__aenter__()
+            return await self._enter()
         name = f"connect {self._name.partition('_')[0]}"
-        crossing = self._crossing = open_deck.open(
-            Call(boundary="mcp", name=name, request=self._request)
-        )
-        if crossing.taped is not None:
-            told = answers.serve(crossing, {})
-            self._inner = _Nobody(
-                with_session_id=isinstance(told, dict) and bool(told.get("session_id"))
-            )
-            return await self._inner.__aenter__()
-        with crossing:
-            try:
-                self._inner = self._live()
-                streams = await self._inner.__aenter__()
-            except BaseException as error:
-                ended_by(crossing, error)
-                raise
-        # Whether there is a third part, which tells the session's id, depends on the version.
-        crossing.returned({"session_id": len(streams) == 3})
-        return streams
+        call = Call(boundary="mcp", name=name, request=self._request)
+        await open_deck.perform_async(call, self)
+        # A taped connection is opened here, because opening its streams awaits.
+        return self._streams or await self._inner.__aenter__()
 
     async def __aexit__(self, *raised: object) -> Any:
         if self._crossing is None:
@@ -97,8 +84,29 @@ class _Connection:
         with self._crossing:
             return await self._inner.__aexit__(*raised)
 
+    def live(self, crossing: Crossing) -> Any:
+        self._crossing = crossing
+        return self._enter()
 
-class _Nobody:
+    async def _enter(self) -> Any:
+        self._inner = self._connect()
+        return await self._inner.__aenter__()
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        self._streams = result
+        # Whether there is a third part, which gives the session's id, depends on the version.
+        crossing.returned({"session_id": len(result) == 3})
+        return result
+
+    def serve(self, crossing: Crossing) -> Any:
+        self._crossing = crossing
+        value = answers.serve(crossing, {})
+        self._inner = _Peerless(
+            with_session_id=isinstance(value, dict) and bool(value.get("session_id"))
+        )
+
+
+class _Peerless:
     """Streams that take what is written and never have anything to read."""
 
     def __init__(self, *, with_session_id: bool) -> None:
@@ -118,7 +126,7 @@ class _Nobody:
 
 
 def _request(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """What is connected to. Not headers and timeouts: secrets, and no part of who it is."""
+    """The identity of the server. Without headers, which hold secrets, and timeouts."""
     if name != "stdio_client":
         return {"url": str(args[0] if args else kwargs.get("url"))}
     server = args[0] if args else kwargs.get("server")

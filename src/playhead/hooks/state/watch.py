@@ -1,5 +1,5 @@
-"""State stores that a program names: `playhead.watch`. Snapshots at both ends of a run, and every
-mutation between them as a call. Knows objects with methods; files are `sqlite_files`'.
+"""State stores that a program names: `playhead.watch`. Takes snapshots at both ends of a run, and records
+every mutation between them as a call. Knows objects with methods; database files are in `sqlite_files`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from playhead.errors import UsageError
 from playhead.hooks import answers
 from playhead.hooks.guest import report
 from playhead.hooks.tools.arguments import binder
-from playhead.hooks.tools.tool_calls import ended_by, given_up
 from playhead.recording import deck, where
+from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing, Deck
 from playhead.recording.recorder import Recorder
 
@@ -58,13 +58,13 @@ class Watch:
         self._on = True
 
     def snapshot(self, when: str = "now") -> None:
-        """Put the store as it is on the tape."""
+        """Record the store's present content."""
         open_deck = deck.active()
         if open_deck is not None:
             self._snapshot(open_deck.recorder, when)
 
     def unwatch(self) -> None:
-        """The store's own methods back; its last snapshot is taken now."""
+        """Take the last snapshot and restore the store's own methods."""
         if not self._on:
             return
         self.snapshot("end")
@@ -72,7 +72,7 @@ class Watch:
         while self._hooked:
             owner, method, own, made = self._hooked.pop()
             if vars(owner).get(method) is not made:
-                continue  # wrapped once more by somebody else: theirs must keep working
+                continue  # another library has wrapped our wrapper, and its wrapper must keep working
             if own is None:
                 delattr(owner, method)
             else:
@@ -85,7 +85,7 @@ class Watch:
         self.unwatch()
 
     def _begin(self) -> Deck | None:
-        """The first snapshot in each run that the store is used in."""
+        """Take the first snapshot in each run that uses the store; the deck, if there is one."""
         open_deck = deck.active()
         if open_deck is not None and open_deck.recorder not in self._begun:
             recorder = open_deck.recorder
@@ -101,7 +101,7 @@ class Watch:
     def _snapshot(self, recorder: Recorder, when: str) -> None:
         try:
             value = self._look()
-        except Exception as error:  # noqa: BLE001  the host's code: it cannot be looked at
+        except Exception as error:  # noqa: BLE001  the host's code may raise anything
             why = f"{type(error).__name__}: {safe_str(error)}"
             report(
                 events.HOLE, {"boundary": "state", "what": self.name, "why": f"no snapshot: {why}"}
@@ -139,7 +139,7 @@ class Watch:
         self._hooked.append((owner, method, own, made))
 
     def _on_class(self, owner: type, method: str) -> Any:
-        """For this store alone, though the method is its whole class's."""
+        """A wrapper on the class, which records this store alone and passes other instances through."""
         original = getattr(owner, method)
 
         @wraps(original)
@@ -152,15 +152,11 @@ class Watch:
         return changed
 
     def _recorded(self, original: Callable[..., Any], method: str) -> Callable[..., Any]:
-        bind = binder(original, method=False)
+        bind, name = binder(original, method=False), f"{self.name}.{method}"
 
-        def opened(open_deck: Deck, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Crossing:
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             request = {"arguments": bind(args, kwargs)}
-            return open_deck.open(
-                Call(
-                    boundary="state", name=f"{self.name}.{method}", request=request, effect="write"
-                )
-            )
+            return Call(boundary="state", name=name, request=request, effect="write")
 
         if inspect.iscoroutinefunction(original):
 
@@ -169,18 +165,8 @@ class Watch:
                 open_deck = self._begin()
                 if open_deck is None:
                     return await original(*args, **kwargs)
-                crossing = opened(open_deck, args, kwargs)
-                if crossing.taped is not None:
-                    await given_up(crossing)
-                    return answers.serve(crossing, answers.classes_of(original))
-                with crossing:
-                    try:
-                        value = await original(*args, **kwargs)
-                    except BaseException as error:
-                        ended_by(crossing, error)
-                        raise
-                crossing.returned(value)
-                return value
+                mutation = _Mutation(original, args, kwargs)
+                return await open_deck.perform_async(call(args, kwargs), mutation)
 
             return changed_async
 
@@ -189,19 +175,28 @@ class Watch:
             open_deck = self._begin()
             if open_deck is None:
                 return original(*args, **kwargs)
-            crossing = opened(open_deck, args, kwargs)
-            if crossing.taped is not None:
-                return answers.serve(crossing, answers.classes_of(original))
-            with crossing:
-                try:
-                    value = original(*args, **kwargs)
-                except BaseException as error:
-                    crossing.raised(error)
-                    raise
-            crossing.returned(value)
-            return value
+            return open_deck.perform(call(args, kwargs), _Mutation(original, args, kwargs))
 
         return changed
+
+
+class _Mutation(Adapter):
+    """One call of a watched method, plain or async."""
+
+    __slots__ = ("_args", "_kwargs", "_method")
+
+    def __init__(
+        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._method = method
+        self._args = args
+        self._kwargs = kwargs
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._method(*self._args, **self._kwargs)
+
+    def serve(self, crossing: Crossing) -> Any:
+        return answers.serve(crossing, answers.classes_of(self._method))
 
 
 def _watch_of(method: Any) -> Watch | None:

@@ -1,7 +1,7 @@
-"""`@playhead.tool`: anybody's function as a tool whose calls are recorded, and served in a replay.
+"""`@playhead.tool`: a function of the program as a tool whose calls are recorded, and served in a replay.
 
-Knows functions, coroutines and generators; no framework. Where nothing records, the function is
-called as if it had no decorator.
+Knows functions and coroutines; generators are in `tool_streams`, frameworks in modules of their own. Where
+nothing records, the function is called as if it had no decorator.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from playhead.errors import UsageError
@@ -18,37 +17,39 @@ from playhead.hooks import answers
 from playhead.hooks.answers import Named
 from playhead.hooks.tools import tool_streams
 from playhead.hooks.tools.arguments import Bind, binder, is_method
-from playhead.hooks.tools.tool_calls import claims, ended_by, given_up, is_claimed
-from playhead.recording import deck, pacing, where
-from playhead.recording.deck import Call, Crossing, Deck
-from playhead.recording.holes import HOLE, around
+from playhead.hooks.tools.tool_calls import claims, is_claimed
+from playhead.recording import deck
+from playhead.recording.adapter import Adapter
+from playhead.recording.deck import Call, Crossing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EFFECTS = ("read", "write", "irreversible")
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
 class Declared:
-    """What a decorated function was declared to be; frameworks that wrap it ask for it."""
+    """What a decorated function was declared to be; frameworks that wrap it look it up."""
 
-    name: str
-    effect: Effect | None
-    bind: Bind
-    function: Callable[..., Any]
-    _types: Named | None = None
+    __slots__ = ("_types", "bind", "effect", "function", "name")
+
+    def __init__(
+        self, name: str, effect: Effect | None, bind: Bind, function: Callable[..., Any]
+    ) -> None:
+        self.name = name
+        self.effect = effect
+        self.bind = bind
+        self.function = function
+        self._types: Named | None = None
 
     def types(self) -> Named:
-        """Looked up with the first answer served: annotations may name classes defined later."""
+        """Looked up when the first answer is served: annotations may name classes defined later."""
         if self._types is None:
             self._types = answers.classes_of(self.function)
         return self._types
 
-    def open(self, open_deck: Deck, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Crossing:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         request = {"arguments": self.bind(args, kwargs)}
-        return open_deck.open(
-            Call(boundary="tool", name=self.name, request=request, effect=self.effect)
-        )
+        return Call(boundary="tool", name=self.name, request=request, effect=self.effect)
 
 
 @overload
@@ -85,17 +86,15 @@ def _wrap(
     function: Callable[..., Any], effect: Effect | None, name: str | None, *, method: bool
 ) -> Any:
     called = name or getattr(function, "__name__", None) or type(function).__name__
-    declared = Declared(
-        name=called, effect=effect, bind=binder(function, method=method), function=function
-    )
-    asked: Any = function
+    declared = Declared(called, effect, binder(function, method=method), function)
+    code: Any = function
     if not (inspect.isroutine(function) or isinstance(function, functools.partial)):
-        asked = type(function).__call__  # an object that can be called
-    if inspect.isasyncgenfunction(asked):
+        code = type(function).__call__  # an object that can be called
+    if inspect.isasyncgenfunction(code):
         made = tool_streams.wrap_async_generator(declared, function)
-    elif inspect.isgeneratorfunction(asked):
+    elif inspect.isgeneratorfunction(code):
         made = tool_streams.wrap_generator(declared, function)
-    elif inspect.iscoroutinefunction(asked):
+    elif inspect.iscoroutinefunction(code):
         made = _wrap_coroutine(declared, function)
     else:
         made = _wrap_function(declared, function)
@@ -104,69 +103,47 @@ def _wrap(
     return made
 
 
+class _FunctionCall(Adapter):
+    """One call of a decorated function or coroutine."""
+
+    __slots__ = ("_args", "_declared", "_kwargs")
+
+    def __init__(self, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._declared = declared
+        self._args = args
+        self._kwargs = kwargs
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._declared.function(*self._args, **self._kwargs)
+
+    def serve(self, crossing: Crossing) -> Any:
+        return answers.serve(crossing, self._declared.types())
+
+
+class _PlainCall(_FunctionCall):
+    """One call of a plain function, which may hand out another function's coroutine."""
+
+    __slots__ = ()
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        # inspect.isawaitable would look the class up in an abstract base class, which costs as much as
+        # the whole decorator.
+        if hasattr(type(result), "__await__"):
+            return _awaited(crossing, result)
+        crossing.returned(result)
+        return result
+
+
 def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
-    name, effect, bind = declared.name, declared.effect, declared.bind
+    name, active = declared.name, deck.active
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        open_deck = deck.active()
+        open_deck = active()
         if open_deck is None or (claims and is_claimed(name, declared)):
             return function(*args, **kwargs)
-        # What `Declared.open` does, spelled out: half of all tool calls are this one.
-        arguments = bind(args, kwargs)
-        at = where.asked(2)
-        crossing = _open_known(open_deck, declared, arguments, at)
-        if crossing is None:
-            request = {"arguments": arguments}
-            call = Call(boundary="tool", name=name, request=request, effect=effect, at=at)
-            crossing = open_deck.open(call)
-        if crossing.taped is not None:
-            pacing.rest(crossing.taped.took_ns)
-            return answers.serve(crossing, declared.types())
-        with crossing:
-            try:
-                value = function(*args, **kwargs)
-            except BaseException as error:
-                crossing.raised(error)
-                raise
-        # A plain function that hands out somebody else's coroutine. inspect.isawaitable would ask an
-        # abstract base class, which costs as much as the whole decorator.
-        if hasattr(type(value), "__await__"):
-            return _awaited(crossing, value)
-        crossing.returned(value)
-        return value
+        return open_deck.perform(declared.call(args, kwargs), _PlainCall(declared, args, kwargs))
 
     return recorded
-
-
-def _open_known(
-    open_deck: Deck, declared: Declared, arguments: dict[str, Any], at: str
-) -> Crossing | None:
-    """A call that only its arguments tell from others of this tool; None: it goes the long way."""
-    if open_deck.mode is not None:
-        return None
-    recorder = open_deck.recorder
-    told = recorder.spell_value(arguments)
-    if told is None:
-        return None
-    known = recorder.spelled.get(declared)
-    if known is None:
-        call = Call(
-            boundary="tool",
-            name=declared.name,
-            request={"arguments": HOLE},
-            effect=declared.effect,
-        )
-        known = (call, around(recorder, call.told(), 1))
-        recorder.keep_spelled(declared, known)
-    call, pieces = known
-    if pieces is None:
-        return None
-    cause = None
-    if open_deck.asked.anything:
-        cause = open_deck.cause_of(
-            Call(boundary="tool", name=call.name, request={"arguments": arguments})
-        )
-    return open_deck.open_spelled(call, told.join(pieces), at, cause)
 
 
 def _wrap_coroutine(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -174,11 +151,9 @@ def _wrap_coroutine(declared: Declared, function: Callable[..., Any]) -> Callabl
         open_deck = deck.active()
         if open_deck is None or is_claimed(declared.name, declared):
             return await function(*args, **kwargs)
-        crossing = declared.open(open_deck, args, kwargs)
-        if crossing.taped is not None:
-            await given_up(crossing)
-            return answers.serve(crossing, declared.types())
-        return await _awaited(crossing, function(*args, **kwargs))
+        return await open_deck.perform_async(
+            declared.call(args, kwargs), _FunctionCall(declared, args, kwargs)
+        )
 
     return recorded
 
@@ -188,7 +163,7 @@ async def _awaited(crossing: Crossing, awaitable: Any) -> Any:
         try:
             value = await awaitable
         except BaseException as error:
-            ended_by(crossing, error)
+            crossing.failed(error)
             raise
     crossing.returned(value)
     return value

@@ -1,35 +1,28 @@
-"""A tool that a framework runs, through the one door. Knows how a call is opened, told and served;
-which framework is its caller's business.
+"""Tools that a framework runs. Knows how such a call is described, claimed and served; each framework's own
+hook knows where the framework runs them.
 
-A framework's tool is often a function that is recorded already (`playhead.tool`), or another
-framework's tool. So a framework's crossing leaves a claim: the first tool of that name, or that
-declaration, directly inside it is the same thing and is not recorded a second time.
+A framework's tool is often a function that is recorded already (`playhead.tool`), or another framework's tool.
+So a framework's call leaves a claim: the first tool of that name, or that declaration, directly inside it is
+the same call and is not recorded a second time.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from playhead import events
-from playhead.encoding.values import safe_str
-from playhead.errors import Divergence
 from playhead.events import Effect, Ref
 from playhead.hooks import answers
 from playhead.hooks.answers import Named
-from playhead.hooks.guest import report
-from playhead.recording import deck, lanes, pacing
+from playhead.recording import deck, lanes
+from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing, Deck
-
-# How much longer than on the tape a call that was given up there may wait to be given up again.
-_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What a framework is about to run. `function`: the user's own, where the framework tells."""
+    """The tool that a framework is about to run. `function` is the user's own, if the framework has it."""
 
     name: str
     arguments: Any
@@ -37,14 +30,14 @@ class Tool:
     function: Any = None
     effect: Effect | None = None
     types: Callable[[], Named] = dict
-    # The framework's own object back from the plain value that is on the tape.
+    # Rebuilds the framework's own object from the plain value that is on the tape.
     build: Callable[[Any], Any] | None = None
     # The part of the framework's object that is put on the tape.
     kept: Callable[[Any], Any] | None = None
 
 
 class Claim:
-    """One crossing's tool, until the function that does its work has shown up."""
+    """A framework's tool call, until the function that does its work is called."""
 
     __slots__ = ("declared", "name")
 
@@ -57,8 +50,8 @@ claims: dict[Ref, Claim] = {}
 
 
 def is_claimed(name: str, declared: Any) -> bool:
-    """Whether the framework that calls this tool now has recorded the call. True once a crossing:
-    a tool that calls itself is a call of its own.
+    """Whether the framework that calls this tool has recorded the call already. True once per call of
+    the framework: a tool that calls itself makes a call of its own.
     """
     if not claims:
         return False
@@ -73,27 +66,64 @@ def is_claimed(name: str, declared: Any) -> bool:
     return claims.pop(enclosing, None) is not None
 
 
+class _ToolCall(Adapter):
+    """One run of a framework's tool."""
+
+    __slots__ = ("_live", "_tool")
+
+    def __init__(self, tool: Tool, live: Callable[[], Any]) -> None:
+        self._tool = tool
+        self._live = live
+
+    def live(self, crossing: Crossing) -> Any:
+        self._claim(crossing)
+        try:
+            return self._live()
+        finally:
+            self._release(crossing)
+
+    def serve(self, crossing: Crossing) -> Any:
+        tool = self._tool
+        named = {**answers.classes_of(tool.function), **tool.types()}
+        return answers.serve(crossing, named, tool.build)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        keep = self._tool.kept
+        try:
+            kept = result if keep is None else keep(result)
+        except Exception:  # noqa: BLE001  the object is not what we think: keep all of it
+            kept = result
+        crossing.returned(kept)
+        return result
+
+    def _claim(self, crossing: Crossing) -> None:
+        if crossing.seq is not None:
+            claims[crossing.seq] = Claim(self._tool.name, declared_of(self._tool.function))
+
+    def _release(self, crossing: Crossing) -> None:
+        if crossing.seq is not None:
+            claims.pop(crossing.seq, None)
+
+
+class _AsyncToolCall(_ToolCall):
+    __slots__ = ()
+
+    async def live(self, crossing: Crossing) -> Any:
+        # Claimed until the coroutine has ended, not until it has been made.
+        self._claim(crossing)
+        try:
+            return await self._live()
+        finally:
+            self._release(crossing)
+
+
 def perform(describe: Callable[[], Tool], live: Callable[[], Any]) -> Any:
     """Run a framework's tool, or serve it; straight through where nothing records."""
     open_deck = deck.active()
     tool = None if open_deck is None else _described(open_deck, describe)
     if open_deck is None or tool is None:
         return live()
-    crossing = open_deck.open(_call(tool))
-    if crossing.taped is not None:
-        pacing.rest(crossing.taped.took_ns)
-        return _serve(crossing, tool)
-    with crossing:
-        _claim(crossing, tool)
-        try:
-            value = live()
-        except BaseException as error:
-            crossing.raised(error)
-            raise
-        finally:
-            _unclaim(crossing)
-    _returned(crossing, tool, value)
-    return value
+    return open_deck.perform(_call(tool), _ToolCall(tool, live))
 
 
 async def perform_async(describe: Callable[[], Tool], live: Callable[[], Awaitable[Any]]) -> Any:
@@ -101,78 +131,15 @@ async def perform_async(describe: Callable[[], Tool], live: Callable[[], Awaitab
     tool = None if open_deck is None else _described(open_deck, describe)
     if open_deck is None or tool is None:
         return await live()
-    crossing = open_deck.open(_call(tool))
-    if crossing.taped is not None:
-        await given_up(crossing)
-        return _serve(crossing, tool)
-    with crossing:
-        _claim(crossing, tool)
-        try:
-            value = await live()
-        except BaseException as error:
-            ended_by(crossing, error)
-            raise
-        finally:
-            _unclaim(crossing)
-    _returned(crossing, tool, value)
-    return value
+    return await open_deck.perform_async(_call(tool), _AsyncToolCall(tool, live))
 
 
 def _described(open_deck: Deck, describe: Callable[[], Tool]) -> Tool | None:
-    """The tool; None if its call is on the tape already, or cannot be put there."""
-    try:
-        tool = describe()
-    except Exception as error:
-        # The framework's object is not what we think. A recording goes on without it; in a replay
-        # the tool must not run for real.
-        if open_deck.mode is not None:
-            raise
-        why = f"{type(error).__name__}: {safe_str(error)}"
-        report(events.HOLE, {"boundary": "tool", "what": "a tool call", "why": why})
+    """The tool; None if its call is on the tape already, or cannot be described."""
+    tool = open_deck.describe(describe, "a tool call", "tool")
+    if tool is None or is_claimed(tool.name, declared_of(tool.function)):
         return None
-    return None if is_claimed(tool.name, declared_of(tool.function)) else tool
-
-
-def ended_by(crossing: Crossing, error: BaseException) -> None:
-    """An async call has ended with `error`; a cancellation is the agent's doing, not the tool's."""
-    if is_cancellation(error):
-        crossing.left()
-    else:
-        crossing.raised(error)
-
-
-def is_cancellation(error: BaseException) -> bool:
-    return type(error).__name__ in ("CancelledError", "Cancelled") and not isinstance(
-        error, Exception
-    )
-
-
-async def given_up(crossing: Crossing) -> None:
-    """The answer comes after as long as it took. Where the agent gave up on the tape, it will do so
-    again: wait for that, not for ever.
-    """
-    taped = crossing.taped
-    if taped is None or taped.how != "left":
-        await pacing.rest_async(0 if taped is None else taped.took_ns)
-        return
-    try:
-        await _sleep(taped.took_ns / 1e9 + _PATIENCE_S)
-    except BaseException:
-        crossing.left()
-        raise
-    raise Divergence(
-        f"On the tape the agent gave up waiting for {crossing.call.name} after "
-        f"{taped.took_ns / 1e9:.1f} s; now it does not, and there is no answer to give it."
-    )
-
-
-async def _sleep(seconds: float) -> None:
-    # Whichever of the two runs this code has been imported already.
-    trio = sys.modules.get("trio")
-    if trio is not None and trio.lowlevel.in_trio_task():
-        await trio.sleep(seconds)
-        return
-    await sys.modules["asyncio"].sleep(seconds)
+    return tool
 
 
 def _call(tool: Tool) -> Call:
@@ -187,7 +154,7 @@ def _call(tool: Tool) -> Call:
 
 
 def declared_of(function: Any) -> Any:
-    """What `playhead.tool` says of a function that a framework may have wrapped once more."""
+    """The declaration of a `playhead.tool` function that a framework may have wrapped once more."""
     return getattr(function, "__playhead_tool__", None)
 
 
@@ -197,8 +164,8 @@ def effect_of(function: Any) -> Effect | None:
 
 
 def effect_hinted(hints: Any) -> Effect | None:
-    """MCP's hints, as attributes or members: readOnlyHint, destructiveHint. They are hints: what a
-    tool does not say stays unknown.
+    """The effect that MCP's hints (readOnlyHint, destructiveHint; attributes or members) announce. A tool
+    without hints has no known effect.
     """
     read_only, destructive = _hint(hints, "readOnlyHint"), _hint(hints, "destructiveHint")
     if read_only is True:
@@ -213,29 +180,3 @@ def _hint(hints: Any, name: str) -> Any:
         return hints.get(name)
     snake = name.replace("O", "_o").replace("H", "_h")
     return getattr(hints, name, None) if hasattr(hints, name) else getattr(hints, snake, None)
-
-
-def _claim(crossing: Crossing, tool: Tool) -> None:
-    if crossing.seq is not None:
-        claims[crossing.seq] = Claim(tool.name, declared_of(tool.function))
-
-
-def _unclaim(crossing: Crossing) -> None:
-    if crossing.seq is not None:
-        claims.pop(crossing.seq, None)
-
-
-def _serve(crossing: Crossing, tool: Tool) -> Any:
-    named = {**answers.classes_of(tool.function), **tool.types()}
-    return answers.serve(crossing, named, tool.build)
-
-
-def _returned(crossing: Crossing, tool: Tool, value: Any) -> None:
-    if tool.kept is None:
-        crossing.returned(value)
-        return
-    try:
-        kept = tool.kept(value)
-    except Exception:  # noqa: BLE001  the object is not what we think: keep all of it
-        kept = value
-    crossing.returned(kept)

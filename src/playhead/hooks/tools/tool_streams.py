@@ -1,6 +1,6 @@
-"""Tools that yield: each item on the tape as it is yielded, and yielded again in a replay.
+"""Tools that yield: each item goes onto the tape as it is yielded, and is yielded again in a replay.
 
-Knows generators, sync and async, with `send`, `throw` and `close`; not who decorates them. An item
+Knows generators, sync and async, with `send`, `throw` and `close`; does not know who decorates them. An item
 is a line of JSON in the stream `yielded`.
 """
 
@@ -15,80 +15,102 @@ from playhead.encoding.values import freeze
 from playhead.errors import Divergence
 from playhead.hooks import answers
 from playhead.hooks.answers import Named
-from playhead.hooks.tools.tool_calls import ended_by, is_claimed
+from playhead.hooks.tools.tool_calls import is_claimed
 from playhead.recording import deck
-from playhead.recording.deck import Crossing, Deck
+from playhead.recording.adapter import Adapter
+from playhead.recording.crossing import END
+from playhead.recording.deck import Call, Crossing
 
 _STREAM = "yielded"
 
 
-class Opens(Protocol):
-    """What a declared tool is to a stream."""
+class DeclaredTool(Protocol):
+    """The part of a declared tool that a stream needs."""
 
     name: str
 
     def types(self) -> Named: ...
 
-    def open(self, open_deck: Deck, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Crossing: ...
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call: ...
 
 
-def wrap_generator(declared: Opens, function: Callable[..., Any]) -> Callable[..., Any]:
+class _GeneratorCall(Adapter):
+    """One call of a generator tool. Nothing of it runs before its first item is asked for."""
+
+    __slots__ = ("_declared", "_make")
+    streams = True
+
+    def __init__(self, declared: DeclaredTool, make: Callable[[], Any]) -> None:
+        self._declared = declared
+        self._make = make
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._make()
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return _observed(crossing, result)
+
+    def serve(self, crossing: Crossing) -> Any:
+        return _served(crossing, self._declared.types())
+
+
+class _AsyncGeneratorCall(_GeneratorCall):
+    __slots__ = ()
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return _ObservedItems(crossing, result)
+
+    def serve(self, crossing: Crossing) -> Any:
+        return _served_async(crossing, self._declared.types())
+
+
+def wrap_generator(declared: DeclaredTool, function: Callable[..., Any]) -> Callable[..., Any]:
     def recorded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        make = partial(function, *args, **kwargs)
         open_deck = deck.active()
         if open_deck is None or is_claimed(declared.name, declared):
-            return (yield from function(*args, **kwargs))
-        crossing = declared.open(open_deck, args, kwargs)
-        if crossing.taped is None:
-            return (yield from _teed(crossing, function(*args, **kwargs)))
-        for item in _taped_items(crossing, declared.types()):
-            try:
-                yield item
-            except GeneratorExit:
-                crossing.left()
-                raise
-        return _taped_end(crossing, declared.types())
+            return (yield from make())
+        adapter = _GeneratorCall(declared, make)
+        return (yield from open_deck.perform(declared.call(args, kwargs), adapter))
 
     return recorded
 
 
-def wrap_async_generator(declared: Opens, function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_async_generator(
+    declared: DeclaredTool, function: Callable[..., Any]
+) -> Callable[..., Any]:
     async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        make = partial(function, *args, **kwargs)
         open_deck = deck.active()
-        crossing = None
-        if open_deck is not None and not is_claimed(declared.name, declared):
-            crossing = declared.open(open_deck, args, kwargs)
-        if crossing is not None and crossing.taped is not None:
-            for item in _taped_items(crossing, declared.types()):
-                try:
-                    yield item
-                except GeneratorExit:
-                    crossing.left()
-                    raise
-            _taped_end(crossing, declared.types())
-            return
-        inner = function(*args, **kwargs)
-        pending: Awaitable[Any] = inner.__anext__()
+        if open_deck is None or is_claimed(declared.name, declared):
+            items = make()
+        else:
+            # Not `perform_async`: making an async generator awaits nothing, only its items do.
+            adapter = _AsyncGeneratorCall(declared, make)
+            items = open_deck.perform(declared.call(args, kwargs), adapter)
+        # `yield from` for an async generator, which the language does not have.
+        pending: Awaitable[Any] = items.asend(None)
         while True:
             try:
-                item = await _step_async(crossing, pending)
+                item = await pending
             except StopAsyncIteration:
                 return
             try:
-                pending = inner.asend((yield item))
+                pending = items.asend((yield item))
             except GeneratorExit:
-                await _close_async(crossing, inner)
+                await items.aclose()
                 raise
             except BaseException as error:  # noqa: BLE001  thrown in: the tool's to handle
-                pending = inner.athrow(error)
+                pending = items.athrow(error)
 
     return recorded
 
 
-def _teed(crossing: Crossing, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """`yield from inner`, telling the crossing what passes.
+def _observed(crossing: Crossing, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """`yield from inner`, reporting to the crossing what passes.
 
-    It encloses what happens while the tool runs, and not what its consumer does between two items,
-    who shares our context.
+    The crossing encloses what happens while the tool runs, and not what its consumer does between two
+    items: the consumer shares our context.
     """
     step: Callable[[], Any] = partial(next, inner)
     while True:
@@ -115,44 +137,78 @@ def _teed(crossing: Crossing, inner: Generator[Any, Any, Any]) -> Generator[Any,
             step = partial(inner.throw, error)
 
 
-async def _step_async(crossing: Crossing | None, pending: Awaitable[Any]) -> Any:
-    if crossing is None:
-        return await pending
-    try:
-        with crossing:
-            item = await pending
-    except StopAsyncIteration:
-        crossing.returned()
-        raise
-    except BaseException as error:
-        ended_by(crossing, error)
-        raise
-    crossing.chunk(_line(item), _STREAM)
-    return item
+class _ObservedItems:
+    """An async generator that reports its items to the crossing."""
 
+    __slots__ = ("_crossing", "_inner")
 
-async def _close_async(crossing: Crossing | None, inner: AsyncGenerator[Any, Any]) -> None:
-    if crossing is None:
-        await inner.aclose()
-        return
-    try:
-        with crossing:
-            await inner.aclose()
-    finally:
-        crossing.left()
+    def __init__(self, crossing: Crossing, inner: AsyncGenerator[Any, Any]) -> None:
+        self._crossing = crossing
+        self._inner = inner
+
+    def asend(self, value: Any) -> Awaitable[Any]:
+        return self._step(self._inner.asend(value))
+
+    def athrow(self, error: BaseException) -> Awaitable[Any]:
+        return self._step(self._inner.athrow(error))
+
+    async def aclose(self) -> None:
+        try:
+            with self._crossing:
+                await self._inner.aclose()
+        finally:
+            self._crossing.left()
+
+    async def _step(self, pending: Awaitable[Any]) -> Any:
+        crossing = self._crossing
+        try:
+            with crossing:
+                item = await pending
+        except StopAsyncIteration:
+            crossing.returned()
+            raise
+        except BaseException as error:
+            crossing.failed(error)
+            raise
+        crossing.chunk(_line(item), _STREAM)
+        return item
 
 
 def _line(item: Any) -> bytes:
     return encode_std(freeze(item)) + b"\n"
 
 
-def _taped_items(crossing: Crossing, named: Named) -> Iterator[Any]:
+def _served(crossing: Crossing, named: Named) -> Generator[Any, Any, Any]:
+    for point, item in _taped_items(crossing, named):
+        crossing.reach(point)
+        try:
+            yield item
+        except GeneratorExit:
+            crossing.left()
+            raise
+    crossing.reach(END)
+    return _taped_end(crossing, named)
+
+
+async def _served_async(crossing: Crossing, named: Named) -> AsyncGenerator[Any, Any]:
+    for point, item in _taped_items(crossing, named):
+        await crossing.reach_async(point)
+        try:
+            yield item
+        except GeneratorExit:
+            crossing.left()
+            raise
+    await crossing.reach_async(END)
+    _taped_end(crossing, named)
+
+
+def _taped_items(crossing: Crossing, named: Named) -> Iterator[tuple[int, Any]]:
     taped = crossing.taped
-    for piece in taped.pieces if taped is not None else ():
+    for point, piece in enumerate(taped.pieces if taped is not None else ()):
         if piece.stream == _STREAM:
             item = answers.value_of(decode_std(piece.data), named, what=crossing.call.name)
             crossing.chunk(piece.data, _STREAM)
-            yield item
+            yield point, item
 
 
 def _taped_end(crossing: Crossing, named: Named) -> Any:

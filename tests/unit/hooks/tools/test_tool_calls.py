@@ -6,6 +6,7 @@ import pytest
 
 from playhead.hooks.tools.decorator import tool
 from playhead.hooks.tools.tool_calls import Tool, effect_hinted, perform, perform_async
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call
 
 
@@ -77,7 +78,7 @@ def test_the_same_name_at_another_boundary_is_a_child_and_was_asked_for_once(tap
 
     def remote(number):
         call = Call(boundary="mcp", name="look", request={"arguments": {"n": number}})
-        return taping.deck.cross(call, lambda: number)
+        return taping.deck.perform(call, FunctionAdapter(lambda: number))
 
     for number in (1, 2):
         described = Tool(name="look", arguments={"n": number}, library="some")

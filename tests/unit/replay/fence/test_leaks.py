@@ -13,6 +13,7 @@ import pytest
 
 from playhead.errors import Divergence
 from playhead.recording import deck
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Taped
 from playhead.recording.recorder import Recorder
 from playhead.replay.fence import leaks
@@ -162,7 +163,7 @@ def test_what_the_replay_itself_does_passes(guarded):
 
 def test_a_live_call_reaches_the_world_and_only_while_it_lasts(guarded, listener):
     guarded.mode.live = ("http",)
-    guarded.cross(Call(boundary="http", name="GET"), lambda: connect(listener))
+    guarded.perform(Call(boundary="http", name="GET"), FunctionAdapter(lambda: connect(listener)))
     with pytest.raises(Divergence):
         connect(listener)
 
@@ -174,7 +175,7 @@ def test_what_a_live_tool_does_inside_is_live(guarded, listener):
         connect(listener)
         return subprocess.run(["true"], check=False).returncode
 
-    assert guarded.cross(Call(boundary="tool", name="look"), tool) == 0
+    assert guarded.perform(Call(boundary="tool", name="look"), FunctionAdapter(tool)) == 0
 
 
 def test_a_live_call_does_not_open_the_door_for_another_kind(guarded):
@@ -184,7 +185,7 @@ def test_a_live_call_does_not_open_the_door_for_another_kind(guarded):
         with pytest.raises(Divergence):
             thread_failed(lambda: subprocess.run(["true"], check=False))
 
-    guarded.cross(Call(boundary="http", name="GET"), fetch)
+    guarded.perform(Call(boundary="http", name="GET"), FunctionAdapter(fetch))
 
 
 def thread_failed(function):

@@ -4,6 +4,7 @@ import pytest
 
 import playhead
 from playhead.errors import ConfigError
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call
 from playhead.replay.matching.ignore import rules_from, trimmer
 
@@ -30,23 +31,25 @@ def asked(body: str, **headers: str) -> Call:
     ],
 )
 def test_what_a_rule_names_may_differ(taped, replayed, rule, then, now):
-    recording = taped(lambda deck: deck.cross(then, lambda: "ok"))
+    recording = taped(lambda deck: deck.perform(then, FunctionAdapter(lambda: "ok")))
     deck, _, _ = replayed(recording, trim=trimmer(rules_from({"http": [rule]})))
-    assert deck.cross(now, lambda: "live") == "ok"
+    assert deck.perform(now, FunctionAdapter(lambda: "live")) == "ok"
 
 
 def test_what_no_rule_names_still_counts(taped, replayed):
-    recording = taped(lambda deck: deck.cross(asked('{"q":1,"m":1}'), lambda: "ok"))
+    recording = taped(
+        lambda deck: deck.perform(asked('{"q":1,"m":1}'), FunctionAdapter(lambda: "ok"))
+    )
     deck, _, _ = replayed(recording, trim=trimmer(rules_from({"http": ["body.m"]})))
     with pytest.raises(playhead.Divergence):
-        deck.cross(asked('{"q":2,"m":1}'), lambda: "live")
+        deck.perform(asked('{"q":2,"m":1}'), FunctionAdapter(lambda: "live"))
 
 
 def test_a_rule_of_another_boundary_does_not_apply(taped, replayed):
-    recording = taped(lambda deck: deck.cross(asked('{"m":1}'), lambda: "ok"))
+    recording = taped(lambda deck: deck.perform(asked('{"m":1}'), FunctionAdapter(lambda: "ok")))
     deck, _, _ = replayed(recording, trim=trimmer(rules_from({"llm": ["body.m"]})))
     with pytest.raises(playhead.Divergence):
-        deck.cross(asked('{"m":2}'), lambda: "live")
+        deck.perform(asked('{"m":2}'), FunctionAdapter(lambda: "live"))
 
 
 def test_a_pattern_that_is_none_is_said_before_anything_runs():

@@ -6,6 +6,7 @@ import pytest
 
 import playhead
 from playhead.errors import UsageError
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Piece, Taped
 from playhead.replay.modes.chaos import ranked, result_of, trials
 from playhead.replay.modes.fault_answers import answer_for
@@ -114,40 +115,48 @@ def faulty(tmp_path):
 
 
 def test_the_call_after_a_fault_gets_the_taped_answer(taped, faulty, tool):
-    recording = taped(lambda deck: deck.cross(tool("search", q=1), lambda: "found"))
+    recording = taped(
+        lambda deck: deck.perform(tool("search", q=1), FunctionAdapter(lambda: "found"))
+    )
     deck = faulty(recording, "tool:search=raise:TimeoutError")
     with pytest.raises(TimeoutError):
-        deck.cross(tool("search", q=1), lambda: "live")
-    assert deck.cross(tool("search", q=1), lambda: "live") == "found"
+        deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live"))
+    assert deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live")) == "found"
 
 
 def test_a_fault_with_a_count_fires_so_often(taped, faulty, tool):
-    recording = taped(lambda deck: deck.cross(tool("search", q=1), lambda: "found"))
+    recording = taped(
+        lambda deck: deck.perform(tool("search", q=1), FunctionAdapter(lambda: "found"))
+    )
     deck = faulty(recording, "tool:search=raise:ConnectionError:gone*2")
     for _ in range(2):
         with pytest.raises(ConnectionError, match="gone"):
-            deck.cross(tool("search", q=1), lambda: "live")
-    assert deck.cross(tool("search", q=1), lambda: "live") == "found"
+            deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live"))
+    assert deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live")) == "found"
 
 
 def test_a_tool_may_return_what_the_fault_says(taped, faulty, tool):
-    recording = taped(lambda deck: deck.cross(tool("search", q=1), lambda: "found"))
+    recording = taped(
+        lambda deck: deck.perform(tool("search", q=1), FunctionAdapter(lambda: "found"))
+    )
     deck = faulty(recording, 'tool:1=return:{"error": "none"}')
-    assert deck.cross(tool("search", q=1), lambda: "live") == {"error": "none"}
+    assert deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live")) == {"error": "none"}
 
 
 def test_what_was_given_back_is_served_again(taped, replayed, tool):
-    recording = taped(lambda deck: deck.cross(tool("search", q=1), lambda: "found"))
+    recording = taped(
+        lambda deck: deck.perform(tool("search", q=1), FunctionAdapter(lambda: "found"))
+    )
     deck, mode, _ = replayed(recording)
-    deck.cross(tool("search", q=1), lambda: "live")
+    deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live"))
     mode.matcher.give_back(mode.matcher.calls[0])
-    assert deck.cross(tool("search", q=1), lambda: "live") == "found"
+    assert deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live")) == "found"
 
 
 def test_chaos_tries_every_step_before_any_twice_and_the_same_for_the_same_seed(taped, tool):
     def work(deck):
-        deck.cross(tool("search", q=1), lambda: "a")
-        deck.cross(tool("search", q=2), lambda: "b")
+        deck.perform(tool("search", q=1), FunctionAdapter(lambda: "a"))
+        deck.perform(tool("search", q=2), FunctionAdapter(lambda: "b"))
 
     recording = taped(work)
     planned = trials(recording, 4, 7)
@@ -158,7 +167,7 @@ def test_chaos_tries_every_step_before_any_twice_and_the_same_for_the_same_seed(
 
 
 def test_what_broke_the_agent_is_ranked_before_what_it_survived(taped, tool):
-    recording = taped(lambda deck: deck.cross(tool("search", q=1), lambda: "a"))
+    recording = taped(lambda deck: deck.perform(tool("search", q=1), FunctionAdapter(lambda: "a")))
     trial = trials(recording, 1, 0)[0]
     fired = [{"fault": trial.spec}]
     reports = [

@@ -6,6 +6,7 @@ import pytest
 
 import playhead
 from playhead.errors import UsageError
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Piece, Taped
 from playhead.replay.modes.edit import edited, parse_edit
 from playhead.replay.modes.fork import ForkMode, check_fork, prefix_of
@@ -33,27 +34,31 @@ def forked(tmp_path):
 def test_calls_before_the_fork_are_taped_and_those_after_it_live(taped, forked):
     def work(deck):
         for number in (1, 2, 3):
-            deck.cross(ask(number), lambda number=number: f"then {number}")
+            deck.perform(ask(number), FunctionAdapter(lambda number=number: f"then {number}"))
 
     deck = forked(taped(work), 3)
-    answers = [deck.cross(ask(number), lambda: "now") for number in (1, 2, 3)]
+    answers = [deck.perform(ask(number), FunctionAdapter(lambda: "now")) for number in (1, 2, 3)]
     assert answers == ["then 1", "then 2", "now"]
 
 
 def test_tools_after_the_fork_are_still_answered_from_the_tape(taped, forked, tool):
     def work(deck):
-        deck.cross(ask(1), lambda: "then")
-        deck.cross(tool("search", q=1), lambda: "found")
+        deck.perform(ask(1), FunctionAdapter(lambda: "then"))
+        deck.perform(tool("search", q=1), FunctionAdapter(lambda: "found"))
 
     deck = forked(taped(work), 1)
-    assert deck.cross(ask(1), lambda: "now") == "now"
-    assert deck.cross(tool("search", q=1), lambda: pytest.fail("it ran")) == "found"
+    assert deck.perform(ask(1), FunctionAdapter(lambda: "now")) == "now"
+    assert (
+        deck.perform(tool("search", q=1), FunctionAdapter(lambda: pytest.fail("it ran"))) == "found"
+    )
 
 
 def test_a_tools_answer_can_be_edited(taped, forked, tool):
-    recording = taped(lambda deck: deck.cross(tool("search", q=1), lambda: "found"))
+    recording = taped(
+        lambda deck: deck.perform(tool("search", q=1), FunctionAdapter(lambda: "found"))
+    )
     deck = forked(recording, 2, 'tool:1.response={"none": true}')
-    assert deck.cross(tool("search", q=1), lambda: "live") == {"none": True}
+    assert deck.perform(tool("search", q=1), FunctionAdapter(lambda: "live")) == {"none": True}
 
 
 def stream(*events: object) -> Taped:
@@ -159,7 +164,7 @@ def test_an_edit_that_is_none_is_refused(spec):
 
 
 def test_a_fork_that_cannot_be_made_is_refused_before_anything_runs(taped):
-    recording = taped(lambda deck: deck.cross(ask(1), lambda: "then"))
+    recording = taped(lambda deck: deck.perform(ask(1), FunctionAdapter(lambda: "then")))
     with pytest.raises(UsageError, match="There is no step 9"):
         check_fork(recording, 9, [])
     with pytest.raises(UsageError, match="there is no llm:4"):
@@ -168,9 +173,12 @@ def test_a_fork_that_cannot_be_made_is_refused_before_anything_runs(taped):
 
 def test_a_prefix_is_faithful_if_it_only_read(taped, tool):
     def work(deck):
-        deck.cross(ask(1), lambda: "then")
-        deck.cross(Call(boundary="tool", name="look", request={}, effect="read"), lambda: 1)
-        deck.cross(tool("send_mail", to="x"), lambda: "sent")
+        deck.perform(ask(1), FunctionAdapter(lambda: "then"))
+        deck.perform(
+            Call(boundary="tool", name="look", request={}, effect="read"),
+            FunctionAdapter(lambda: 1),
+        )
+        deck.perform(tool("send_mail", to="x"), FunctionAdapter(lambda: "sent"))
 
     recording = taped(work)
     assert prefix_of(recording, 3, {}).faithful

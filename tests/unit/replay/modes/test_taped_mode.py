@@ -3,6 +3,7 @@
 import pytest
 
 import playhead
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call
 
 
@@ -15,9 +16,11 @@ def must_not_run():
 
 
 def test_a_taped_call_is_answered_without_asking_the_world(taped, replayed, tool):
-    recording = taped(lambda deck: deck.cross(tool("add", a=1), lambda: (1, {"b": b"x"})))
+    recording = taped(
+        lambda deck: deck.perform(tool("add", a=1), FunctionAdapter(lambda: (1, {"b": b"x"})))
+    )
     deck, _, _ = replayed(recording)
-    assert deck.cross(tool("add", a=1), must_not_run) == (1, {"b": b"x"})
+    assert deck.perform(tool("add", a=1), FunctionAdapter(must_not_run)) == (1, {"b": b"x"})
 
 
 def test_a_taped_exception_is_raised_again_as_what_it_was(taped, replayed, tool):
@@ -26,28 +29,34 @@ def test_a_taped_exception_is_raised_again_as_what_it_was(taped, replayed, tool)
 
     def then(deck):
         with pytest.raises(Refused):
-            deck.cross(tool("pay"), fail)
+            deck.perform(tool("pay"), FunctionAdapter(fail))
 
     deck, _, _ = replayed(taped(then))
     with pytest.raises(Refused) as caught:
-        deck.cross(tool("pay"), must_not_run)
+        deck.perform(tool("pay"), FunctionAdapter(must_not_run))
     assert caught.value.args == ("no", 7)
 
 
 def test_each_taped_call_is_served_once(taped, replayed, tool):
-    deck, _, _ = replayed(taped(lambda deck: deck.cross(tool("add"), lambda: 1)))
-    deck.cross(tool("add"), must_not_run)
+    deck, _, _ = replayed(taped(lambda deck: deck.perform(tool("add"), FunctionAdapter(lambda: 1))))
+    deck.perform(tool("add"), FunctionAdapter(must_not_run))
     with pytest.raises(playhead.Divergence, match="served already"):
-        deck.cross(tool("add"), must_not_run)
+        deck.perform(tool("add"), FunctionAdapter(must_not_run))
 
 
 def test_identical_calls_are_served_in_their_order(taped, replayed, tool):
     answers = iter((1, 2, 3))
     recording = taped(
-        lambda deck: [deck.cross(tool("next"), lambda: next(answers)) for _ in range(3)]
+        lambda deck: [
+            deck.perform(tool("next"), FunctionAdapter(lambda: next(answers))) for _ in range(3)
+        ]
     )
     deck, _, _ = replayed(recording)
-    assert [deck.cross(tool("next"), must_not_run) for _ in range(3)] == [1, 2, 3]
+    assert [deck.perform(tool("next"), FunctionAdapter(must_not_run)) for _ in range(3)] == [
+        1,
+        2,
+        3,
+    ]
 
 
 def test_identical_calls_of_two_lanes_keep_to_their_lanes(taped, replayed, tool, in_lane):
@@ -61,9 +70,11 @@ def test_identical_calls_of_two_lanes_keep_to_their_lanes(taped, replayed, tool,
 
 
 def test_a_miss_names_the_step_the_nearest_call_the_field_and_the_next_step(taped, replayed, tool):
-    deck, mode, _ = replayed(taped(lambda deck: deck.cross(tool("find", city="Paris"), lambda: 1)))
+    deck, mode, _ = replayed(
+        taped(lambda deck: deck.perform(tool("find", city="Paris"), FunctionAdapter(lambda: 1)))
+    )
     with pytest.raises(playhead.Divergence) as caught:
-        deck.cross(tool("find", city="Lyon"), must_not_run)
+        deck.perform(tool("find", city="Lyon"), FunctionAdapter(must_not_run))
     said = str(caught.value)
     assert "tool call 1 (find, lane main" in said
     assert "Nearest is taped call 1" in said
@@ -79,8 +90,8 @@ def test_ids_and_times_that_clients_mint_anew_still_match_and_say_so(taped, repl
 
     first = asked("6f1c2f3e-1111-4222-8333-444455556666", "2026-11-15T07:11:05Z", "/tmp/a1b2/x")
     other = asked("0a0b0c0d-9999-4888-8777-666655554444", "2026-12-24T18:00:00Z", "/tmp/zzz/x")
-    deck, _, run = replayed(taped(lambda deck: deck.cross(first, lambda: "ok")))
-    assert deck.cross(other, must_not_run) == "ok"
+    deck, _, run = replayed(taped(lambda deck: deck.perform(first, FunctionAdapter(lambda: "ok"))))
+    assert deck.perform(other, FunctionAdapter(must_not_run)) == "ok"
     assert '"rung":"normalised"' in next(run.path.glob("tape-*")).read_text()
 
 
@@ -90,43 +101,54 @@ def test_renaming_rejects_an_id_that_points_to_the_wrong_call(taped, replayed):
         return Call(boundary="http", name="POST x", request={"body": {"text": body}})
 
     one, two = "6f1c2f3e-1111-4222-8333-444455556666", "0a0b0c0d-9999-4888-8777-666655554444"
-    deck, _, _ = replayed(taped(lambda deck: deck.cross(asked(one, two), lambda: "ok")))
+    deck, _, _ = replayed(
+        taped(lambda deck: deck.perform(asked(one, two), FunctionAdapter(lambda: "ok")))
+    )
     wrong = Call(
         boundary="http",
         name="POST x",
         request={"body": {"text": f'{{"calls": ["{one}", "{two}"], "result_of": "{two}"}}'}},
     )
     with pytest.raises(playhead.Divergence):
-        deck.cross(wrong, must_not_run)
+        deck.perform(wrong, FunctionAdapter(must_not_run))
 
 
 def test_the_order_of_keys_in_a_body_does_not_count(taped, replayed):
     def asked(text):
         return Call(boundary="http", name="POST x", request={"body": {"text": text}})
 
-    deck, _, _ = replayed(taped(lambda deck: deck.cross(asked('{"a": 1, "b": 2}'), lambda: "ok")))
-    assert deck.cross(asked('{"b":2,"a":1}'), must_not_run) == "ok"
+    deck, _, _ = replayed(
+        taped(lambda deck: deck.perform(asked('{"a": 1, "b": 2}'), FunctionAdapter(lambda: "ok")))
+    )
+    assert deck.perform(asked('{"b":2,"a":1}'), FunctionAdapter(must_not_run)) == "ok"
 
 
 def test_a_served_tool_makes_its_inner_calls_unnecessary(taped, replayed, tool):
     def then(deck):
-        deck.cross(
-            tool("search"), lambda: deck.cross(Call(boundary="http", name="GET x"), lambda: 1)
+        deck.perform(
+            tool("search"),
+            FunctionAdapter(
+                lambda: deck.perform(
+                    Call(boundary="http", name="GET x"), FunctionAdapter(lambda: 1)
+                )
+            ),
         )
 
     deck, mode, _ = replayed(taped(then))
-    deck.cross(tool("search"), must_not_run)
+    deck.perform(tool("search"), FunctionAdapter(must_not_run))
     assert mode.matcher.unserved() == []
 
 
 def test_secrets_are_compared_as_they_stand_on_the_tape(taped, tmp_path, tool):
     key = "sk-ant-api03-" + "Ab1" * 20
-    recording = taped(lambda deck: deck.cross(tool("call", api_key=key), lambda: 1))
+    recording = taped(
+        lambda deck: deck.perform(tool("call", api_key=key), FunctionAdapter(lambda: 1))
+    )
     from playhead.recording.deck import Deck
     from playhead.replay.modes.taped_mode import ReplayMode
 
     with playhead.record(store=tmp_path / "then") as run:  # the same store: the same placeholders
         deck = Deck(run.recorder, ReplayMode(recording, run.recorder))
-        assert deck.cross(tool("call", api_key=key), must_not_run) == 1
+        assert deck.perform(tool("call", api_key=key), FunctionAdapter(must_not_run)) == 1
         with pytest.raises(playhead.Divergence):
-            deck.cross(tool("call", api_key="another"), must_not_run)
+            deck.perform(tool("call", api_key="another"), FunctionAdapter(must_not_run))
