@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from playhead import clock, config
-from playhead.launch import rules, variables
-from playhead.launch.variables import Ticket
-from playhead.recording.record_run import Wish, open_run
+from playhead.launch.guest import rules, variables
+from playhead.launch.guest.variables import Ticket
+from playhead.launch.record_run import Wish, open_run
 
 PROGRAM = ("-c", "pass")
 PEERS = ("opentelemetry-instrument", "ddtrace-run")

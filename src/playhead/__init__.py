@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from playhead.errors import Divergence, PlayheadError
     from playhead.hooks.state.watch import watch
     from playhead.hooks.tools.decorator import tool
+    from playhead.launch.record_run import record
     from playhead.launch.sessions import load, replay_session, replay_worker
+    from playhead.launch.tap import on_event, tap
     from playhead.recording.lanes import lane
-    from playhead.recording.record_run import record
     from playhead.recording.runs import Run, current, seam, turn
-    from playhead.recording.tap import on_event, tap
     from playhead.recording.turns import Turn
 
 _HOMES = {
@@ -37,12 +37,12 @@ _HOMES = {
     "current": "playhead.recording.runs",
     "lane": "playhead.recording.lanes",
     "load": "playhead.launch.sessions",
-    "on_event": "playhead.recording.tap",
-    "record": "playhead.recording.record_run",
+    "on_event": "playhead.launch.tap",
+    "record": "playhead.launch.record_run",
     "replay_session": "playhead.launch.sessions",
     "replay_worker": "playhead.launch.sessions",
     "seam": "playhead.recording.runs",
-    "tap": "playhead.recording.tap",
+    "tap": "playhead.launch.tap",
     "tool": "playhead.hooks.tools.decorator",
     "turn": "playhead.recording.runs",
     "watch": "playhead.hooks.state.watch",

@@ -17,9 +17,9 @@ from playhead.encoding.values import Frozen, safe_str
 from playhead.errors import PlayheadError
 from playhead.events import Event, Status
 from playhead.host.later import Later
-from playhead.launch import rules
+from playhead.launch.guest import rules
+from playhead.launch.guest.python_argv import is_closed, is_python
 from playhead.launch.proxy.switches import why_silent
-from playhead.launch.python_argv import is_closed, is_python
 from playhead.launch.spawn_command import Ended
 from playhead.recording.runs import Run
 from playhead.tape.care.rebuild import manifest_from

@@ -16,20 +16,20 @@ from playhead.config import Settings
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, UsageError
 from playhead.host.later import Later
-from playhead.launch import rules
 from playhead.launch import spawn_command as launch
 from playhead.launch.environment import kept
+from playhead.launch.guest import rules
 from playhead.launch.guest.children_env import equip
+from playhead.launch.guest.variables import SEED, Ticket
 from playhead.launch.proxy.beside import Waiting
 from playhead.launch.proxy.listening import listen
+from playhead.launch.record_run import Wish, open_run
 from playhead.launch.shims import post
 from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import attendant
 from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar.command_streams import Plan
 from playhead.launch.spawn_command import Ended
-from playhead.launch.variables import SEED, Ticket
-from playhead.recording.record_run import Wish, open_run
 from playhead.recording.runs import Run
 from playhead.tape import output_at
 

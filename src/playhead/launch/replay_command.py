@@ -16,8 +16,8 @@ from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
 from playhead.events import Damage
 from playhead.launch.command import Recorded, run_command
 from playhead.launch.environment import restored
+from playhead.launch.record_run import Wish
 from playhead.launch.shims.program_names import of_facts
-from playhead.recording.record_run import Wish
 from playhead.recording.runs import Run
 from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import Wanted

@@ -23,9 +23,9 @@ from playhead import config, events
 from playhead.encoding.values import safe_str, thaw
 from playhead.errors import Divergence, UsageError
 from playhead.events import Event
+from playhead.launch import record_run as recording
 from playhead.launch.guest import hooking as hooks
 from playhead.recording import deck, lanes
-from playhead.recording import record_run as recording
 from playhead.recording.deck import Call, Deck, Taped
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run

@@ -15,6 +15,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref
 from playhead.host.stderr import say
+from playhead.launch import record_run as recording
 from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Recorded
@@ -22,7 +23,6 @@ from playhead.loop.session import Session
 from playhead.loop.stages import IterationFailed, Stage, parse_stages
 from playhead.loop.state import State
 from playhead.recording import deck, runs
-from playhead.recording import record_run as recording
 from playhead.recording.opening import Wish
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run

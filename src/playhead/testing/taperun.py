@@ -17,8 +17,8 @@ from typing import Any
 
 from playhead.errors import Divergence, TapeNotReplayable
 from playhead.launch.guest import hooking as session
+from playhead.launch.record_run import record
 from playhead.recording import deck
-from playhead.recording.record_run import record
 from playhead.recording.runs import Run
 from playhead.replay.begin import replayable
 from playhead.replay.matching.ignore import trimmer

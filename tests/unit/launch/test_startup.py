@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch import rules, variables
-from playhead.launch.variables import Ticket
+from playhead.launch.guest import rules, variables
+from playhead.launch.guest.variables import Ticket
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
 from playhead.tape.store import new_run, open_store, redaction_key

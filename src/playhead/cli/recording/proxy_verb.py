@@ -79,8 +79,8 @@ def _record(
     listener: socket.socket, common: dict[str, Any], *, name: str | None,
     tags: tuple[str, ...], store: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
+    from playhead.launch import standalone_proxy as alone
     from playhead.launch.environment import kept
-    from playhead.launch.proxy import alone
     from playhead.recording.opening import Wish
 
     wish = Wish(
@@ -100,7 +100,7 @@ def _replay(
 ) -> int:  # fmt: skip
     from playhead.cli.replaying.tapes import find_tape, plain
     from playhead.cli.replaying.wishing import plan_of, wishes_from
-    from playhead.launch.proxy import alone
+    from playhead.launch import standalone_proxy as alone
     from playhead.launch.replay_command import check_tape
     from playhead.recording.opening import Wish
     from playhead.views.text.report import print_report

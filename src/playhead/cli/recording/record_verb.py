@@ -17,9 +17,9 @@ from playhead.cli.recording.afterwards import prune_if_asked, remember
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
 from playhead.launch.command import Recorded, record_command
-from playhead.launch.python_argv import is_python
+from playhead.launch.guest.python_argv import is_python
+from playhead.launch.record_run import Wish, write_session
 from playhead.launch.shims.program_names import Wanted, wanted, where_is
-from playhead.recording.record_run import Wish, write_session
 from playhead.views.text import words
 
 if TYPE_CHECKING:

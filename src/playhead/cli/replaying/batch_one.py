@@ -52,7 +52,7 @@ class Job:
 
 def warm_up(prices: Prices) -> None:
     """Load what every replay needs, once: the verb, and the price list, which takes half a second."""
-    for module in ("cli.replaying.replay_verb", "launch.closing", "launch.python_argv"):
+    for module in ("cli.replaying.replay_verb", "launch.closing", "launch.guest.python_argv"):
         import_module(f"playhead.{module}")
     decoder()
     usage = Usage(input_tokens=1, output_tokens=1)

@@ -15,8 +15,8 @@ from playhead.errors import TapeNotReplayable
 from playhead.hooks.process.children import set_standing
 from playhead.host.importing import when_imported
 from playhead.host.later import Later
-from playhead.launch import rules, variables
 from playhead.launch.guest import hooking as session
+from playhead.launch.guest import rules, variables
 from playhead.launch.guest.printed import Tee
 from playhead.recording import ambient, deck, lanes
 from playhead.recording.deck import Mode

@@ -8,18 +8,18 @@ import os
 import sys
 
 from playhead.host.later import Later, pattern
-from playhead.launch import variables
-from playhead.launch.variables import Ticket
+from playhead.launch.guest import variables
+from playhead.launch.guest.variables import Ticket
 from playhead.recording import lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from playhead.launch import python_argv
+    from playhead.launch.guest import python_argv
     from playhead.launch.proxy.routes import Detour
 else:
-    python_argv = Later("playhead.launch.python_argv")
+    python_argv = Later("playhead.launch.guest.python_argv")
 
 _CONFIGURED = pattern(r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)")
 

@@ -20,8 +20,8 @@ from playhead.encoding.values import safe_str
 from playhead.errors import StoreError
 from playhead.host import descriptors
 from playhead.host.later import Later
+from playhead.launch.guest import search_path as paths
 from playhead.launch.shims import folders
-from playhead.launch.shims import search_path as paths
 from playhead.launch.shims.cover import Cover
 from playhead.launch.shims.launcher import Launcher
 from playhead.launch.shims.program_names import Wanted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from playhead.launch.python_argv import is_python
+from playhead.launch.guest.python_argv import is_python
 
 # Shells, agents, and what an agent without a shell reaches the world by.
 DEFAULT = (

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from playhead.launch.guest.children_env import Carriage, equip, version_of
-from playhead.launch.variables import SITE, Ticket, read
+from playhead.launch.guest.variables import SITE, Ticket, read
 from playhead.recording.lanes import Lane, current
 
 TICKET = Ticket(run="/store/runs/r", parent="1:0", seed="7")

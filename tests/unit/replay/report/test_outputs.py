@@ -5,8 +5,8 @@ import json
 import pytest
 
 from playhead import config, events
+from playhead.launch import record_run as recording
 from playhead.recording import deck
-from playhead.recording import record_run as recording
 from playhead.recording.deck import Call
 from playhead.recording.opening import Wish
 from playhead.replay.matching.taped import Recording, load

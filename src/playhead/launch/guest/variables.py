@@ -10,9 +10,9 @@ import os
 
 from playhead.encoding.jsonbytes import dumps, loads
 from playhead.host.lean import NamedTuple
+from playhead.launch.guest import search_path as paths
 from playhead.launch.proxy import routes
 from playhead.launch.proxy.routes import Detour
-from playhead.launch.shims import search_path as paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
 
 # Holds nothing but sitecustomize.py: whatever else stood there would shadow the program's modules.
-SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guest", "site")
+SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 
 
 class Ticket(NamedTuple):

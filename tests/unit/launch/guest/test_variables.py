@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch import variables
+from playhead.launch.guest import variables
+from playhead.launch.guest.search_path import SHIMS
+from playhead.launch.guest.variables import ALL, DETOURS, SITE, Ticket, read, standing, write
 from playhead.launch.proxy.routes import Detour
-from playhead.launch.shims.search_path import SHIMS
-from playhead.launch.variables import ALL, DETOURS, SITE, Ticket, read, standing, write
 
-SOURCE = Path(__file__).parents[3] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
 TICKET = Ticket(run="/store/runs/r", parent="1:0", lane="main/2", terminals=(5, 6), seed="77")
 THROUGH = {"ANTHROPIC_BASE_URL": Detour("http://127.0.0.1:4001/a", "https://models.example/a")}
 
@@ -75,7 +75,7 @@ def test_a_child_of_a_call_takes_the_call_along_on_its_way():
 HIDE = """
 import json, os, subprocess, sys
 sys.path.insert(0, sys.argv[1])
-from playhead.launch import variables
+from playhead.launch.guest import variables
 ticket = variables.read(os.environ)
 variables.hide(os.environ, ticket)
 inherited = subprocess.check_output(["env", "-0"]).decode().split("\\0")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from playhead.launch.python_argv import is_closed, is_python, opened, version_in
+from playhead.launch.guest.python_argv import is_closed, is_python, opened, version_in
 
 NEW = (3, 11)
 

@@ -23,12 +23,15 @@ from playhead.host.stderr import say
 from playhead.recording import deck, lane_hooks, opening, runs, where
 from playhead.recording.around import around, place_of
 from playhead.recording.opening import Wish
-from playhead.recording.recorder import Recorder
 from playhead.recording.runs import NO_RUN, NoRun, Run
 
 if TYPE_CHECKING:
+    from playhead.launch.guest import hooking, rules
     from playhead.tape import single
 else:
+    # A program that only emits events never loads the hooks.
+    hooking = Later("playhead.launch.guest.hooking")
+    rules = Later("playhead.launch.guest.rules")
     single = Later("playhead.tape.single")
 
 __all__ = ["Opened", "Recording", "Wish", "begin", "finish", "open_run", "record", "write_session"]
@@ -164,7 +167,8 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
 def _attend(started: Run, *, intercept: bool) -> None:
     if intercept:
         _intercepting.add(started)
-        _intercept_start(started.recorder)
+        rules.post(started.recorder)
+        hooking.start(started.recorder)
     elif deck.active() is None:
         # For what the user declares: tools, watched stores.
         deck.activate(deck.Deck(started.recorder))
@@ -177,7 +181,8 @@ def finish(started: Run, error: BaseException | None) -> None:
     open_deck = deck.active()
     if open_deck is not None and open_deck.recorder is started.recorder:
         if started in _intercepting:
-            _intercept_stop(open_deck)
+            hooking.stop(open_deck)
+            rules.withdraw(open_deck.recorder.run)
         deck.deactivate(open_deck)
     _intercepting.discard(started)
     started.end(error)
@@ -193,24 +198,6 @@ def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
         single.pack(started.path, Path(target))
     except (PlayheadError, OSError) as error:
         say(f"{target} could not be written ({safe_str(error)}); the tape is in {started.path}.")
-
-
-def _intercept_start(recorder: Recorder) -> None:
-    from playhead.launch import rules  # optional part: a process that only emits never loads it
-    from playhead.launch.guest import (
-        hooking as session,  # optional part: a process that only emits never loads it
-    )
-
-    rules.post(recorder)
-    session.start(recorder)
-
-
-def _intercept_stop(open_deck: deck.Deck) -> None:
-    from playhead.launch import rules
-    from playhead.launch.guest import hooking as session
-
-    session.stop(open_deck)
-    rules.withdraw(open_deck.recorder.run)
 
 
 _ending: set[Run] = set()

@@ -3,7 +3,7 @@
 import pytest
 
 from playhead.errors import TapeDamaged
-from playhead.launch import rules
+from playhead.launch.guest import rules
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
 from playhead.tape.store import new_run, open_store, redaction_key

@@ -15,7 +15,7 @@ from typing import Any
 
 from playhead.errors import UsageError
 from playhead.host.interrupts import is_interrupt
-from playhead.recording import record_run as recording
+from playhead.launch import record_run as recording
 from playhead.recording import runs, where
 from playhead.recording.emitted import understood
 from playhead.recording.runs import NoRun, Run
