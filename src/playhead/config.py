@@ -44,6 +44,9 @@ class Settings:
     shims: tuple[str, ...] | None = None
     # Whether those shims stand over the real paths, too.
     shim_mounts: bool = False
+    # Whether the files of the project are recorded, and which folders beside it.
+    workspace: bool = True
+    workspaces: tuple[str, ...] = ()
     # Sections that belong to others (`replay`, `prices`, `effects`, `retention`…), as they stand.
     sections: Mapping[str, Any] = field(default_factory=dict)
     source: Path | None = None
@@ -63,6 +66,11 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
         known["redact_names"] = _strings("redact.names", redact.get("names", []), source)
     elif redact is not None:
         known["redact"] = _flag("redact", redact, source)
+    folders = members.get("workspace")
+    if isinstance(folders, list):
+        known["workspaces"] = _strings("workspace", folders, source)
+    elif folders is not None:
+        known["workspace"] = _flag("workspace", folders, source)
     if "store" in members:
         known["home"] = _store(members["store"], source)
     if environ.get("PLAYHEAD_HOME"):

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,8 +36,11 @@ from playhead.tape import output_at
 if TYPE_CHECKING:
     from playhead.launch import closing
     from playhead.replay.fence.barrier import Fence
+    from playhead.workspace import taping
+    from playhead.workspace.taping import WorkspaceTape
 else:
     closing = Later("playhead.launch.closing")  # loaded while the command runs
+    taping = Later("playhead.workspace.taping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,7 @@ class Start:
     plan: Plan
     env: Mapping[str, str]
     seed: str
+    files: WorkspaceTape | None
 
 
 def record_command(
@@ -68,15 +72,20 @@ def record_command(
     seal: bool = True,
     proxy: bool = True,
     shims: Wanted | None = None,
+    workspaces: Sequence[Path] | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> Recorded:
     """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
+
+    `workspaces` are the folders whose files are recorded; None: the project's, as the settings have it.
 
     `shims` names the programs that are taped even where nobody who starts them is hooked; None: as the
     settings have it. UsageError: what was asked for cannot be; nothing was run.
     """
     if shims is None:
         shims = wanted(command, configured=settings.shims, mounted=settings.shim_mounts)
+    if workspaces is None:
+        workspaces = workspaces_of(settings)
     try:
         return run_command(
             command,
@@ -85,6 +94,7 @@ def record_command(
             seal=seal,
             proxy=proxy,
             shims=shims.found(os.environ),
+            workspaces=workspaces,
             meanwhile=meanwhile,
         )
     except UsageError:
@@ -108,6 +118,7 @@ def run_command(
     cwd: Path | None = None,
     seed: str | None = None,
     fence: Fence | None = None,
+    workspaces: Sequence[Path] = (),
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
@@ -116,9 +127,11 @@ def run_command(
 
     `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
     what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. It runs
-    inside the `fence`, where there is one.
+    inside the `fence`, where there is one. The files of `workspaces` are recorded.
     """
     start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
+    if workspaces and start.run.recorder.level == "full":
+        start = dataclasses.replace(start, files=_files(start.run, workspaces))
     if prepare is not None:
         prepare(start.run)
     if fence is not None:
@@ -158,7 +171,28 @@ def _start(
         dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"'
     )
     rules.post(run.recorder)
-    return Start(run=run, plan=plan, env=env, seed=seed)
+    return Start(run=run, plan=plan, env=env, seed=seed, files=None)
+
+
+def workspaces_of(settings: Settings, more: Sequence[Path] = ()) -> list[Path]:
+    """The folders whose files are recorded: the project's and those that were named."""
+    if not settings.workspace:
+        return []
+    try:
+        cwd = Path.cwd()
+    except OSError:
+        return []  # deleted under us
+    named = [cwd / Path(one).expanduser() for one in settings.workspaces]
+    return taping.workspaces_for(cwd, [*named, *(cwd / one for one in more)])
+
+
+def _files(run: Run, folders: Sequence[Path]) -> WorkspaceTape | None:
+    """The workspaces on the tape. Fails open, as all that is recorded beside the command."""
+    try:
+        return taping.open_workspaces(run.recorder, run.path.parent.parent, folders)
+    except Exception as error:  # noqa: BLE001  the command must run
+        run.recorder.warn(f"files are not recorded ({safe_str(error)}).")
+        return None
 
 
 def _attended(
@@ -189,6 +223,8 @@ def _attended(
         fence.keep(str(posted.folder))
     between = None if waiting is None else waiting.post(run.recorder, posted.tell)
     witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
+    if start.files is not None:
+        start.files.start(run.recorder)
     started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask, fence)
     # From here on nothing is raised: the command has been run, and must not be run again.
     if isinstance(started, Ended):
@@ -203,6 +239,8 @@ def _attended(
     posted.dismiss()
     if between is not None:
         between.dismiss()
+    if start.files is not None:
+        start.files.stop()
     beside = {str(one.pid) for one in (witness, between) if one is not None}
     return ended, frozenset({run.recorder.segment, *beside, *posted.segments})
 

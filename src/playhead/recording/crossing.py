@@ -43,7 +43,8 @@ class Crossing:
     """One call on its way: written before it is performed, its stream as it comes, its outcome."""
 
     __slots__ = (
-        *("_buffer", "_deck", "_ended", "_head", "_heard", "_outside", "_segment", "_shown_ns"),
+        *("_buffer", "_deck", "_ended", "_head", "_heard", "_mark", "_outside", "_segment"),
+        "_shown_ns",
         *("_started", "call", "instead", "seq", "taped"),
     )
 
@@ -80,6 +81,11 @@ class Crossing:
             at = at or where.asked(3)
             self.seq = recorder.add(events.CALL, spelled, at, None, None, None, cause, False, True)
         self._segment = recorder.segment
+        # Files that change from here to the end are this call's: see `workspace.watch.call_marks`.
+        self._mark = None
+        if deck.marks is not None and taped is None and self.seq is not None:
+            name = f"{self._segment}:{self.seq}"
+            self._mark = deck.marks.open(call.boundary, inside.get(), name)
 
     @property
     def ref(self) -> Ref | None:
@@ -150,6 +156,7 @@ class Crossing:
             not (facts or self._ended)
             and self.taped is None
             and self._buffer is None
+            and self._mark is None
             and recorder.segment is self._segment
             and type(call) is int
         ):
@@ -251,6 +258,8 @@ class Crossing:
         if self._ended:
             return
         self._ended = True
+        if self._mark is not None:
+            self._mark.end()  # before the outcome: that tells readers that the changes are on the tape
         taped, deck = self.taped, self._deck
         if taped is not None and taped.quiet:
             if taped.dies is not None:

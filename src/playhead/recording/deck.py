@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from playhead.recording.calls import Call as Call  # noqa: PLC0414  (handed on: see __getattr__)
     from playhead.recording.calls import Piece as Piece  # noqa: PLC0414
     from playhead.recording.calls import Taped as Taped  # noqa: PLC0414
+    from playhead.workspace.watch.call_marks import CallMarks
 
     T = TypeVar("T")
 
@@ -72,6 +73,8 @@ class Deck:
         self.asked = Asked()
         # Another process that performs what models ask for in this one: is told what they answer.
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
+        # Where calls are marked for the process that watches the workspace; None: nothing watches.
+        self.marks: CallMarks | None = None
 
     @property
     def rewriting(self) -> Rewriting | None:

@@ -25,7 +25,12 @@ from playhead.tape.spill import SPILLED
 from playhead.transcripts.telling import RESULT
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
-_SILENT = frozenset({events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT})
+_SILENT = frozenset(
+    {
+        *(events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT),
+        *(events.WORKSPACE, events.FILES),  # read by `workspace.history`
+    }
+)
 
 
 def tell(

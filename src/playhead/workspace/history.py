@@ -6,7 +6,7 @@ moments of the monotonic clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ class FileHistory:
         self.effects = effects
         self.pool = pool
         self._trees: dict[int, dict[bytes, FileEntry]] = {}
-        self._git: dict[int, GitObjects] = {}
+        self._readers: dict[int, Callable[[FileEntry], bytes]] = {}
 
     @property
     def gaps(self) -> int:
@@ -92,23 +92,9 @@ class FileHistory:
 
     def content(self, entry: FileEntry, number: int = 0) -> bytes:
         """The bytes of a file. TapeDamaged where the store does not have them."""
-        name = entry.git_object
-        if name is None:
-            return self.pool.read(entry.id)
-        try:
-            return self._objects(number).content(bytes.fromhex(name))
-        except ValueError as error:
-            raise TapeDamaged(f"A recorded file cannot be read: {error}.") from None
-
-    def _objects(self, number: int) -> GitObjects:
-        if number not in self._git:
-            paths = {
-                path[len(_OBJECTS) :]: entry.id
-                for path, entry in self.start(number).items()
-                if path.startswith(_OBJECTS) and entry.is_file
-            }
-            self._git[number] = GitObjects(paths, self.pool.read, self.pool.read_part)
-        return self._git[number]
+        if number not in self._readers:
+            self._readers[number] = reader_of(self.pool, self.start(number))
+        return self._readers[number](entry)
 
     def _why_none(self) -> str:
         refused = next((one for one in self.starts if one.refused), None)
@@ -118,6 +104,27 @@ class FileHistory:
             "This run has no workspace on its tape: it was recorded without one (--no-workspace, a level "
             "below full, or an earlier version of Playhead)."
         )
+
+
+def reader_of(pool: Pool, tree: Tree) -> Callable[[FileEntry], bytes]:
+    """Reads files of a tree. Objects of git are looked up in the repository that is part of it."""
+    paths = {
+        path[len(_OBJECTS) :]: entry.id
+        for path, entry in tree.items()
+        if path.startswith(_OBJECTS) and entry.is_file
+    }
+    objects = GitObjects(paths, pool.read, pool.read_part)
+
+    def read(entry: FileEntry) -> bytes:
+        name = entry.git_object
+        if name is None:
+            return pool.read(entry.id)
+        try:
+            return objects.content(bytes.fromhex(name))
+        except ValueError as error:
+            raise TapeDamaged(f"A recorded file cannot be read: {error}.") from None
+
+    return read
 
 
 def apply_changes(tree: dict[bytes, FileEntry], changes: Iterable[Change]) -> None:

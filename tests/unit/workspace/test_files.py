@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pwd
 import socket
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -217,3 +220,38 @@ def test_versions_of_a_growing_file_are_stored_as_differences(tmp_path: Path) ->
 )
 def test_a_delta_gives_the_new_version(old: bytes, new: bytes) -> None:
     assert apply_delta(old, encode_delta(old, new)) == new
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_unreadable_files_are_named_and_the_rest_is_recorded() -> None:
+    nobody = pwd.getpwnam("nobody").pw_uid
+    with tempfile.TemporaryDirectory() as name:
+        folder, home = Path(name) / "p", Path(name) / "h"
+        folder.mkdir()
+        home.mkdir()
+        Path(name).chmod(0o755)
+        (folder / "open.txt").write_text("open")
+        (folder / "closed.txt").write_text("closed")
+        (folder / "closed.txt").chmod(0o600)
+        (folder / "locked").mkdir(mode=0o700)
+        os.chown(home, nobody, -1)
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setuid(nobody)
+                pool = Pool(home)
+                snapshot, _ = take_snapshot(str(folder), pool, PoolWriter(pool, "r"))
+                told = [(os.fsdecode(one.path), one.why) for one in snapshot.left_out]
+                os.write(write, json.dumps([snapshot.entries, told]).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with open(read, "rb") as pipe:
+            entries, left_out = json.loads(pipe.read())
+        os.waitpid(child, 0)
+    assert entries == 3
+    assert left_out == [
+        ["closed.txt", "unreadable: Permission denied"],
+        ["locked", "unreadable: Permission denied"],
+    ]

@@ -16,7 +16,7 @@ from playhead.cli.common import find_run, store_option
 from playhead.cli.recording.afterwards import prune_if_asked, remember
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
-from playhead.launch.command import Recorded, record_command
+from playhead.launch.command import Recorded, record_command, workspaces_of
 from playhead.launch.guest.python_argv import is_python
 from playhead.launch.record_run import Wish, write_session
 from playhead.launch.shims.program_names import Wanted, wanted, where_is
@@ -67,6 +67,14 @@ _LONGEST_TOLD = 64 * 1024 * 1024
     help="Tape those too that are started by their full path (Linux).",
 )
 @click.option("--no-shims", is_flag=True, help="Tape no subprocess of programs that are no Python.")
+@click.option(
+    "--workspace",
+    "workspaces",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Record the files of this folder, too. Repeatable.",
+)
+@click.option("--no-workspace", is_flag=True, help="Do not record the files of the project.")
 @click.option("--no-seal", is_flag=True, help="Leave the tape as plain lines.")
 @click.option("--quiet", is_flag=True, help="Say nothing at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Say it as JSON (on stderr, too).")
@@ -77,6 +85,7 @@ def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool,
     shims: tuple[str, ...], shim_mounts: bool, no_shims: bool, no_seal: bool,
+    workspaces: tuple[Path, ...], no_workspace: bool,
     quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and put everything it does on a tape.
@@ -112,6 +121,7 @@ def command(
         seal=not no_seal,
         proxy=not no_proxy,
         shims=shims_for(list(command_line), shims, settings, mounted=shim_mounts, none=no_shims),
+        workspaces=_workspaces(workspaces, settings, none=no_workspace),
         meanwhile=told,
     )
     write_session(done.run, session)
@@ -142,6 +152,12 @@ def shims_for(
         return Wanted()
     mounted = mounted or settings.shim_mounts
     return wanted(words, asked=asked, configured=settings.shims, mounted=mounted)
+
+
+def _workspaces(named: tuple[Path, ...], settings: config.Settings, *, none: bool) -> list[Path]:
+    if none and named:
+        raise click.UsageError("--no-workspace contradicts --workspace.")
+    return [] if none else workspaces_of(settings, named)
 
 
 def load_model() -> ModuleType:

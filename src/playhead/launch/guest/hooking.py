@@ -12,6 +12,7 @@ from playhead.launch.guest import children_env as children
 from playhead.recording import ambient, deck, lane_hooks, lanes
 from playhead.recording.deck import Deck, Mode
 from playhead.recording.recorder import Recorder
+from playhead.workspace.watch.call_marks import marks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,16 +33,18 @@ def start(
     source: ambient.Source | None = None,
     detours: Mapping[str, Detour] | None = None,
     shims: str | None = None,
+    inner: bool = False,
 ) -> Deck:
     """Everything that crosses a boundary goes through the deck from here on; children join the run.
 
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
     `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
-    `shims`.
+    `shims`. `inner`: a call of another process started this one, and owns the files it changes.
     """
     # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
     lanes.MAIN.restart()
     made = Deck(recorder, mode)
+    made.marks = None if inner else marks_of(recorder.folder)
     deck.activate(made)
     if source is None and recorder.level == "full":
         source = ambient.TapingSource(recorder)

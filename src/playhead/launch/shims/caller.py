@@ -16,6 +16,7 @@ from playhead import clock
 from playhead.errors import Divergence
 from playhead.hooks.process.flight import Flight, facts_of, signal_name
 from playhead.host.later import Later
+from playhead.launch.guest.variables import PARENT
 from playhead.launch.shims.shim_frames import (
     REFUSED,
     STREAMS,
@@ -31,6 +32,7 @@ from playhead.launch.shims.telling import heard
 from playhead.recording import lanes
 from playhead.recording.deck import Crossing, Deck
 from playhead.recording.lanes import Lane
+from playhead.workspace.watch.call_marks import marks_of
 
 if TYPE_CHECKING:
     from playhead.hooks.process import (
@@ -67,6 +69,7 @@ class Caller:
         self.line = line
         self._deck = deck
         self._then = then
+        self._marks = marks_of(deck.recorder.folder)
         self._lanes = lanes
         self._buffer = bytearray()
         self._fds: list[int] = []
@@ -117,6 +120,9 @@ class Caller:
         self._started = clock.mono_ns()
         files = dict(zip(asked.passed, self._fds, strict=False))
         known = _rest_of(files[0]) if asked.kinds[0] == "file" and 0 in files else None
+        # A program that another taped one started changes files for that one.
+        is_outermost = not asked.parent or asked.parent == self._then.env.get(PARENT)
+        self._deck.marks = self._marks if is_outermost else None
         try:
             crossing = self._deck.open(call_from(asked, self._then, known))
         except Divergence as divergence:

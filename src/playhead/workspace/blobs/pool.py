@@ -237,6 +237,8 @@ class BlobIndex:
             return
         self._open()
         if self._database is None:
+            self._connect()  # the folder was not there yet
+        if self._database is None:
             return
         try:
             with self._database:

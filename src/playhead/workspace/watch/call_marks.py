@@ -16,6 +16,9 @@ from playhead.host.later import Later
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterable
+
+    from playhead.recording.calls import Call
 
 else:
     socket = Later("socket")
@@ -30,12 +33,34 @@ _LONGEST_S = 0.04
 _MOST_MISSES = 5
 
 
+class OpenMark:
+    """A call that has been marked at its start."""
+
+    __slots__ = ("_call", "_marks")
+
+    def __init__(self, marks: CallMarks, call: str) -> None:
+        self._marks = marks
+        self._call = call
+
+    def end(self) -> None:
+        self._marks.end(self._call)
+
+
 class CallMarks:
     """The marks of this process. Made where the run's folder has a folder for them."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._misses = 0
+
+    def open(self, boundary: str, around: Iterable[Call], call: str) -> OpenMark | None:
+        """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""
+        if boundary in OWNERS and not any(one.boundary in OWNERS for one in around):
+            self.start(call)
+            return OpenMark(self, call)
+        if boundary == "llm":
+            self.moment(call)
+        return None
 
     def start(self, call: str) -> None:
         self._put(START, call, wait=True)

@@ -20,6 +20,7 @@ from typing import Any
 
 from playhead import clock, events
 from playhead.encoding.values import safe_str
+from playhead.recording import lanes
 from playhead.recording.recorder import Recorder
 from playhead.workspace import limits
 from playhead.workspace.snapshot import WorkspaceState
@@ -122,6 +123,7 @@ class Watcher:
         self._watches.close()
 
     def _guard(self, work: Any) -> None:
+        lanes.current.set(lanes.MAIN)
         try:
             work()
         except Exception as error:  # noqa: BLE001  the command and its other recordings go on

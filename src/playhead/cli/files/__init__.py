@@ -1,0 +1,1 @@
+"""The verbs about the files of a run."""

@@ -1,0 +1,137 @@
+"""Which step wrote each line of a file. Pure but for reading recorded content; not how it is shown.
+
+A file that was moved keeps its origins; so does content that comes back (`git stash pop`, `git checkout`):
+the step that wrote the line counts, not the one that put it back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from playhead.errors import UsageError
+from playhead.story.file_steps import FileStep, opcodes, text_of
+from playhead.workspace.history import FileHistory
+from playhead.workspace.tree_listing import Change, FileEntry, shown
+
+# The share of equal lines from which on a new file is one that was moved.
+_ALIKE = 0.5
+# The step of each line; None: it was there before the run.
+Origins = list[FileStep | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedLine:
+    """One line of the file as the run left it."""
+
+    number: int
+    text: str
+    step: FileStep | None
+
+
+class LineOrigins:
+    """Follows all files of a run, effect by effect, as far as the one that is asked for needs."""
+
+    def __init__(self, history: FileHistory, steps: list[FileStep], number: int = 0) -> None:
+        self._history = history
+        self._steps = [one for one in steps if one.effect.workspace == number]
+        self._number = number
+        # By content: whichever path has it, its lines have these origins.
+        self._known: dict[tuple[bytes, str], Origins] = {}
+
+    def blame(self, path: bytes) -> list[BlamedLine]:
+        """UsageError if the file was never there, or has no lines."""
+        entry, last = self._last(path)
+        lines = self._lines(entry, path)
+        origins = self._at(path, last)
+        return [
+            BlamedLine(number=number, text=text, step=step)
+            for number, (text, step) in enumerate(zip(lines, origins, strict=True), 1)
+        ]
+
+    def _last(self, path: bytes) -> tuple[FileEntry, int]:
+        """The last version of a file, and after how many steps it was there."""
+        found: tuple[FileEntry, int] | None = None
+        start = self._history.start(self._number).get(path)
+        if start is not None:
+            found = start, 0
+        for place, step in enumerate(self._steps, 1):
+            for change in step.effect.changes:
+                if change.path == path and change.after is not None:
+                    found = change.after, place
+        if found is None:
+            raise UsageError(f"The run has no file {shown(path)} in its workspace.")
+        return found
+
+    def _at(self, path: bytes, place: int) -> Origins:
+        """The origins of a file after so many steps."""
+        before, change = self._change(path, place)
+        if change is None or change.after is None:
+            return [None] * len(self._lines(self._history.start(self._number)[path], path))
+        key = (path, change.after.id)
+        first = self._first(path, change.after.id, before)
+        if first is not None:
+            return self._at(path, first)
+        if key in self._known:
+            return self._known[key]
+        step = self._steps[before]
+        source = change if change.before is not None else self._source(step, change)
+        if source is None:
+            origins: Origins = [step] * len(self._lines(change.after, path))
+        else:
+            old = self._at(source.path, before)
+            origins = self._merged(source, change, step, old)
+        self._known[key] = origins
+        return origins
+
+    def _merged(self, source: Change, change: Change, step: FileStep, old: Origins) -> Origins:
+        was = self._lines(source.before, source.path)
+        now = self._lines(change.after, change.path)
+        origins: Origins = []
+        for tag, i, j, k, m in opcodes(was, now):
+            origins += old[i:j] if tag == "equal" else [step] * (m - k)
+        return origins
+
+    def _change(self, path: bytes, place: int) -> tuple[int, Change | None]:
+        """The last change of a file in the first `place` steps, and how many came before it."""
+        for before in range(place - 1, -1, -1):
+            for change in self._steps[before].effect.changes:
+                if change.path == path:
+                    return before, change
+        return 0, None
+
+    def _first(self, path: bytes, name: str, before: int) -> int | None:
+        """After how many steps, before this one, the file had this very content already."""
+        start = self._history.start(self._number).get(path)
+        if start is not None and start.id == name:
+            return 0
+        for place in range(before):
+            for change in self._steps[place].effect.changes:
+                if change.path == path and change.after is not None and change.after.id == name:
+                    return place + 1
+        return None
+
+    def _source(self, step: FileStep, change: Change) -> Change | None:
+        """Where a new file was moved from: a file with mostly the same lines went away in this step."""
+        now = Counter(self._lines(change.after, change.path))
+        best, most = None, _ALIKE
+        for other in step.effect.changes:
+            if other.after is not None or other.before is None or not other.before.is_file:
+                continue
+            was = text_of(self._history, other.before, self._number)
+            if was is None:
+                continue
+            lines = Counter(was.splitlines())
+            alike = (now & lines).total() / max(1, now.total(), lines.total())
+            if alike >= most:
+                best, most = other, alike
+        return best
+
+    def _lines(self, entry: FileEntry | None, path: bytes) -> list[str]:
+        if entry is not None and entry.is_folder:
+            raise UsageError(f"{shown(path)} is a folder; name a file.")
+        text = text_of(self._history, entry, self._number)
+        if text is None:
+            why = "binary" if entry is not None and entry.is_stored else "not on the tape"
+            raise UsageError(f"{shown(path)} is {why}: there are no lines to attribute.")
+        return text.splitlines()

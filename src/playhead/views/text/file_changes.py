@@ -1,0 +1,121 @@
+"""File changes on a terminal: by step, as a patch, and line by line. Knows steps; not tapes."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from playhead.story.file_steps import FileStep, count_lines, patch_of, prompt_of
+from playhead.story.line_origins import BlamedLine
+from playhead.views.text.console import console, width_of
+from playhead.views.text.labels import heading
+from playhead.views.text.safe import clean, one_line
+from playhead.workspace.history import FileHistory
+from playhead.workspace.tree_listing import Change, shown
+
+_LETTERS = {"added": "A", "deleted": "D", "modified": "M", "mode": "m"}
+_GIT = b".git/"
+
+
+def print_changes(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
+    out = console()
+    width = width_of(out)
+    total: set[bytes] = set()
+    for step in steps:
+        rows = change_rows(history, step, everything=everything)
+        if not rows:
+            continue
+        out.print(_title(step, width), no_wrap=True, overflow="crop")
+        for row in rows:
+            out.print(row, no_wrap=True, overflow="ellipsis")
+        total |= {one.path for one in step.effect.changes if not one.path.startswith(_GIT)}
+    out.print(Text(_summary(history, len(total)), style="quiet"))
+
+
+def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> list[Text]:
+    """One line per file; those of `.git` are counted in one."""
+    changes = step.effect.changes
+    plain = [one for one in changes if everything or not (one.path + b"/").startswith(_GIT)]
+    rows = [_row(history, one, step.effect.workspace) for one in plain]
+    if len(changes) > len(plain):
+        rows.append(Text(f"    .git: {len(changes) - len(plain):,} files", style="quiet"))
+    return rows
+
+
+def print_patch(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
+    out = console()
+    styles = {"+": "ok", "-": "failed", "@": "llm"}
+    for step in steps:
+        for change in step.effect.changes:
+            if not everything and change.path.startswith(_GIT):
+                continue
+            for line in patch_of(history, change, step.effect.workspace).splitlines():
+                style = styles.get(line[:1], "default")
+                out.print(Text(clean(line), style=style), soft_wrap=True)
+
+
+def print_blame(lines: list[BlamedLine]) -> None:
+    out = console()
+    width = width_of(out)
+    for one in lines:
+        origin = "start" if one.step is None else _origin(one.step)
+        out.print(
+            Text.assemble(
+                (f"{origin:<14}", "quiet" if one.step is None else "process"),
+                (f"{one.number:>5}  ", "quiet"),
+                clean(one.text),
+            ),
+            soft_wrap=True,
+        )
+    used = {one.step.effect.ref: one.step for one in lines if one.step is not None}
+    if used:
+        out.print()
+    for step in sorted(used.values(), key=lambda one: one.number):
+        out.print(_title(step, width), no_wrap=True, overflow="crop")
+        if step.llm is not None:
+            out.print(
+                Text.assemble("    asked for by ", heading(step.llm, width - 20)),
+                no_wrap=True,
+                overflow="crop",
+            )
+        if (prompt := prompt_of(step.llm)) is not None:
+            out.print(Text(f"    prompt: {one_line(prompt, width - 14)}", style="why"))
+
+
+def _origin(step: FileStep) -> str:
+    mark = "~" if len(step.calls) > 1 else "" if step.calls else "+"
+    model = "" if step.llm is None else f" llm #{step.llm.number}"
+    return f"#{step.number}{mark}{model}"
+
+
+def _title(step: FileStep, width: int) -> Text:
+    if not step.calls:
+        after = "before the first call" if step.after is None else f"after #{step.after.number}"
+        return Text(f"{after}: the agent's own code", style="name")
+    if len(step.calls) > 1:
+        numbers = ", ".join(f"#{one.number}" for one in step.calls)
+        return Text(f"{numbers} at the same time: shared", style="name")
+    return heading(step.calls[0], width)
+
+
+def _row(history: FileHistory, change: Change, workspace: int) -> Text:
+    lines = count_lines(history, change, workspace)
+    row = Text(f"    {_LETTERS[change.how]} {one_line(shown(change.path), 200)}")
+    if lines.added is None:
+        entry = change.after or change.before
+        row.append(" binary" if entry is not None and entry.is_stored else " not stored", "quiet")
+        return row
+    if lines.added:
+        row.append(f" +{lines.added:,}", "ok")
+    if lines.removed:
+        row.append(f" −{lines.removed:,}", "failed")
+    return row
+
+
+def _summary(history: FileHistory, files: int) -> str:
+    left_out = sum(int(one.facts.get("left_out_count", 0)) for one in history.starts)
+    parts = [f"{files:,} file{'' if files == 1 else 's'} changed"]
+    if left_out:
+        parts.append(f"{left_out:,} left out of the snapshot")
+    if history.gaps:
+        parts.append(f"{history.gaps:,} changes not recorded")
+    return " · ".join(parts)

@@ -1,0 +1,167 @@
+"""`playhead files`, `checkout` and `blame` on a recorded program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.roundtrip.workspace.conftest import Project
+
+AGENT = """
+import subprocess
+def sh(script):
+    subprocess.run(["sh", "-c", script], check=True)
+sh("printf 'one\\ntwo\\nthree\\n' > a.txt")
+open("own.txt", "w").write("mine\\n")
+sh("sed -i 's/two/TWO/' a.txt; mkdir empty")
+sh("mv a.txt b.txt; printf 'four\\n' >> b.txt; head -c 3000 /dev/urandom > noise.bin")
+"""
+
+
+@pytest.fixture
+def recorded(project: Project) -> Project:
+    project.write("kept.txt", "kept\n")
+    project.record(AGENT)
+    return project
+
+
+def changes(project: Project, *options: str) -> list[tuple[int, bool, list[tuple[str, str]]]]:
+    told = project.json("files", "last", *options)
+    return [
+        (one["step"], one["between_calls"], [(c["how"], c["path"]) for c in one["changes"]])
+        for one in told["steps"]
+    ]
+
+
+def test_every_change_is_listed_under_the_call_that_made_it(recorded: Project) -> None:
+    assert changes(recorded) == [
+        (1, False, [("added", "a.txt")]),
+        (1, True, [("added", "own.txt")]),
+        (2, False, [("modified", "a.txt"), ("added", "empty")]),
+        (3, False, [("deleted", "a.txt"), ("added", "b.txt"), ("added", "noise.bin")]),
+    ]
+    assert [one[0] for one in changes(recorded, "--since", "2")] == [3]
+    assert [one[0] for one in changes(recorded, "--at", "1")] == [1, 1]
+    text = recorded.playhead("files", "last").stdout
+    assert "M a.txt +1 −1" in text
+    assert "noise.bin binary" in text
+
+
+def test_a_patch_of_a_step_applies_with_git(recorded: Project, tmp_path: Path) -> None:
+    patch = recorded.playhead("files", "last", "--at", "2", "--patch").stdout
+    target = tmp_path / "other"
+    assert recorded.playhead("checkout", "last", "--at", "1", str(target)).returncode == 0
+    subprocess.run(["git", "apply", "-"], cwd=target, input=patch, text=True, check=True)
+    assert (target / "a.txt").read_text() == "one\nTWO\nthree\n"
+
+
+def test_checkout_restores_the_tree_after_a_step(recorded: Project, tmp_path: Path) -> None:
+    for step, names in (
+        ("0", ["kept.txt"]),
+        ("1", ["a.txt", "kept.txt"]),
+        ("2", ["a.txt", "empty", "kept.txt", "own.txt"]),
+        ("3", ["b.txt", "empty", "kept.txt", "noise.bin", "own.txt"]),
+    ):
+        target = tmp_path / step
+        done = recorded.playhead("checkout", "last", "--at", step, str(target))
+        assert done.returncode == 0, done.stderr
+        assert sorted(os.listdir(target)) == names
+    assert (tmp_path / "3" / "noise.bin").read_bytes() == (
+        recorded.folder / "noise.bin"
+    ).read_bytes()
+
+
+def test_checkout_in_place_can_be_undone(recorded: Project) -> None:
+    recorded.write("later.txt", "written after the run\n")
+    done = recorded.playhead("checkout", "last", "--at", "1", "--in-place")
+    assert sorted(os.listdir(recorded.folder)) == ["a.txt", "kept.txt"]
+    undo = done.stdout.splitlines()[-1].removeprefix("Undo: playhead ").split()
+    assert recorded.playhead(*undo).returncode == 0
+    assert (recorded.folder / "later.txt").read_text() == "written after the run\n"
+    assert "b.txt" in os.listdir(recorded.folder)
+
+
+def test_blame_names_the_step_of_each_line_across_a_move(recorded: Project) -> None:
+    told = recorded.json("blame", "last", "b.txt")
+    assert [(one["text"], one["step"]) for one in told["lines"]] == [
+        ("one", 1),
+        ("TWO", 2),
+        ("three", 1),
+        ("four", 3),
+    ]
+    (line,) = recorded.json("blame", "last", "kept.txt")["lines"]
+    assert line["step"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("files", "last", "--at", "99"), "its steps are 0 (the start) to 3"),
+        (("checkout", "last", "--at", "99", "x"), "There is no step 99"),
+        (("checkout", "last", "--at", "1", "."), "is not empty"),
+        (("blame", "last", "noise.bin"), "is binary"),
+        (("blame", "last", "missing.txt"), "has no file missing.txt"),
+        (("blame", "last", "empty"), "is a folder"),
+        (("checkout", "last", "--in-place", "--undo", "abc"), "The store has no files"),
+    ],
+)
+def test_a_wrong_wish_gets_one_clear_line(
+    recorded: Project, words: tuple[str, ...], said: str
+) -> None:
+    done = recorded.playhead(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_without_a_workspace_says_why(project: Project) -> None:
+    project.record("pass", "--no-workspace")
+    done = project.playhead("files", "last")
+    assert done.returncode == 2
+    assert "has no workspace on its tape" in done.stderr
+
+
+def test_the_home_folder_is_refused_with_a_note(project: Project) -> None:
+    env = {**os.environ, "PLAYHEAD_HOME": str(project.home), "HOME": str(project.folder)}
+    words = [sys.executable, "-m", "playhead"]
+    argv = [*words, "record", "--quiet", "--", "true"]
+    done = subprocess.run(argv, cwd=project.folder, env=env, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    done = subprocess.run(
+        [*words, "files", "last"], cwd=project.folder, env=env, capture_output=True, check=False
+    )
+    assert b"it is the home folder" in done.stderr
+
+
+def test_more_folders_are_recorded_where_they_are_named(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    program = f"import subprocess; subprocess.run(['sh','-c','echo x > {tmp_path}/memory/m'])"
+    project.record(program, "--workspace", str(tmp_path / "memory"))
+    told = project.json("files", "last")
+    assert [one["root"] for one in told["workspaces"]] == [
+        str(project.folder),
+        str(tmp_path / "memory"),
+    ]
+    assert told["steps"][0]["workspace"] == 1
+
+
+def test_a_kill_of_all_leaves_what_was_acknowledged(project: Project, tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import os, signal, subprocess\n"
+        "for n in range(20):\n"
+        "    subprocess.run(['sh', '-c', f'echo {n} > f{n}.txt'])\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\n"
+    )
+    env = {**os.environ, "PLAYHEAD_HOME": str(project.home)}
+    argv = [sys.executable, "-m", "playhead", "record", "--", sys.executable, str(program)]
+    done = subprocess.run(argv, cwd=project.folder, env=env, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    target = tmp_path / "out"
+    (run,) = os.listdir(project.home / "runs")
+    assert project.playhead("checkout", run, "--at", "20", str(target)).returncode == 0
+    assert sorted(os.listdir(target)) == sorted(f"f{n}.txt" for n in range(20))
