@@ -48,6 +48,7 @@ RETRIEVAL = "retrieval"
 SNAPSHOT = "snapshot"
 OUTPUT = "output"
 AMBIENT = "ambient"
+ORDER = "order"
 HOOK = "hook"
 HOLE = "hole"
 GAP = "gap"
@@ -71,6 +72,7 @@ KINDS = frozenset(
         SNAPSHOT,
         OUTPUT,
         AMBIENT,
+        ORDER,
         HOOK,
         HOLE,
         GAP,

@@ -38,6 +38,11 @@ ROWS: tuple[Row, ...] = (
         "process",
     ),
     Row("uvloop", "process.uvloop_children", "process"),
+    # order
+    Row("asyncio.base_events", "order.event_loops", "clock"),
+    Row("sys", "order.outputs", "clock"),
+    Row("queue", "order.queues", "clock"),
+    Row("time", "order.sleeps", "clock"),
     # http
     Row("httpx", "http.httpx_client", "http"),
     Row("httpx2", "http.httpx_client", "http"),

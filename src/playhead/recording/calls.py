@@ -34,6 +34,23 @@ class Call:
         return data
 
 
+class Moment(int):
+    """Nanoseconds since a call began, and the place of that moment in the order of the tape.
+
+    The time from an earlier moment to this one keeps the place: waiting for that long means waiting
+    until a replay has come to the place.
+    """
+
+    place: Any = None
+    # Where the call ended because the program had left it: a program that leaves again learns of it there.
+    left: Any = None
+
+    def __sub__(self, earlier: int) -> Moment:
+        span = Moment(int(self) - int(earlier))
+        span.place, span.left = self.place, self.left
+        return span
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
     """A piece of a taped stream, as it came."""
@@ -58,6 +75,8 @@ class Taped:
     pieces: Sequence[Piece] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     took_ns: int = 0
+    # When the head came; None: together with the first piece.
+    head_ns: int | None = None
     # `value` as it stands on the tape, for boundaries that rebuild types of their own.
     frozen: Any = None
     # `error` likewise: its state may hold objects that only the boundary can make.
@@ -72,9 +91,11 @@ class Taped:
 
     @property
     def first_ns(self) -> int:
-        """When the answer's first byte came: that of its first piece, or its end. A head comes with the
-        piece that follows it.
+        """When the answer began. Where the order of the tape is not kept, a head comes with the piece that
+        follows it, or with the end.
         """
+        if type(self.head_ns) is Moment:
+            return self.head_ns
         for piece in self.pieces:
             if piece.stream == "body":
                 return piece.at_ns

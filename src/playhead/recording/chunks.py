@@ -18,6 +18,7 @@ from playhead.encoding.values import safe_str
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.host.stderr import say
+from playhead.recording import points
 from playhead.recording.recorder import Recorder
 from playhead.redact import StreamCleaner
 
@@ -41,6 +42,9 @@ Piece = tuple[bytes, int]
 
 # Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
 MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
+
+# Streams of what the program does: nothing is learnt from them.
+ACTS = frozenset({"sent", "sent.bytes", "stdin", "signal", "closed"})
 
 _TOGETHER_NS = 5_000_000
 LARGEST_TOGETHER = 32 * 1024
@@ -100,6 +104,8 @@ class ChunkBuffer:
                 self._write(now)
             self._stream = stream
             self._pieces.append((piece, now - self._started))
+            if stream not in ACTS:
+                points.note_call(self._call, now - self._started, now)
             self._size += len(piece)
             self.count += 1
             self.total += len(piece)

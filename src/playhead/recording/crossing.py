@@ -9,12 +9,10 @@ piece, its end) to the program: whoever orders a replay stands there.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-
 from playhead import events
 from playhead.clock import mono_ns
 from playhead.errors import Divergence
-from playhead.recording import lanes, outcomes, pacing, where
+from playhead.recording import lanes, outcomes, pacing, points, where
 from playhead.recording.causes import LARGEST_HEARD
 from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer
 
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from playhead.recording.chunks import Held
     from playhead.recording.deck import Deck
 
-# The calls that the code running now is part of, innermost last.
-inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
+inside = lanes.inside
 
 # Points of a taped answer beside its pieces, which have their index in `taped.pieces`.
 HEAD, END = -1, -2
@@ -108,7 +105,10 @@ class Crossing:
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return  # the call itself was lost, and that is counted
-        data = {"stream": "head", "value": value, "at_ns": [mono_ns() - self._started]}
+        now = mono_ns()
+        at_ns = now - self._started
+        points.note_call(ref, at_ns, now)
+        data = {"stream": "head", "value": value, "at_ns": [at_ns]}
         if short and clean and self._buffer is None and recorder.level == "full":
             self._buffer = ChunkBuffer(recorder, ref, self._started, data)
             return
@@ -126,7 +126,10 @@ class Crossing:
         self._head = head
         if self._heard is not None:
             self._heard.append(body)
-        when = mono_ns() - self._started
+        now = mono_ns()
+        when = now - self._started
+        if self.seq is not None:
+            points.note_call(self.seq, when, now)
         told = {"stream": "head", "value": head, "at_ns": [when]}
         self.end("returned", members, (told, "body", [(body, when)] if body else []))
 
@@ -161,7 +164,9 @@ class Crossing:
             and type(call) is int
         ):
             self._ended = True  # first: a signal handler may end it once more
-            if outcomes.add_value(recorder, call, mono_ns() - self._started, value):
+            now = mono_ns()
+            if outcomes.add_value(recorder, call, now - self._started, value):
+                points.note_call(call, now - self._started, now)
                 if deck.live:
                     deck.live.discard(self)
                 return
@@ -209,7 +214,8 @@ class Crossing:
             await self.reach_async(END)
             return
         try:
-            await pacing.sleep(taped.took_ns / 1e9 + patience_s)
+            if not await pacing.abandon(taped.took_ns):
+                await pacing.sleep(taped.took_ns / 1e9 + patience_s)
         except BaseException:
             self.left()
             raise
@@ -271,7 +277,9 @@ class Crossing:
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return
-        took, counts = mono_ns() - self._started, None
+        now = mono_ns()
+        took, counts = now - self._started, None
+        points.note_call(ref, took, now)
         if self._buffer is not None:
             held = self._buffer.finish()
             counts = (self._buffer.count, self._buffer.total)

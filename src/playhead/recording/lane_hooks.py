@@ -9,7 +9,8 @@ from contextvars import Context
 
 from playhead.host.importing import forget, when_imported
 from playhead.host.lean import partial, wrapping
-from playhead.recording import lanes
+from playhead.recording import lanes, points
+from playhead.replay import order_slot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,6 +128,9 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
             try:
                 return fn(*args, **kwargs)
             finally:
+                # Others learn now that the job is done.
+                order_slot.wait_for(points.DONE)
+                order_slot.happened(points.DONE)
                 for token in before:
                     lanes.reset(token.var, token)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from playhead.events import Ref
+    from playhead.recording.calls import Call
 
     Luggage = list[tuple[ContextVar[Any], Any]]
 else:
@@ -31,21 +32,38 @@ _DEEPEST = 12
 class Lane:
     """A name and the count of what was started from here. Shared by all who run in it."""
 
-    __slots__ = ("_ordinals", "name")
+    __slots__ = ("_counts", "_ordinals", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
+        self._counts: dict[str, count[int]] = {}
+
+    def count(self, kind: str) -> int:
+        """The number of the next thing of that kind that happens in this lane, from 1."""
+        numbers = self._counts.get(kind)
+        if numbers is None:
+            numbers = self._counts.setdefault(kind, count(1))
+        return next(numbers)
 
     def child(self) -> Lane:
+        if is_carried():
+            return Lane(f"{self.name}/~{self.count('~')}")
         ordinal = next(self._ordinals)
         if self.name.count("/") < _DEEPEST:
             return Lane(f"{self.name}/{ordinal}")
         return Lane(_shortened(self.name, ordinal))
 
+    def process(self) -> str:
+        """The lane of a process that is started from here. Counted apart: a replay does not start the
+        processes whose answers are on the tape, and tasks and threads must keep their numbers.
+        """
+        return f"{self.name}/p{self.count('process')}"
+
     def restart(self) -> None:
         """Count from 1 again: another run begins here."""
         self._ordinals = count(1)
+        self._counts = {}
 
     def __repr__(self) -> str:
         return f"Lane({self.name!r})"
@@ -58,19 +76,41 @@ def _shortened(name: str, ordinal: int) -> str:
     return f"{root}/~{digest}"
 
 
+def is_carried() -> bool:
+    """Whether the code running now carries a request to a server. A replay answers the request and
+    starts none of the tasks and threads that carried it: they must not shift the numbers of the others.
+    """
+    return any(call.boundary in _CARRIED for call in inside.get())
+
+
 MAIN = Lane("main")
 
 current: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
 # The event that encloses what happens now: a turn, a call, a seam. None: the run itself.
 enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=None)
 
+# The calls that the code running now is part of, innermost last.
+inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
+_CARRIED = frozenset({"http", "llm"})
+
 # What a thread or a job takes along from where it was started, beside a lane of its own: Python
 # gives threads an empty context. Others put their variables here.
 carried: list[ContextVar[Any]] = [enclosing]
 
 
+_has_threads = False
+
+
+def have_threads() -> bool:
+    """Whether a thread or a job was started since the run began."""
+    return _has_threads
+
+
 def pack() -> Luggage:
     """A lane for what is about to be started here, and what it takes along."""
+    global _has_threads  # noqa: PLW0603  one flag a process
+    if not _has_threads and not is_carried():
+        _has_threads = True
     return [(current, current.get().child()), *((one, one.get()) for one in carried)]
 
 

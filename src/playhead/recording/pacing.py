@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from playhead.host.lean import Protocol
+from playhead.recording import lanes, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ class Time(Protocol):
     rests: bool
 
     def rest(self, ns: int) -> None: ...
+
+    async def rest_async(self, ns: int) -> bool:
+        """Whether the tape knows the place of this moment, and it has come: else a sleep is needed."""
+
+    async def abandon(self, ns: int) -> bool: ...
+
+    async def take_async(self, lane: lanes.Lane, kind: str) -> None: ...
 
     def go_live(self) -> None: ...
 
@@ -44,7 +52,7 @@ def end(time: Time) -> None:
 
 def rest(ns: int) -> None:
     """Let so much time go by before an answer, or the next piece of one, is given out."""
-    if _time is not None and ns > 0:
+    if _time is not None and (ns > 0 or type(ns) is not int):
         _time.rest(ns)
 
 
@@ -55,8 +63,41 @@ def seconds(ns: int) -> float:
 
 async def rest_async(ns: int) -> None:
     """The same, while other tasks go on."""
-    if _time is not None and _time.rests and ns > 0:
+    if _time is None or not _time.rests or (type(ns) is not int and await _time.rest_async(ns)):
+        return
+    if ns > 0:
         await sleep(ns / 1e9)
+
+
+def rest_to_end(ns: int) -> None:
+    """The program asks for more than the last piece of an answer: wait until its end has come, if the
+    tape knows the place. Without one, the end comes with the last piece.
+    """
+    if type(ns) is not int:
+        rest(ns)
+
+
+async def rest_to_end_async(ns: int) -> None:
+    if type(ns) is not int:
+        await rest_async(ns)
+
+
+async def close_async() -> None:
+    """A client has closed an answer: it may have taken several turns of the event loop to do so, and the
+    program learns of the end of the answer only now.
+    """
+    lane = lanes.current.get()
+    if points.active() is not None:
+        points.note(lane, points.CLOSED)
+    elif _time is not None and _time.rests:
+        await _time.take_async(lane, points.CLOSED)
+
+
+async def abandon(ns: int) -> bool:
+    """Wait until the program leaves a call that it left at this moment of the tape; False: the tape does
+    not know the place.
+    """
+    return _time is not None and type(ns) is not int and await _time.abandon(ns)
 
 
 def go_live(boundary: str) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from playhead.replay import order_slot
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
+from playhead.replay.playhead import Playhead
 from playhead.replay.time import virtual_time
 from playhead.replay.time.taped_source import TapedSource
 
@@ -26,6 +28,9 @@ def enter(
         if isinstance(mode, ReplayMode):
             _know_the_end(mode, source)
         source.time.strangers.is_stand_in = is_stand_in
+        if isinstance(mode, ReplayMode) and mode.table:
+            source.time.order = Playhead(mode.table, source.time)
+            order_slot.begin(source.time.order)
         virtual_time.begin(source.time)
     if isinstance(mode, ReplayMode):
         leaks.begin(mode, is_hooked)
@@ -34,6 +39,7 @@ def enter(
 def leave() -> None:
     """The inverse, after the hooks are out."""
     leaks.end()
+    order_slot.end()
     if (time := virtual_time.active()) is not None:
         virtual_time.end(time)
 

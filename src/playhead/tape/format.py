@@ -1,4 +1,4 @@
-"""Format 1 of the tape: one event to one line and back, and the chain of checksums.
+"""Format 2 of the tape: one event to one line and back, and the chain of checksums.
 
 The spec for readers in other languages is `docs/tape-format.md`.
 

@@ -21,8 +21,15 @@ from playhead.tape.format import (
 
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
-# From version N to N + 1. Format 1 is the first: there is nothing to come from yet.
-STEPS: dict[int, Step] = {}
+
+
+def _from_1(members: dict[str, Any]) -> dict[str, Any]:
+    """Format 2 brings `order` events. A tape of format 1 has none, and that says so."""
+    return members
+
+
+# From version N to N + 1.
+STEPS: dict[int, Step] = {1: _from_1}
 
 
 def can_migrate(version: int, steps: Mapping[int, Step] = STEPS, to: int = FORMAT_VERSION) -> bool:

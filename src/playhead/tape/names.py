@@ -6,7 +6,7 @@ from __future__ import annotations
 
 # When this changes: a step in `migrate.STEPS`, a golden tape in tests/tapes/, docs/tape-format.md,
 # CHANGELOG.md.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 SEGMENT_PREFIX = "tape-"
 SEGMENT_SUFFIX = ".jsonl"

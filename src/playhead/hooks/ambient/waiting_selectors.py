@@ -14,6 +14,7 @@ from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
 from playhead.recording.code_owners import is_program
+from playhead.replay import order_slot
 from playhead.replay.time import virtual_time
 
 _poll = select.poll
@@ -22,10 +23,10 @@ _IN, _OUT = select.POLLIN | select.POLLPRI, select.POLLOUT
 
 def hook_selectors(module: ModuleType, patches: Patches) -> None:
     need(module, "BaseSelector", "EVENT_WRITE")
-    for kind in list(vars(module).values()):
+    # Once each: `DefaultSelector` is another name of one of them.
+    for kind in dict.fromkeys(one for one in vars(module).values() if isinstance(one, type)):
         if (
-            isinstance(kind, type)
-            and issubclass(kind, module.BaseSelector)
+            issubclass(kind, module.BaseSelector)
             and "select" in vars(kind)
         ):
             patches.replace(kind, "select", _select_of)
@@ -34,15 +35,27 @@ def hook_selectors(module: ModuleType, patches: Patches) -> None:
 def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     def select(self: Any, timeout: float | None = None) -> list[Any]:
         time = virtual_time.active()
-        if time is None or (timeout is not None and timeout <= 0):
+        if time is None:
             return original(self, timeout)
+        loop = None if time.is_real else order_slot.loop_here()
         ready: list[Any] = []
+        if timeout is not None and timeout <= 0:
+            ready = original(self, timeout)
+            if loop is not None:
+                loop.look()
+                loop.run_due()
+            return ready
 
         def attempt(seconds: float | None) -> bool:
             ready[:] = original(self, seconds)
             return bool(ready)
 
-        time.wait(timeout, attempt, lambda: not _has_ready(self))
+        if loop is not None:
+            loop.look()
+        if loop is None or not loop.is_due:
+            time.wait(timeout, attempt, lambda: not _has_ready(self), loop=loop)
+        if loop is not None:
+            loop.run_due()
         return ready
 
     return select

@@ -18,6 +18,8 @@ from playhead.hooks.copies import replace_copies
 from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
+from playhead.recording import lanes, points
+from playhead.replay import order_slot
 from playhead.replay.time import virtual_time
 
 # They had copied the clock when they were imported, which may have been before we came.
@@ -53,6 +55,8 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
         time = virtual_time.active()
         if time is None or not isinstance(seconds, (int, float)) or not seconds > 0:
             return original(seconds)
+        if not lanes.is_carried() and order_slot.wait_for(points.SLEPT) is not None:
+            return None
         return time.sleep(seconds)
 
     return sleep

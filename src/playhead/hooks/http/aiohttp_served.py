@@ -41,7 +41,7 @@ class Server:
         failure: BaseException | None = None
         if taped.head is None:
             if taped.how == "left":
-                await served.abandon()
+                await served.abandon(taped)
             failure = self._failure(taped, req)
             failure = failure or served.ending(taped, exchange.name, ConnectionError)
             # While it waits for an answer the client treats errors otherwise: it may try again.

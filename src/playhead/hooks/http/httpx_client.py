@@ -22,7 +22,7 @@ from playhead.hooks.websocket.httpx_websocket import (
     TapedStream,
 )
 from playhead.host.later import Later
-from playhead.recording import deck
+from playhead.recording import deck, pacing
 
 if TYPE_CHECKING:
     from playhead.hooks.http import httpx_served
@@ -302,6 +302,7 @@ class _AsyncHeard(_Stream):
             await self._stream.aclose()
         finally:
             self._exchange.left()
+            await pacing.close_async()
 
 
 class _Upload(_Stream):

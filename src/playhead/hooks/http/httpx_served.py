@@ -60,8 +60,10 @@ class Served:
         if reason := head.get("reason"):
             extensions["reason_phrase"] = reason.encode("latin-1")
         pieces = whole.pieces
-        # In one piece it is what the library has a class for itself.
-        body = self._whole(pieces[0][0]) if len(pieces) == 1 else stream(pieces)
+        # In one piece it is what the library has a class for itself. That class knows no end to wait for,
+        # so it is used where the order of the tape is not kept.
+        is_plain = len(pieces) == 1 and type(whole.end_ns) is int
+        body = self._whole(pieces[0][0]) if is_plain else stream(pieces, whole.end_ns)
         return self._response(
             head["status"],
             headers=[
@@ -76,8 +78,9 @@ class Served:
 class _Pieces:
     """A body, given out as it came."""
 
-    def __init__(self, pieces: list[tuple[bytes, int]]) -> None:
+    def __init__(self, pieces: list[tuple[bytes, int]], end_ns: int) -> None:
         self._pieces = pieces
+        self._end_ns = end_ns
 
     def __iter__(self) -> Iterator[bytes]:
         before = self._pieces[0][1] if self._pieces else 0
@@ -85,6 +88,7 @@ class _Pieces:
             pacing.rest(at - before)
             before = at
             yield piece
+        pacing.rest_to_end(self._end_ns)
 
 
 class _AsyncPieces(_Pieces):
@@ -94,3 +98,7 @@ class _AsyncPieces(_Pieces):
             await pacing.rest_async(at - before)
             before = at
             yield piece
+        await pacing.rest_to_end_async(self._end_ns)
+
+    async def aclose(self) -> None:
+        await pacing.close_async()

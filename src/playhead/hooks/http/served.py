@@ -56,7 +56,9 @@ def body(taped: Taped, name: str, broken: Callable[[str], Exception]) -> Iterato
             pacing.rest(piece.at_ns - at)
             at = piece.at_ns
             yield piece.data
-    if taped.how != "returned":
+    if taped.how == "returned":
+        pacing.rest_to_end(taped.took_ns)
+    else:
         pacing.rest(taped.took_ns - at)
         raise ending(taped, name, broken)
 
@@ -70,16 +72,18 @@ async def body_async(
             await pacing.rest_async(piece.at_ns - at)
             at = piece.at_ns
             yield piece.data
-    if taped.how != "returned":
+    if taped.how == "returned":
+        await pacing.rest_to_end_async(taped.took_ns)
+    else:
         if taped.how == "left":
-            await abandon()
+            await abandon(taped)
         await pacing.rest_async(taped.took_ns - at)
         raise ending(taped, name, broken)
 
 
 def first_ns(taped: Taped) -> int:
-    """When the first piece came, or the end: heads come with what follows them."""
-    return next((piece.at_ns for piece in taped.pieces if piece.stream == "body"), taped.took_ns)
+    """When the answer began. Without a place on the tape, heads come with what follows them."""
+    return taped.first_ns
 
 
 def must_have_begun(
@@ -95,7 +99,7 @@ async def must_have_begun_async(
     taped: Taped, name: str, broken: Callable[[str], Exception] = ConnectionResetError
 ) -> None:
     if taped.head is None and taped.how == "left":
-        await abandon()
+        await abandon(taped)
     await pacing.rest_async(first_ns(taped))
     if taped.head is None:
         raise ending(taped, name, broken)
@@ -135,8 +139,10 @@ def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseE
     )
 
 
-async def abandon() -> None:
+async def abandon(taped: Taped) -> None:
     """Wait as a call does that is never answered, until the agent gives it up; but not for ever."""
+    if await pacing.abandon(taped.took_ns):
+        return
     trio = sys.modules.get("trio")
     if trio is not None and _runs_trio(trio):
         await trio.sleep(PATIENCE_S)

@@ -88,7 +88,7 @@ class Answered(Exchange):
     __slots__ = ("_name",)
 
     def __init__(self, whole: Whole) -> None:  # what it is told goes nowhere: it has no crossing
-        call, head, pieces, _ = whole
+        call, head, pieces, first_ns, end_ns = whole
         ended = {} if call.outcome is None else call.outcome.data
         self._name = call.name
         self.taped = Taped(
@@ -96,7 +96,8 @@ class Answered(Exchange):
             head=head,
             pieces=[Piece(stream="body", data=data, at_ns=at) for data, at in pieces],
             facts=ended,
-            took_ns=int(ended.get("took_ns") or 0),
+            head_ns=first_ns,
+            took_ns=end_ns,
             quiet=True,
         )
         self.instead = None

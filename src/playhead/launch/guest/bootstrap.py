@@ -18,7 +18,7 @@ from playhead.host.later import Later
 from playhead.launch.guest import hooking as session
 from playhead.launch.guest import rules, variables
 from playhead.launch.guest.printed import Tee
-from playhead.recording import ambient, deck, lanes
+from playhead.recording import ambient, deck, lanes, points
 from playhead.recording.deck import Mode
 from playhead.recording.lanes import Lane
 from playhead.recording.recorder import Recorder
@@ -152,6 +152,7 @@ def _leave(recorder: Recorder, tee: Tee) -> None:
         deck.deactivate(open_deck)
     if (source := ambient.source()) is not None:
         ambient.end(source)
+    points.end()
     tee.undo()
     error = _uncaught()
     recorder.close(**({} if error is None else {"error": error}))

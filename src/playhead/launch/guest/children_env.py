@@ -55,7 +55,7 @@ class Carriage:
         ticket = Ticket(
             run=self._run,
             parent=call,
-            lane=lanes.current.get().child().name,
+            lane=lanes.current.get().process(),
             terminals=self._terminals,
             seed=self._seed,
             detours=self._detours,

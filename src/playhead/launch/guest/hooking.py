@@ -9,7 +9,7 @@ from playhead.hooks.process import flight as process_flight
 from playhead.hooks.process.children import set_carrier
 from playhead.host.later import Later
 from playhead.launch.guest import children_env as children
-from playhead.recording import ambient, deck, lane_hooks, lanes
+from playhead.recording import ambient, chunks, deck, lane_hooks, lanes, points
 from playhead.recording.deck import Deck, Mode
 from playhead.recording.recorder import Recorder
 from playhead.workspace.watch.call_marks import marks_of
@@ -51,6 +51,8 @@ def start(
     if source is not None:
         # Before the hooks: those of entropy reseed what was seeded before they came.
         ambient.begin(source)
+    if mode is None and recorder.level == "full":
+        points.begin(points.PointLog(recorder, chunks.flush_soon))
     if mode is not None:
         surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
     lane_hooks.install()
@@ -69,6 +71,7 @@ def stop(made: Deck) -> None:
     set_carrier(None)
     if (source := ambient.source()) is not None:
         ambient.end(source)
+    points.end()
     registry.uninstall()
     if made.mode is not None:
         surroundings.leave()

@@ -14,6 +14,7 @@ from playhead.recording.chunks import as_bytes
 from playhead.recording.deck import Piece, Taped
 from playhead.replay.matching.fingerprint import plain_key
 from playhead.replay.matching.raising import rebuild
+from playhead.replay.points_table import PointsTable
 from playhead.tape.reader import Tape
 from playhead.tape.spill import SPILLED
 
@@ -30,6 +31,14 @@ class TapedCall:
     served: bool = False
     # Whether a part of it lies in blobs: to look for that in every answer takes as long as to find it.
     spilled: bool = False
+    # Knows the places of its moments in the order of the tape; None: the order is not kept.
+    table: PointsTable | None = None
+
+    def moment(self, at_ns: int, *, left: int | None = None) -> int:
+        """`at_ns` after the call began; with its place in the order, if it has one."""
+        if self.table is None:
+            return at_ns
+        return self.table.moment(self.event.segment, self.event.seq, at_ns, left=left)
 
     @property
     def ref(self) -> str:
@@ -63,6 +72,9 @@ class Recording:
     segments: dict[str, Event]
     ambient: list[Event]
     outputs: list[Event]
+    # The order of points, as packed events.
+    points: list[Event] = field(default_factory=list)
+    table: PointsTable | None = None
     run_start: Event | None = None
     run_end: Event | None = None
     # Segments whose process said goodbye: the others were killed, or left without a word.
@@ -89,7 +101,25 @@ def load(tape: Tape) -> Recording:
         for event, _, raw in tape.rows():
             if event.ours:
                 _hear(recording, by_ref, event, spilled=SPILLED in raw)
+        _keep_order(recording)
     return recording
+
+
+def _keep_order(recording: Recording) -> None:
+    """Tapes of format 1 have no points: their calls come in the order of their times."""
+    table = PointsTable(recording.points)
+    recording.points = []
+    if table:
+        recording.table = table
+        for call in recording.calls:
+            call.table = table
+
+
+def forget_order(recording: Recording) -> None:
+    """Serve every call as soon as its time has come, in whatever order the program is ready for them."""
+    recording.table = None
+    for call in recording.calls:
+        call.table = None
 
 
 def _hear(
@@ -113,6 +143,8 @@ def _hear(
         recording.closed.add(event.segment)
     elif kind == events.AMBIENT:
         recording.ambient.append(recording.tape.whole(event) if spilled else event)
+    elif kind == events.ORDER:
+        recording.points.append(recording.tape.whole(event) if spilled else event)
     elif kind == events.OUTPUT:
         recording.outputs.append(event)
     elif kind == events.RUN_START and recording.run_start is None:
@@ -159,18 +191,29 @@ def answer_of(
     whole = tape.whole if call.spilled else _as_it_is
     ended = {} if call.outcome is None else whole(call.outcome).data
     head: Any = None
+    head_ns: int | None = None
     pieces: list[Piece] = []
+    took_ns = int(ended.get("took_ns") or 0)
+    left = took_ns if ended.get("how") == "left" else None
     # The last of them may have waited for the outcome, and came onto the tape with it.
     for data in [*(whole(event).data for event in call.chunks), *ended.get("streams", ())]:
         stream = str(data.get("stream", ""))
         if stream == "head":
             head = data.get("value")
+            head_ns = call.moment(int((data.get("at_ns") or [0])[0]), left=left)
             continue
-        pieces.extend(_pieces(stream, data))
+        pieces.extend(_pieces(call, stream, data, left))
     if call.outcome is None:
         error = ConnectionResetError("the recorded run was killed here")
         return Taped(
-            how="cut", head=head, pieces=pieces, error=error, match=match, dies=dies, quiet=quiet
+            how="cut",
+            head=head,
+            head_ns=head_ns,
+            pieces=pieces,
+            error=error,
+            match=match,
+            dies=dies,
+            quiet=quiet,
         )
     known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes", "streams")
     return Taped(
@@ -182,7 +225,8 @@ def answer_of(
         head=head,
         pieces=pieces,
         facts={name: item for name, item in ended.items() if name not in known},
-        took_ns=int(ended.get("took_ns") or 0),
+        took_ns=call.moment(took_ns, left=left),
+        head_ns=head_ns,
         match=match,
         quiet=quiet,
     )
@@ -192,11 +236,14 @@ def _as_it_is(event: Event) -> Event:
     return event
 
 
-def _pieces(stream: str, data: dict[str, Any]) -> list[Piece]:
+def _pieces(
+    call: TapedCall, stream: str, data: dict[str, Any], left: int | None
+) -> list[Piece]:
     raw = as_bytes(data)
     sizes, times = data.get("sizes"), data.get("at_ns") or [0]
     if not isinstance(sizes, list) or sum(sizes) != len(raw):
-        return [Piece(stream=stream, data=raw, at_ns=int(times[0]))]
+        at_ns = call.moment(int(times[0]), left=left)
+        return [Piece(stream=stream, data=raw, at_ns=at_ns)]
     pieces: list[Piece] = []
     at = 0
     for index, size in enumerate(sizes):
@@ -204,7 +251,7 @@ def _pieces(stream: str, data: dict[str, Any]) -> list[Piece]:
             Piece(
                 stream=stream,
                 data=raw[at : at + size],
-                at_ns=int(times[min(index, len(times) - 1)]),
+                at_ns=call.moment(int(times[min(index, len(times) - 1)]), left=left),
             )
         )
         at += size

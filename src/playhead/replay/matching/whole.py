@@ -17,8 +17,10 @@ class Whole(NamedTuple):
     call: TapedCall
     head: dict[str, Any]
     pieces: list[tuple[bytes, int]]
-    # When the first piece came, or the end.
+    # When the answer began: its head, if the order of the tape is kept; else its first piece, or its end.
     first_ns: int
+    # When it had come to its end.
+    end_ns: int
 
 
 def whole_of(call: TapedCall) -> Whole | None:
@@ -30,30 +32,34 @@ def whole_of(call: TapedCall) -> Whole | None:
     if call.chunks:
         streams = [*(event.data for event in call.chunks), *streams]
     head: Any = None
+    head_ns = 0
     pieces: list[tuple[bytes, int]] = []
     for data in streams:
         stream = data.get("stream")
         if stream == "body":
-            _cut(data, pieces)
+            _cut(call, data, pieces)
         elif stream == "head":
             head = data.get("value")
+            head_ns = (data.get("at_ns") or [0])[0]
         else:
             return None
     if type(head) is not dict or head.get("status") == _SWITCHING:
         return None
-    return Whole(
-        call, head, pieces, pieces[0][1] if pieces else int(outcome.data.get("took_ns") or 0)
-    )
+    took_ns = int(outcome.data.get("took_ns") or 0)
+    if call.table is not None:
+        return Whole(call, head, pieces, call.moment(int(head_ns)), call.moment(took_ns))
+    return Whole(call, head, pieces, pieces[0][1] if pieces else took_ns, took_ns)
 
 
-def _cut(data: dict[str, Any], pieces: list[tuple[bytes, int]]) -> None:
+def _cut(call: TapedCall, data: dict[str, Any], pieces: list[tuple[bytes, int]]) -> None:
     """Where they were cut then."""
     raw = as_bytes(data)
     sizes, times = data.get("sizes"), data.get("at_ns") or [0]
     if sizes == [len(raw)] or not isinstance(sizes, list) or sum(sizes) != len(raw):
-        pieces.append((raw, int(times[0])))
+        pieces.append((raw, call.moment(int(times[0]))))
         return
     at = 0
     for index, size in enumerate(sizes):
-        pieces.append((raw[at : at + size], int(times[min(index, len(times) - 1)])))
+        when = call.moment(int(times[min(index, len(times) - 1)]))
+        pieces.append((raw[at : at + size], when))
         at += size

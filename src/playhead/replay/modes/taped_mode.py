@@ -54,6 +54,7 @@ class ReplayMode:
             then=places_of(then.get("cwd"), then.get("home")),
             now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
         )
+        self.table = recording.table
         # Whether requests on the tape are found as they stand, and nothing of theirs is written again.
         self.is_short = lean and trim is None and recorder.level == "full"
         # What a boundary has worked out about requests that come again and again.

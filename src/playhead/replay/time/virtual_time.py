@@ -14,10 +14,16 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from playhead import clock
 from playhead.recording import pacing
 from playhead.replay.time.strangers import Strangers
+
+if TYPE_CHECKING:
+    from playhead.recording.lanes import Lane
+    from playhead.replay.playhead import Gate, LoopState, Playhead
+    from playhead.replay.points_table import Place
 
 # What is done for real between two looks at the others.
 _SHORTEST_NAP = 0.000_05
@@ -59,13 +65,38 @@ class _Guard:
 
 
 class _Wait:
-    """Somebody who waits. `is_stuck`: what he waits for has not come."""
+    """A thread that waits. `is_stuck` means that its condition is still false. `gate` or `loop`: it also
+    waits for the replay to come to a place of the tape.
+    """
 
-    __slots__ = ("deadline", "is_stuck")
+    __slots__ = ("deadline", "gate", "is_stuck", "loop")
 
-    def __init__(self, deadline: int | None, is_stuck: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        deadline: int | None,
+        is_stuck: Callable[[], bool],
+        gate: Gate | None = None,
+        loop: LoopState | None = None,
+    ) -> None:
         self.deadline = deadline
         self.is_stuck = is_stuck
+        self.gate = gate
+        self.loop = loop
+
+    def first(self) -> Place | None:
+        """The earliest place of the tape that this thread waits for."""
+        if self.gate is not None:
+            return self.gate.first()
+        return None if self.loop is None else self.loop.first()
+
+    def is_released(self) -> bool:
+        return self.loop is not None and self.loop.is_due
+
+    def release(self, place: Place) -> None:
+        if self.gate is not None:
+            self.gate.open()
+        elif self.loop is not None:
+            self.loop.release(place)
 
 
 class VirtualTime:
@@ -92,6 +123,8 @@ class VirtualTime:
         self.end_ns = end_ns
         self.on_end = on_end
         self.strangers = Strangers()
+        # Keeps the order of the tape; None: completions come in the order of their times.
+        self.order: Playhead | None = None
         self._now = began_ns
         self._furthest = max(began_ns, end_ns or 0) + _FURTHEST_NS
         self._moved = began_ns
@@ -142,11 +175,50 @@ class VirtualTime:
         """See `pacing`."""
         if not self.rests:
             return None
+        if self.order is not None and not self.is_real and (place := _place_of(ns)) is not None:
+            self.order.arrive(place)
+            return None
         if self.is_real:
             return clock.sleep(ns / 1e9)
         if not self._skip(ns):
             self.wait(ns / 1e9, _nap, _always, patience_ns=_LONGEST_REST_NS)
         return None
+
+    async def rest_async(self, ns: int) -> bool:
+        """See `pacing`."""
+        if self.order is None or self.is_real:
+            return False
+        return await self.order.arrive_async(ns)
+
+    async def abandon(self, ns: int) -> bool:
+        """See `pacing`."""
+        if self.order is None or self.is_real:
+            return False
+        return await self.order.abandon(ns)
+
+    async def take_async(self, lane: Lane, kind: str) -> None:
+        """See `pacing`."""
+        if self.order is not None and not self.is_real:
+            await self.order.take_async(lane, kind)
+
+    def follow(self, ns: int) -> None:
+        """The replay is at a point of the tape with that time."""
+        with self._guard:
+            if ns > self._now:
+                self._now = ns
+                self._looked = clock.mono_ns()
+
+    def wait_at(self, gate: Gate) -> None:
+        """Wait until the replay has come to the place of this gate."""
+        me = _thread.get_ident()
+        if self.is_real or me in self._waits:
+            return
+        wait = _Wait(None, gate.is_stuck, gate)
+        self._enter(me, wait)
+        try:
+            self._poll(wait, gate.attempt, clock.mono_ns() + _LONGEST_STAND_NS)
+        finally:
+            self._enter(me, None)
 
     def wait(
         self,
@@ -155,19 +227,22 @@ class VirtualTime:
         is_stuck: Callable[[], bool],
         *,
         patience_ns: int | None = None,
+        loop: LoopState | None = None,
     ) -> bool:
-        """Whether it came before the timeout did."""
+        """Whether it came before the timeout did. `loop`: the wait is that of an event loop, and it also
+        ends when a point is released that one of its tasks waits for.
+        """
         me = _thread.get_ident()
         # One that is called by what another does to wait is part of it, and has to be real.
         if self.is_real or me in self._waits:
             return attempt(timeout)
-        wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck)
+        wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck, None, loop)
         self._enter(me, wait)
         try:
-            if timeout is None:
+            if timeout is None and wait.first() is None:
                 return attempt(None)
             if patience_ns is None:
-                patience_ns = max(_LONGEST_STAND_NS, int(timeout * 1e9))
+                patience_ns = max(_LONGEST_STAND_NS, int((timeout or 0) * 1e9))
             return self._poll(wait, attempt, clock.mono_ns() + patience_ns)
         finally:
             self._enter(me, None)
@@ -214,7 +289,7 @@ class VirtualTime:
         while True:
             if attempt(0):
                 return True
-            if self._has_come(wait) or clock.mono_ns() >= patience_ns:
+            if wait.is_released() or self._has_come(wait) or clock.mono_ns() >= patience_ns:
                 return False
             if self._jump():
                 continue
@@ -233,8 +308,13 @@ class VirtualTime:
         changes = self._changes
         if self.is_real or not self._all_wait():
             return False
-        deadlines = [one.deadline for one in list(self._waits.values()) if one.deadline is not None]
-        if not deadlines or changes != self._changes:
+        waits = list(self._waits.values())
+        deadlines = [one.deadline for one in waits if one.deadline is not None]
+        if changes != self._changes:
+            return False
+        if self.order is not None and self._release(waits, min(deadlines, default=None), changes):
+            return True
+        if not deadlines:
             return False
         nearest = min(deadlines)
         if self.on_end is not None and self.end_ns is not None and nearest > self.end_ns:
@@ -245,6 +325,28 @@ class VirtualTime:
             if changes == self._changes:
                 self._now = max(self._now, nearest + _BEYOND_NS)
                 self._looked = clock.mono_ns()
+        return True
+
+    def _release(self, waits: list[_Wait], nearest: int | None, changes: int) -> bool:
+        """Release the earliest point that a lane waits for; False: there is none, or a deadline that is
+        not on the tape comes before it.
+        """
+        found = [(place, one) for one in waits if (place := one.first()) is not None]
+        if not found or self.order is None:
+            return nearest is None and any(
+                one.loop.release_late() for one in waits if one.loop is not None
+            )
+        place, wait = min(found, key=lambda one: one[0].rank)
+        if nearest is not None and nearest < place.ns:
+            return False
+        with self._guard:
+            # Another thread may have released it since we looked.
+            if changes != self._changes or wait.first() is not place:
+                return False
+            self._changes += 1
+            self.follow(place.ns)
+            self.order.skip_to(place)
+            wait.release(place)
         return True
 
     def _all_wait(self) -> bool:
@@ -262,7 +364,14 @@ class VirtualTime:
             return False
         if not self.strangers.children_are_idle():
             return False
-        return all(one.is_stuck() and not self._has_come(one) for one in waits.values())
+        return all(
+            one.is_stuck() and not one.is_released() and not self._has_come(one)
+            for one in waits.values()
+        )
+
+
+def _place_of(ns: int) -> Place | None:
+    return getattr(ns, "place", None)
 
 
 def _starting() -> bool:

@@ -1,0 +1,190 @@
+"""asyncio: the turns of an event loop, its timers, and callbacks from other threads.
+
+Knows `BaseEventLoop` and its handles. uvloop has neither in Python: see `uvloop_order`.
+
+A timer is known by its lane, the name of its callback and a number: the n-th such timer that the lane
+made. Its delay is on the tape, too: a deadline that has changed is a new timer.
+"""
+
+from __future__ import annotations
+
+import _thread
+from typing import Any
+
+from playhead.hooks.guest import Patches, need
+from playhead.recording import lanes, points
+from playhead.replay import order_slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from playhead.replay.playhead import LoopState, Playhead
+
+_TURN = "_playhead_turn"
+_STATE = "_playhead_state"
+# How far the delay of the same timer may differ: it is measured from when the loop hears of it.
+_TOLERANCE_S, _TOLERANCE = 0.002, 0.02
+
+_loops = 0
+# Timers that wait while recording, by the id of their handle: handles have no room for attributes.
+_timers: dict[int, tuple[lanes.Lane, str, int, float]] = {}
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is asyncio.base_events."""
+    loop = module.BaseEventLoop
+    need(loop, "_run_once", "call_at", "call_soon_threadsafe", "_write_to_self", "_check_closed")
+    handles = module.events
+    need(handles, "TimerHandle", "_get_running_loop")
+    need(handles.TimerHandle, "_run", "cancel")
+    points.watch_loops(handles._get_running_loop)
+    patches.replace(loop, "_run_once", _count_turns)
+    patches.replace(loop, "call_at", _call_at)
+    patches.replace(loop, "call_soon_threadsafe", _soon_of(handles))
+    patches.replace(handles.TimerHandle, "_run", _fire)
+    patches.replace(handles.TimerHandle, "cancel", _cancel)
+    order_slot.loop_here = lambda: _state_here(handles._get_running_loop)
+    patches.on_undo(lambda: points.watch_loops(lambda: None))
+
+
+def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def _run_once(self: Any) -> None:
+        known = self.__dict__
+        turn = known.get(_TURN)
+        if turn is None:
+            global _loops  # noqa: PLW0603  one count a process
+            _loops += 1
+            turn = (_loops, 0)
+        known[_TURN] = (turn[0], turn[1] + 1)
+        if order_slot.active() is not None:
+            state_of(self).enter_turn(_thread.get_ident())
+        original(self)
+
+    return _run_once
+
+
+def state_of(loop: Any) -> LoopState:
+    """The points that tasks of this loop wait for."""
+    state: LoopState | None = loop.__dict__.get(_STATE)
+    if state is None:
+        state = loop.__dict__[_STATE] = order_slot.make_state(loop._write_to_self, loop.create_future)
+    return state
+
+
+def _state_here(running: Callable[[], Any]) -> LoopState | None:
+    loop = running()
+    # A loop that is not asyncio's has no turns that we could count.
+    return state_of(loop) if loop is not None and _TURN in loop.__dict__ else None
+
+
+def _is_ours() -> bool:
+    """Whether what happens now belongs to the carrying of a request, which a replay does not repeat."""
+    return lanes.is_carried()
+
+
+def _name(callback: Any) -> str:
+    return getattr(callback, "__qualname__", None) or type(callback).__qualname__
+
+
+def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        timer = original(self, when, callback, *args, context=context)
+        head, log = order_slot.active(), points.active()
+        if (head is None and log is None) or _is_ours():
+            return timer
+        lane, kind = lanes.current.get(), f"{points.TIMER}:{_name(callback)}"
+        number, delay = lane.count(kind), max(0.0, when - self.time())
+        if head is None:
+            _timers[id(timer)] = (lane, kind, number, round(delay, 6))
+        else:
+            _hold(head, self, timer, (lane.name, kind, number), delay)
+        return timer
+
+    return call_at
+
+
+def _hold(head: Playhead, loop: Any, timer: Any, key: tuple[str, str, int], delay: float) -> None:
+    """Let the tape say when this timer fires, if it was there then."""
+    place = head.table.lane(*key)
+    then = head.table.cancelled(*key) if place is None else place.what[3]
+    if not isinstance(then, (int, float)) or abs(then - delay) > _TOLERANCE_S + _TOLERANCE * delay:
+        return  # it is new, or its deadline has changed
+    _unschedule(loop, timer)
+
+    def run() -> None:
+        loop._ready.append(timer)
+
+    def is_dead() -> bool:
+        return bool(timer._cancelled)
+
+    if place is None:
+        state_of(loop).pend_late(timer._when, run, is_dead)
+    else:
+        state_of(loop).pend(place, run, is_dead)
+
+
+def _unschedule(loop: Any, timer: Any) -> None:
+    """Take it out of the loop's heap. By identity: handles are equal where their times are."""
+    heap = loop._scheduled
+    at = next((n for n, one in enumerate(heap) if one is timer), None)
+    if at is not None:
+        heap[at] = heap[-1]
+        heap.pop()
+        heap.sort()  # a sorted list is a heap
+        timer._scheduled = False
+
+
+def _fire(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def _run(self: Any) -> None:
+        if _timers:
+            known = _timers.pop(id(self), None)
+            if known is not None:
+                points.note(known[0], known[1], known[3], known[2])
+        original(self)
+
+    return _run
+
+
+def _cancel(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def cancel(self: Any) -> None:
+        if _timers:
+            known = _timers.pop(id(self), None)
+            if known is not None:
+                kind = known[1].replace(points.TIMER, points.CANCELLED, 1)
+                points.note(known[0], kind, known[3], known[2])
+        original(self)
+
+    return cancel
+
+
+def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call_soon_threadsafe(self: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+            head, log = order_slot.active(), points.active()
+            if (head is None and log is None) or _is_ours():
+                return original(self, callback, *args, context=context)
+            lane = lanes.current.get()
+            number = lane.count(points.SOON)
+            if head is None:
+                return original(self, _noted, lane, number, callback, args, context=context)
+            place = head.table.lane(lane.name, points.SOON, number)
+            if place is None or place.passed:
+                return original(self, callback, *args, context=context)
+            self._check_closed()
+            handle = handles.Handle(callback, args, self, context)
+            state_of(self).pend(
+                place, lambda: self._ready.append(handle), lambda: bool(handle._cancelled)
+            )
+            self._write_to_self()
+            return handle
+
+        return call_soon_threadsafe
+
+    return wrap
+
+
+def _noted(lane: lanes.Lane, number: int, callback: Any, args: tuple[Any, ...]) -> Any:
+    points.note(lane, points.SOON, None, number)
+    return callback(*args)

@@ -1,0 +1,54 @@
+"""The order in which threads write to stdout and stderr. Knows Python's own text streams.
+
+The stream objects stay the same; only `write` of the instance is replaced. A program without threads
+decides itself in which order it prints, and pays nothing.
+"""
+
+from __future__ import annotations
+
+import _thread
+import io
+import os
+
+from playhead.hooks.guest import Patches
+from playhead.recording import lanes, points
+from playhead.replay import order_slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+class _Turnstile:
+    """One writer at a time, so that points are in the order of what was written. Re-entrant: a signal
+    handler may print.
+    """
+
+    def __init__(self) -> None:
+        self.lock = _thread.RLock()
+
+
+_turnstile = _Turnstile()
+os.register_at_fork(after_in_child=lambda: _turnstile.__init__())  # type: ignore[misc]  # as a new one
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is sys."""
+    for stream in (module.stdout, module.stderr):
+        if type(stream) is io.TextIOWrapper:
+            patches.replace(stream, "write", _write)
+
+
+def _write(original: Callable[[str], int]) -> Callable[[str], int]:
+    def write(text: str) -> int:
+        if not lanes.have_threads() or not order_slot.is_kept():
+            return original(text)
+        order_slot.wait_for(points.OUTPUT)
+        if points.active() is None:
+            return original(text)
+        with _turnstile.lock:
+            order_slot.happened(points.OUTPUT)
+            return original(text)
+
+    return write

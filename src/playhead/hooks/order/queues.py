@@ -1,0 +1,69 @@
+"""Items that threads hand over through `queue.Queue`. Knows where the queue holds its mutex.
+
+A point is noted under the mutex: after `get` has returned, two threads may swap theirs.
+"""
+
+from __future__ import annotations
+
+from playhead.hooks.guest import Patches, need
+from playhead.recording import points
+from playhead.replay import order_slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+# The detail of a point at which there was no item, or no room.
+_IN_VAIN = "in vain"
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is queue."""
+    need(module, "Queue", "Empty", "Full")
+    for kind in (module.Queue, module.LifoQueue, module.PriorityQueue):
+        need(kind, "_get", "_put")
+        patches.replace(kind, "_get", lambda original: _noted(original, points.GET))
+        patches.replace(kind, "_put", lambda original: _noted(original, points.PUT))
+    patches.replace(module.Queue, "get", lambda original: _get(original, module.Empty))
+    patches.replace(module.Queue, "put", lambda original: _put(original, module.Full))
+
+
+def _noted(original: Callable[..., Any], kind: str) -> Callable[..., Any]:
+    def noted(self: Any, *item: Any) -> Any:
+        result = original(self, *item)
+        order_slot.happened(kind)
+        return result
+
+    return noted
+
+
+def _get(original: Callable[..., Any], empty: type[Exception]) -> Callable[..., Any]:
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        _wait_for(points.GET, empty)
+        try:
+            return original(self, block, timeout)
+        except empty:
+            order_slot.happened(points.GET, _IN_VAIN)
+            raise
+
+    return get
+
+
+def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., None]:
+    def put(self: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        _wait_for(points.PUT, full)
+        try:
+            original(self, item, block, timeout)
+        except full:
+            order_slot.happened(points.PUT, _IN_VAIN)
+            raise
+
+    return put
+
+
+def _wait_for(kind: str, in_vain: type[Exception]) -> None:
+    place = order_slot.wait_for(kind)
+    if place is not None and place.what[3] == _IN_VAIN:
+        raise in_vain

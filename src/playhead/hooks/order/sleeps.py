@@ -1,0 +1,31 @@
+"""`time.sleep` of a thread. Recording notes when it returns; in a replay `ambient.waiting_threads` waits."""
+
+from __future__ import annotations
+
+from playhead.hooks.copies import replace_copies
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.process.builtin import Builtin
+from playhead.recording import lanes, points
+from playhead.replay import order_slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is time."""
+    need(module, "sleep")
+    original = module.sleep
+    patches.replace(module, "sleep", lambda real: Builtin(_sleep(real)))
+    replace_copies(patches, {id(original): module.sleep})
+
+
+def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
+    def sleep(seconds: float, /) -> None:
+        original(seconds)
+        if points.active() is not None and not lanes.is_carried():
+            order_slot.happened(points.SLEPT)
+
+    return sleep

@@ -1,0 +1,167 @@
+"""Points: the moments at which one lane learns something that another lane or the world decided.
+
+A recorded process appends each of them to one list, so that its place in the list is its place in the
+order of the process. The list reaches the tape in packed entries a few milliseconds later. Knows the
+form of these entries; not who notes a point (`hooks/order`, `crossing`), nor how a replay keeps the order
+(`replay/playhead`).
+
+    {"from": ns, "points": [row, row, …]}
+
+    [step, loop, turn, call, at_ns]                  a call: its head, a piece, or its end
+    [step, loop, turn, lane, kind, number, detail]   anything else that happens in a lane
+
+`step` is the time since the point before, in nanoseconds. `loop` and `turn` name the iteration of the
+event loop that the point was taken in; both are 0 outside of event loops. `number` counts the points of
+that kind in the lane, from 1.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+
+from playhead import events
+from playhead.clock import mono_ns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from playhead.events import Ref
+    from playhead.recording.lanes import Lane
+    from playhead.recording.recorder import Recorder
+
+# What a lane can learn. A timer that was cancelled has no place in the order; that it never fired does
+# matter to a replay.
+TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
+OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept", "done"
+ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
+
+_MOST_LOOSE = 2048
+_NO_TURN = (0, 0)
+
+
+class PointLog:
+    """The points of one process on their way to the tape. `flush_soon(log)` has them written in a few
+    milliseconds, by another thread.
+    """
+
+    def __init__(self, recorder: Recorder, flush_soon: Callable[[PointLog], None]) -> None:
+        # Threads share the list and no lock: appending to it is atomic, and so is taking from it.
+        self.entries: list[tuple[Any, ...]] = []
+        self._recorder = recorder
+        self._flush_soon = flush_soon
+        self._busy = _thread.allocate_lock()
+        self._scheduled = False
+        recorder.last_words.append(self.flush)
+
+    def add(self, entry: tuple[Any, ...]) -> None:
+        self.entries.append(entry)
+        if not self._scheduled:
+            self._scheduled = True
+            self._flush_soon(self)
+        elif len(self.entries) >= _MOST_LOOSE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is there. Recording fails open: what cannot be written is counted by the recorder."""
+        self._scheduled = False
+        if not self.entries or not self._busy.acquire(blocking=False):
+            return
+        try:
+            count = len(self.entries)
+            taken = self.entries[:count]
+            del self.entries[:count]
+            # Within the lock: the points of another thread are later and must follow on the tape.
+            self._recorder.add(events.ORDER, pack(taken), '""')
+        finally:
+            self._busy.release()
+
+    def start_anew(self) -> None:
+        """In a forked child: the points so far are the parent's to write."""
+        self.entries = []
+        self._busy = _thread.allocate_lock()
+        self._scheduled = False
+        self._recorder.last_words.append(self.flush)
+
+
+def pack(entries: list[tuple[Any, ...]]) -> dict[str, Any]:
+    """The data of an `order` event. The inverse is `unpack`."""
+    began = before = entries[0][0]
+    rows = []
+    for now, turn, *rest in entries:
+        rows.append([now - before, *turn, *rest])
+        before = now
+    return {"from": began, "points": rows}
+
+
+def unpack(data: Any) -> list[list[Any]]:
+    """The rows of an `order` event with absolute times. A tape may come from a stranger: a row that is
+    not well formed is dropped.
+    """
+    rows = data.get("points") if isinstance(data, dict) else None
+    at = data.get("from") if isinstance(data, dict) else None
+    if not isinstance(rows, list) or type(at) is not int:
+        return []
+    found = []
+    for row in rows:
+        if isinstance(row, list) and len(row) >= 5 and all(type(one) is int for one in row[:3]):
+            at += row[0]
+            found.append([at, *row[1:]])
+    return found
+
+
+_log: PointLog | None = None
+# The running event loop of this thread; None before asyncio was imported.
+_running: Callable[[], Any] = lambda: None  # noqa: E731  replaced by a function of C
+
+
+def begin(log: PointLog) -> None:
+    global _log  # noqa: PLW0603  one slot a process
+    _log = log
+
+
+def end() -> None:
+    global _log  # noqa: PLW0603  one slot a process
+    if _log is not None:
+        _log.flush()
+    _log = None
+
+
+def active() -> PointLog | None:
+    return _log
+
+
+def watch_loops(running: Callable[[], Any]) -> None:
+    """asyncio was imported: `running()` is the running loop of this thread, or None."""
+    global _running  # noqa: PLW0603  one slot a process
+    _running = running
+
+
+def turn() -> tuple[int, int]:
+    """The number of the event loop that runs in this thread, and of its iteration."""
+    loop = _running()
+    return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
+
+
+def note_call(call: Ref, at_ns: int, now: int) -> None:
+    """The head, a piece or the end of a call has come, `at_ns` after the call began."""
+    log = _log
+    if log is not None and type(call) is int:
+        log.add((now, turn(), call, at_ns))
+
+
+def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:
+    """Something was learnt in this lane. Without a number it is the next of its kind there."""
+    log = _log
+    if log is not None:
+        log.add((mono_ns(), turn(), lane.name, kind, number or lane.count(kind), detail))
+
+
+def _start_anew() -> None:
+    if _log is not None:
+        _log.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew)

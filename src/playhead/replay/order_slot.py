@@ -1,0 +1,67 @@
+"""The playhead of this process, for hooks. Apart from `playhead`, which a recorded program never loads.
+
+A hook on something that happens in a lane calls `wait_for` before it, which keeps the order in a replay, and
+`happened` after it, which notes a point while recording.
+"""
+
+from __future__ import annotations
+
+from playhead.recording import lanes, points
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from playhead.replay.playhead import LoopState, Playhead
+    from playhead.replay.points_table import Place
+
+_active: Playhead | None = None
+# The state of the event loop that runs in this thread; None where there is none.
+loop_here: Callable[[], LoopState | None] = lambda: None  # noqa: E731  replaced by the hook of asyncio
+
+
+def active() -> Playhead | None:
+    """Keeps the order of the tape; None: nothing is replayed, or its order is not kept."""
+    head = _active
+    return None if head is None or head.time.is_real else head
+
+
+def begin(head: Playhead) -> None:
+    global _active  # noqa: PLW0603  one slot a process
+    _active = head
+
+
+def end() -> None:
+    global _active  # noqa: PLW0603  one slot a process
+    _active = None
+
+
+def make_state(wake: Callable[[], None], make_future: Callable[[], Any]) -> LoopState:
+    if _active is None:
+        raise AssertionError("only a replay keeps an order")
+    return _active.make_state(wake, make_future)
+
+
+def is_kept() -> bool:
+    """Whether points are noted or waited for in what the code running now does."""
+    return (points.active() is not None or _active is not None) and not lanes.is_carried()
+
+
+def wait_for(kind: str) -> Place | None:
+    """Before something of that kind happens in this lane: wait until it happened on the tape. The place;
+    None: nothing is replayed, or the tape does not know it.
+    """
+    head = active()
+    if head is None:
+        return None
+    place = head.take(lanes.current.get(), kind)
+    if place is not None:
+        head.arrive(place, loop_here())
+    return place
+
+
+def happened(kind: str, detail: Any = None) -> None:
+    """Something of that kind has happened in this lane."""
+    if points.active() is not None:
+        points.note(lanes.current.get(), kind, detail)

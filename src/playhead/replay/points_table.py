@@ -1,0 +1,107 @@
+"""The points of a tape, and the place of each in the order. Knows packed points; not how they are kept.
+
+Each process of a run has an order of its own. Places of several processes are compared by their time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from playhead.recording import points
+from playhead.recording.calls import Moment
+
+if TYPE_CHECKING:
+    from playhead.events import Event
+
+
+class Place:
+    """One point of the tape. `rank` orders all of them; `loop` and `turn` name the iteration of an event
+    loop, and are 0 outside of one.
+    """
+
+    __slots__ = ("index", "loop", "ns", "passed", "rank", "segment", "skipped", "turn", "what")
+
+    def __init__(self, segment: str, index: int, row: list[Any]) -> None:
+        self.segment = segment
+        self.index = index
+        self.ns, self.loop, self.turn = row[:3]
+        self.what = tuple(row[3:])
+        self.rank = 0
+        # Whether the replay has come by here, and whether it did so without the lane.
+        self.passed = False
+        self.skipped = False
+
+    def __repr__(self) -> str:
+        return f"<{self.rank}: {' '.join(map(str, self.what))}>"
+
+
+class PointsTable:
+    """All places of a tape, found by call or by lane."""
+
+    def __init__(self, taped: list[Event]) -> None:
+        self.segments: dict[str, list[Place]] = {}
+        self._calls: dict[tuple[str, int, int], Place] = {}
+        self._lanes: dict[tuple[str, str, int], Place] = {}
+        # Timers that never fired.
+        self._cancelled: dict[tuple[str, str, int], Any] = {}
+        for event in taped:
+            order = self.segments.setdefault(event.segment, [])
+            for row in points.unpack(event.data):
+                self._add(event.segment, order, row)
+        self._rank()
+
+    def __bool__(self) -> bool:
+        return bool(self.segments)
+
+    def call(self, segment: str, call: int, at_ns: int) -> Place | None:
+        return self._calls.get((segment, call, at_ns))
+
+    def lane(self, lane: str, kind: str, number: int) -> Place | None:
+        return self._lanes.get((lane, kind, number))
+
+    def cancelled(self, lane: str, kind: str, number: int) -> Any:
+        """The delay of a timer that never fired on the tape; None: there was no such timer."""
+        return self._cancelled.get((lane, kind, number))
+
+    def moment(self, segment: str, call: int, at_ns: int, *, left: int | None = None) -> int:
+        """A moment of a call with its place, if it has one. `left`: when the program left the call."""
+        place = self._calls.get((segment, call, at_ns))
+        end = None if left is None else self._calls.get((segment, call, left))
+        if place is None and end is None:
+            return at_ns
+        made = Moment(at_ns)
+        made.place, made.left = place, end
+        return made
+
+    def _add(self, segment: str, order: list[Place], row: list[Any]) -> None:
+        who = row[3]
+        if type(who) is int:
+            if type(row[4]) is int:
+                place = Place(segment, len(order), row)
+                order.append(place)
+                self._calls[segment, who, row[4]] = place
+            return
+        if type(who) is not str or len(row) < 7 or type(row[4]) is not str or type(row[5]) is not int:
+            return
+        kind, number = row[4], row[5]
+        name, _, rest = kind.partition(":")
+        if name == points.CANCELLED:
+            self._cancelled[who, f"{points.TIMER}:{rest}", number] = row[6]
+            return
+        place = Place(segment, len(order), row)
+        order.append(place)
+        self._lanes[who, kind, number] = place
+
+    def _rank(self) -> None:
+        """By time, but within a process as they stand: two threads may have read the clock and appended
+        their points in different orders.
+        """
+        keyed: list[tuple[int, str, int, Place]] = []
+        for segment, order in self.segments.items():
+            latest = 0
+            for place in order:
+                latest = max(latest, place.ns)
+                keyed.append((latest, segment, place.index, place))
+        keyed.sort(key=lambda one: one[:3])
+        for rank, (*_, place) in enumerate(keyed):
+            place.rank = rank

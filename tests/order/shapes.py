@@ -1,0 +1,147 @@
+"""Record concurrent programs several times, replay each recording several times, count what is identical.
+
+    python -m tests.order.shapes                      every program, 10 recordings, 4 replays each
+    python -m tests.order.shapes gather_httpx -r 2    one program, two recordings
+
+Every other replay runs while the machine is saturated. A replay counts as identical if the verdict
+says so and the bytes on stdout are equal; one that takes longer than `LIMIT_S` counts as a hang.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.order.world import serve
+
+PROGRAMS = Path(__file__).parent / "programs"
+PLAYHEAD = [sys.executable, "-m", "playhead"]
+LIMIT_S = 20
+_BURN = "while True: pass"
+
+
+@dataclass
+class Score:
+    """The replays of one program."""
+
+    name: str
+    replays: int = 0
+    identical: int = 0
+    hangs: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        row = f"{self.name:<24} {self.identical:>4} of {self.replays:<4}"
+        return f"{row} {self.hangs} hang" if self.hangs else row
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in PROGRAMS.glob("*.py"))
+
+
+@contextlib.contextmanager
+def saturated(*, busy: bool) -> Iterator[None]:
+    """Keep every core busy with somebody else's work."""
+    count = (os.cpu_count() or 1) if busy else 0
+    burners = [subprocess.Popen([sys.executable, "-c", _BURN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def measure(name: str, url: str, *, recordings: int, replays: int, verbose: bool = False) -> Score:
+    score = Score(name)
+    for _ in range(recordings):
+        with tempfile.TemporaryDirectory() as folder:
+            _measure_once(score, Path(folder), url, replays=replays, verbose=verbose)
+    return score
+
+
+def _measure_once(score: Score, folder: Path, url: str, *, replays: int, verbose: bool) -> None:
+    program = str(PROGRAMS / f"{score.name}.py")
+    then = run(folder, "record", "--no-seal", "--", sys.executable, program, url)
+    for number in range(replays):
+        score.replays += 1
+        report = folder / "report.json"
+        report.unlink(missing_ok=True)
+        try:
+            with saturated(busy=bool(number % 2)):
+                now = run(folder, "replay", "last", "--report", str(report))
+        except subprocess.TimeoutExpired:
+            score.hangs += 1
+            score.failures.append("hang")
+            continue
+        told = json.loads(report.read_text()) if report.exists() else {}
+        if told.get("verdict") == "identical" and now.stdout == then.stdout:
+            score.identical += 1
+            continue
+        score.failures.append(now.stderr.decode(errors="replace"))
+        if verbose:
+            _show(then, now)
+
+
+def run(folder: Path, verb: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    process = subprocess.Popen(
+        [*PLAYHEAD, verb, "--store", str(folder / "store"), *words],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def _show(then: subprocess.CompletedProcess[bytes], now: subprocess.CompletedProcess[bytes]) -> None:
+    before, after = then.stdout.decode().splitlines(), now.stdout.decode().splitlines()
+    print("--- recorded | replayed")
+    for n in range(max(len(before), len(after))):
+        one = before[n] if n < len(before) else ""
+        other = after[n] if n < len(after) else ""
+        print(f"  {'  ' if one == other else '! '}{one:<40} | {other}")
+    print(now.stderr.decode()[-3000:])
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("programs", nargs="*", default=names())
+    asked.add_argument("-r", "--recordings", type=int, default=10)
+    asked.add_argument("-p", "--replays", type=int, default=4)
+    asked.add_argument("-v", "--verbose", action="store_true", help="show each difference")
+    chosen = asked.parse_args()
+    scores = []
+    with serve() as site:
+        for name in chosen.programs:
+            score = measure(
+                name,
+                site.url,
+                recordings=chosen.recordings,
+                replays=chosen.replays,
+                verbose=chosen.verbose,
+            )
+            print(score, flush=True)
+            scores.append(score)
+    identical, replays = (sum(getattr(one, what) for one in scores) for what in ("identical", "replays"))
+    print(f"{'all':<24} {identical:>4} of {replays}")
+    return 0 if identical == replays else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
