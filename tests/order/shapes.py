@@ -109,7 +109,9 @@ def run(folder: Path, verb: str, *words: str) -> subprocess.CompletedProcess[byt
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def _show(then: subprocess.CompletedProcess[bytes], now: subprocess.CompletedProcess[bytes]) -> None:
+def _show(
+    then: subprocess.CompletedProcess[bytes], now: subprocess.CompletedProcess[bytes]
+) -> None:
     before, after = then.stdout.decode().splitlines(), now.stdout.decode().splitlines()
     print("--- recorded | replayed")
     for n in range(max(len(before), len(after))):
@@ -138,7 +140,9 @@ def main() -> int:
             )
             print(score, flush=True)
             scores.append(score)
-    identical, replays = (sum(getattr(one, what) for one in scores) for what in ("identical", "replays"))
+    identical, replays = (
+        sum(getattr(one, what) for one in scores) for what in ("identical", "replays")
+    )
     print(f"{'all':<24} {identical:>4} of {replays}")
     return 0 if identical == replays else 1
 

@@ -11,7 +11,7 @@ _JITTER_S = 0.004
 
 
 async def _pause(ms: float) -> None:
-    await asyncio.sleep(ms / 1000 + random.uniform(0, _JITTER_S))  # noqa: S311  a delay, not a secret
+    await asyncio.sleep(ms / 1000 + random.uniform(0, _JITTER_S))
 
 
 async def wait(exchange: Exchange) -> None:
@@ -25,7 +25,7 @@ async def flaky(exchange: Exchange) -> None:
     """Fails at random for three attempts."""
     query = exchange.request.query
     await _pause(float(query.get("ms", 0)))
-    fails = int(query["attempt"]) < 3 and random.random() < 0.5  # noqa: S311  as above
+    fails = int(query["attempt"]) < 3 and random.random() < 0.5
     await exchange.answer_json(503 if fails else 200, {"n": query.get("n")})
 
 
@@ -45,7 +45,7 @@ async def sse(exchange: Exchange) -> None:
 async def chat(exchange: Exchange) -> None:
     """OpenAI's chat completions: repeats the question."""
     asked = exchange.request.json
-    await _pause(random.uniform(0, 40))  # noqa: S311  as above
+    await _pause(random.uniform(0, 40))
     message = {"role": "assistant", "content": f"answer to {asked['messages'][-1]['content']}"}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -68,7 +68,9 @@ async def messages(exchange: Exchange) -> None:
     await send("content_block_start", index=0, content_block={"type": "text", "text": ""})
     for number in range(5):
         await _pause(3)
-        await send("content_block_delta", index=0, delta={"type": "text_delta", "text": str(number)})
+        await send(
+            "content_block_delta", index=0, delta={"type": "text_delta", "text": str(number)}
+        )
     await send("content_block_stop", index=0)
     stop = {"stop_reason": "end_turn", "stop_sequence": None}
     await send("message_delta", delta=stop, usage={"output_tokens": 5})

@@ -9,8 +9,7 @@ from contextvars import Context
 
 from playhead.host.importing import forget, when_imported
 from playhead.host.lean import partial, wrapping
-from playhead.recording import lanes, points
-from playhead.replay import order_slot
+from playhead.recording import lanes, order_slot, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import _thread
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from playhead.replay import order_slot
+from playhead.recording import order_slot
 
 if TYPE_CHECKING:
     from playhead.replay.points_table import Place, PointsTable
@@ -67,9 +67,7 @@ class Pending:
 
     __slots__ = ("is_dead", "place", "run")
 
-    def __init__(
-        self, place: Place, run: Callable[[], None], is_dead: Callable[[], bool]
-    ) -> None:
+    def __init__(self, place: Place, run: Callable[[], None], is_dead: Callable[[], bool]) -> None:
         self.place = place
         self.run = run
         self.is_dead = is_dead
@@ -175,7 +173,9 @@ class LoopState:
 
     def release(self, place: Place) -> None:
         """Let the task that waits at this place continue, and those of the same turn."""
-        group = [one for one in self._pending if one.place is place or _is_same_turn(one.place, place)]
+        group = [
+            one for one in self._pending if one.place is place or _is_same_turn(one.place, place)
+        ]
         group.sort(key=lambda one: one.place.rank)
         self._pending[:] = [one for one in self._pending if one not in group]
         for one in group:
@@ -245,7 +245,6 @@ class Playhead:
     async def take_async(self, lane: Any, kind: str) -> None:
         """A task has come to the next point of that kind in its lane."""
         place, state = self.take(lane, kind), order_slot.loop_here()
-        _trace("take", lane.name, kind, place, state and state.turn, state and state._anchor)
         if place is not None and state is not None:
             await state.wait(place)
 
@@ -292,7 +291,6 @@ class Playhead:
         """
         _take(self._guard)
         try:
-            _trace("pass", place)
             place.passed = True
             order, at = self.table.segments[place.segment], self._next[place.segment]
             for following in range(place.index + 1, len(order)):
@@ -314,7 +312,6 @@ class Playhead:
             order = self.table.segments[place.segment]
             for at in range(self._next[place.segment], place.index):
                 if not order[at].passed:
-                    _trace("skip", order[at])
                     order[at].passed = order[at].skipped = True
             self._next[place.segment] = max(self._next[place.segment], place.index)
         finally:
@@ -325,12 +322,6 @@ class Playhead:
         if place.skipped:
             place.skipped = False
             self.overtaken.append(place)
-
-
-import os as _os
-def _trace(*words):
-    if _os.path.exists("/tmp/ph_trace"):
-        open("/tmp/ph_trace","a").write((" ".join(map(str, words)) + f" [{_thread.get_ident() % 10007}]\n"))
 
 
 def _rank(place: Place) -> int:

@@ -19,6 +19,10 @@ class Place:
     loop, and are 0 outside of one.
     """
 
+    ns: int
+    loop: int
+    turn: int
+
     __slots__ = ("index", "loop", "ns", "passed", "rank", "segment", "skipped", "turn", "what")
 
     def __init__(self, segment: str, index: int, row: list[Any]) -> None:
@@ -81,7 +85,12 @@ class PointsTable:
                 order.append(place)
                 self._calls[segment, who, row[4]] = place
             return
-        if type(who) is not str or len(row) < 7 or type(row[4]) is not str or type(row[5]) is not int:
+        if (
+            type(who) is not str
+            or len(row) < 7
+            or type(row[4]) is not str
+            or type(row[5]) is not int
+        ):
             return
         kind, number = row[4], row[5]
         name, _, rest = kind.partition(":")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from playhead.replay import order_slot
+from playhead.recording import order_slot
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead

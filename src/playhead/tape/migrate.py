@@ -22,7 +22,6 @@ from playhead.tape.format import (
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-
 def _from_1(members: dict[str, Any]) -> dict[str, Any]:
     """Format 2 brings `order` events. A tape of format 1 has none, and that says so."""
     return members

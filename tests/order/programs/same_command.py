@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 counter = Path(tempfile.mkdtemp()) / "count"
-script = f"(flock 9; n=$(cat {counter} 2>/dev/null || echo 0); n=$((n+1)); echo $n > {counter}; echo $n) 9>{counter}.lock"
+step = f"n=$(cat {counter} 2>/dev/null || echo 0); n=$((n+1)); echo $n > {counter}; echo $n"
+script = f"(flock 9; {step}) 9>{counter}.lock"
 
 
 def run(n):

@@ -17,7 +17,9 @@ async def tick(name, pause):
 
 
 async def main():
-    tickers = [asyncio.create_task(tick(name, pause)) for name, pause in (("a", 0.007), ("b", 0.011))]
+    tickers = [
+        asyncio.create_task(tick(name, pause)) for name, pause in (("a", 0.007), ("b", 0.011))
+    ]
     async with httpx.AsyncClient() as client:
         for n in range(4):
             answer = await client.get(f"{URL}/wait", params={"n": n, "ms": 15})

@@ -11,6 +11,7 @@ import pytest
 
 from playhead.errors import TapeTooNew
 from playhead.events import KINDS
+from playhead.replay.matching.taped import load
 from playhead.tape.care.repair import repair
 from playhead.tape.care.verify import verify
 from playhead.tape.reader import Tape
@@ -27,6 +28,8 @@ EXPECTED = {
     "v1/corrupt": (24, ["4711:6", "4711:9", "4711:13", "4711:14", "4711:15"]),
     "v1/unknown": (4, []),
     "v1/future": TapeTooNew,
+    "v2/whole": (9, []),
+    "v2/sealed": (9, []),
 }
 
 V1_KINDS = {
@@ -64,7 +67,7 @@ def test_a_golden_tape_opens(golden, expected):
     assert len(events) == count
     assert [f"{one.segment}:{one.line}" for one in tape.damage] == damaged
     assert [tape.event(event.ref).ref for event in events] == [event.ref for event in events]
-    assert tape.manifest.run == "20261115-071105-k3f9"
+    assert tape.manifest.run in ("20261115-071105-k3f9", "20261115-231105-k3f9")
     assert [event.mono for event in events] == sorted(event.mono for event in events) or damaged
 
 
@@ -145,3 +148,18 @@ def test_every_python_that_an_agent_may_run_under_reads_them(guest_python):
     ]
     assert "format 99" in future
     assert "playhead unseal RUN" in sealed
+
+
+@pytest.mark.parametrize("golden", ["v2/whole", "v2/sealed"], indirect=True)
+def test_the_golden_tape_of_format_2_has_an_order(golden):
+    table = load(Tape(golden)).table
+    second, first = table.call("4711", 3, 2_000), table.call("4711", 2, 5_000)
+    timer = table.lane("main/3", "timer:wake", 1)
+    assert second.rank < timer.rank < first.rank
+    assert (second.ns, timer.turn, first.loop) == (1_004_000, 6, 1)
+    assert table.cancelled("main/3", "timer:Timeout._on_timeout", 1) == 5.0
+
+
+@pytest.mark.parametrize("golden", ["v1/whole", "v1/sealed"], indirect=True)
+def test_a_tape_of_format_1_has_no_order(golden):
+    assert load(Tape(golden)).table is None

@@ -13,8 +13,8 @@ from typing import Any
 from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
+from playhead.recording import order_slot
 from playhead.recording.code_owners import is_program
-from playhead.replay import order_slot
 from playhead.replay.time import virtual_time
 
 _poll = select.poll
@@ -25,10 +25,7 @@ def hook_selectors(module: ModuleType, patches: Patches) -> None:
     need(module, "BaseSelector", "EVENT_WRITE")
     # Once each: `DefaultSelector` is another name of one of them.
     for kind in dict.fromkeys(one for one in vars(module).values() if isinstance(one, type)):
-        if (
-            issubclass(kind, module.BaseSelector)
-            and "select" in vars(kind)
-        ):
+        if issubclass(kind, module.BaseSelector) and "select" in vars(kind):
             patches.replace(kind, "select", _select_of)
 
 

@@ -18,8 +18,7 @@ from playhead.hooks.copies import replace_copies
 from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
-from playhead.recording import lanes, points
-from playhead.replay import order_slot
+from playhead.recording import lanes, order_slot, points
 from playhead.replay.time import virtual_time
 
 # They had copied the clock when they were imported, which may have been before we came.

@@ -12,8 +12,7 @@ import _thread
 from typing import Any
 
 from playhead.hooks.guest import Patches, need
-from playhead.recording import lanes, points
-from playhead.replay import order_slot
+from playhead.recording import lanes, order_slot, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +68,9 @@ def state_of(loop: Any) -> LoopState:
     """The points that tasks of this loop wait for."""
     state: LoopState | None = loop.__dict__.get(_STATE)
     if state is None:
-        state = loop.__dict__[_STATE] = order_slot.make_state(loop._write_to_self, loop.create_future)
+        state = loop.__dict__[_STATE] = order_slot.make_state(
+            loop._write_to_self, loop.create_future
+        )
     return state
 
 

@@ -11,8 +11,7 @@ import io
 import os
 
 from playhead.hooks.guest import Patches
-from playhead.recording import lanes, points
-from playhead.replay import order_slot
+from playhead.recording import lanes, order_slot, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +25,15 @@ class _Turnstile:
     """
 
     def __init__(self) -> None:
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """In a forked child: the thread that held it is not here."""
         self.lock = _thread.RLock()
 
 
 _turnstile = _Turnstile()
-os.register_at_fork(after_in_child=lambda: _turnstile.__init__())  # type: ignore[misc]  # as a new one
+os.register_at_fork(after_in_child=_turnstile.start_anew)
 
 
 def hook(module: ModuleType, patches: Patches) -> None:

@@ -6,8 +6,7 @@ A point is noted under the mutex: after `get` has returned, two threads may swap
 from __future__ import annotations
 
 from playhead.hooks.guest import Patches, need
-from playhead.recording import points
-from playhead.replay import order_slot
+from playhead.recording import order_slot, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

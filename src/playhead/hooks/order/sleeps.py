@@ -5,8 +5,7 @@ from __future__ import annotations
 from playhead.hooks.copies import replace_copies
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
-from playhead.recording import lanes, points
-from playhead.replay import order_slot
+from playhead.recording import lanes, order_slot, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -236,9 +236,7 @@ def _as_it_is(event: Event) -> Event:
     return event
 
 
-def _pieces(
-    call: TapedCall, stream: str, data: dict[str, Any], left: int | None
-) -> list[Piece]:
+def _pieces(call: TapedCall, stream: str, data: dict[str, Any], left: int | None) -> list[Piece]:
     raw = as_bytes(data)
     sizes, times = data.get("sizes"), data.get("at_ns") or [0]
     if not isinstance(sizes, list) or sum(sizes) != len(raw):
