@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 
 from playhead import clock
-from playhead.cli.replaying.batch_one import Job, replay_one, warm_up
-from playhead.cli.replaying.selectors import Target
+from playhead.cli.batch.batch_job import Job, replay_one, warm_up
+from playhead.cli.batch.batch_selection import Target
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.testing import ScriptedLLM

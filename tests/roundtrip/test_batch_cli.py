@@ -259,7 +259,7 @@ def test_a_replay_that_hangs_is_ended_and_the_others_go_on(batch, folder):
     ended = batch("tag:env=ci", "--timeout", "8s", "--jobs", "2")
     assert ended.returncode == 1
     assert [name for name, said in outcomes(ended).items() if said == "error"] == ["order-5"]
-    assert "not done after 8 s" in ended.stdout
+    assert "timed out after 8 s" in ended.stdout
 
 
 def test_the_options_of_replay_are_passed_on_and_wrong_ones_told_once(batch):

@@ -1,7 +1,7 @@
-"""The command line. One file a verb; this one knows their names, and what leaves with which exit
-code.
+"""The command line: the table of verbs, and how errors become messages and exit codes.
 
-Verbs are imported when they are called: `playhead --version` must not wait for all of them.
+A verb's module is imported when the verb is called, so that `playhead --version` does not load all
+of them.
 """
 
 from __future__ import annotations
@@ -17,58 +17,76 @@ from playhead._version import __version__
 from playhead.errors import PlayheadError
 from playhead.views.text import safe
 
-# verb → (module below playhead.cli, one line for the overview), in the order that people meet them.
+# verb → (module and function below playhead.cli, one line for the overview), in the order of use.
 VERBS: dict[str, tuple[str, str]] = {
-    "record": ("recording.record_verb", "Run a command and put everything it does on a tape."),
+    "record": ("recording.record_command:command", "Run a command and record it."),
     "loop": (
-        "recording.loop_verb",
-        "Run an agent again and again, in stages; record each iteration.",
+        "recording.loop_command:command",
+        "Run an agent repeatedly, in stages, and record each iteration.",
     ),
-    "session": ("recording.session_verb", "The loop's recording for shell scripts, step by step."),
+    "session": ("recording.session_command:command", "Record a loop from a shell script."),
     "import": (
-        "recording.import_sessions",
-        "Sessions that Claude Code or Codex have kept, as runs.",
+        "recording.import_command:command",
+        "Import sessions of Claude Code or Codex as runs.",
     ),
-    "list": ("watching.list_runs", "The runs that were recorded here."),
-    "search": ("watching.search_verb", "Runs in which something was said or done."),
-    "stats": ("watching.stats_verb", "What runs come to: how they ended, tokens, cost, times."),
-    "show": ("watching.show", "A run at a glance; or everything about one call."),
-    "play": ("watching.play_verb", "Watch a run as it happened."),
-    "open": ("watching.open_run", "A run as a page in your browser."),
-    "ui": ("watching.ui", "Runs on this terminal: find, read, play, compare."),
-    "serve": ("watching.serve", "The library as a page, and as an API."),
-    "export": ("watching.export", "A run as files to send: a page, its story, fixtures, the tape."),
-    "files": ("files.files_verb", "Which files a run changed, step by step."),
-    "checkout": ("files.checkout", "Restore the files of a run as they were after a step."),
-    "blame": ("files.blame_verb", "Which step and which prompt wrote each line of a file."),
-    "replay": ("replaying.replay_verb", "Run the agent again against its tape, offline."),
-    "proxy": ("recording.proxy_verb", "Record or replay what any program asks of its models."),
-    "fork": ("replaying.fork_verb", "Go on from a step of a run, another way."),
-    "chaos": ("replaying.chaos_verb", "Which single failures break the agent?"),
-    "diff": ("watching.diff", "Two runs side by side."),
-    "batch": ("replaying.batch", "Replay many tapes, and say of each whether it still holds."),
-    "accept": ("replaying.accept", "Make a run the golden one that others are measured by."),
-    "promote": ("replaying.promote", "Make a test out of a run."),
-    "events": ("watching.events_verb", "The events of a run as JSON lines."),
-    "verify": ("keeping.verify_verb", "Check a tape for damage and edits."),
-    "repair": ("keeping.repair_verb", "Save what can be read of a damaged tape."),
-    "seal": ("keeping.seal_verb", "Compress a finished run."),
-    "unseal": ("keeping.unseal", "Undo seal: plain lines again."),
-    "tag": ("keeping.tag", "Tag a run."),
-    "note": ("keeping.note", "Write a note on a run."),
-    "rename": ("keeping.rename", "Call a run something else."),
-    "keep": ("keeping.keep", "Never prune this run (or again: --undo)."),
-    "prune": ("keeping.prune", "Delete old runs."),
-    "clean": ("keeping.clean_replays", "Delete replays."),
-    "reindex": ("keeping.reindex", "Make the catalogue anew from the tapes."),
-    "demo": ("demo", "Record, watch and verify a small agent, offline."),
-    "scripted-llm": ("replaying.scripted_llm_verb", "A scripted LLM server for tests."),
-    "completion": ("completion", "Tab completion for your shell."),
+    "list": ("watching.list_command:command", "List the runs of this project."),
+    "search": ("watching.search_commands:search_command", "Search the text of all runs."),
+    "stats": (
+        "watching.search_commands:stats_command",
+        "Summarise outcomes, tokens, cost and latency.",
+    ),
+    "show": ("watching.show_command:command", "Show a run as a conversation, or one call in full."),
+    "play": ("watching.play_command:command", "Play a run at its original speed."),
+    "open": ("watching.serve_commands:open_command", "Open a run in the browser."),
+    "ui": ("watching.ui_command:command", "Browse, read, play and compare runs in the terminal."),
+    "serve": ("watching.serve_commands:serve_command", "Serve the viewer and the HTTP API."),
+    "export": (
+        "watching.export_command:command",
+        "Export a run as a web page, a story, fixtures or one file.",
+    ),
+    "files": ("files.files_command:command", "Show which files a run changed, step by step."),
+    "checkout": (
+        "files.checkout_command:command",
+        "Restore the files of a run as they were after a step.",
+    ),
+    "blame": ("files.blame_command:command", "Show which step wrote each line of a file."),
+    "replay": ("replaying.replay_command:command", "Re-run the agent offline against its tape."),
+    "proxy": (
+        "recording.proxy_command:command",
+        "Record or replay the model calls of any program.",
+    ),
+    "fork": ("replaying.fork_command:command", "Replay up to a step, then continue live."),
+    "chaos": ("replaying.chaos_command:command", "Find the single failures that break the agent."),
+    "diff": ("watching.diff_command:command", "Compare two runs side by side."),
+    "batch": ("batch.batch_command:command", "Replay many tapes and judge each of them."),
+    "accept": ("replaying.accept_command:command", "Make a run the golden run."),
+    "promote": ("replaying.promote_command:command", "Write a pytest test from a run."),
+    "events": ("watching.events_command:command", "Print the events of a run as JSON lines."),
+    "verify": ("managing.verify_commands:verify_command", "Check tapes for damage and edits."),
+    "repair": (
+        "managing.verify_commands:repair_command",
+        "Rescue the readable part of a damaged tape.",
+    ),
+    "seal": ("managing.seal_commands:seal_command", "Compress finished runs."),
+    "unseal": ("managing.seal_commands:unseal_command", "Decompress a sealed run."),
+    "tag": ("managing.annotate_commands:tag_command", "Add or remove tags of a run."),
+    "note": ("managing.annotate_commands:note_command", "Attach a note to a run."),
+    "rename": ("managing.annotate_commands:rename_command", "Rename a run."),
+    "keep": ("managing.annotate_commands:keep_command", "Protect a run from pruning."),
+    "prune": ("managing.prune_commands:prune_command", "Delete old runs."),
+    "clean": ("managing.prune_commands:clean_command", "Delete replays."),
+    "reindex": ("managing.reindex_command:command", "Rebuild the catalogue from the tapes."),
+    "demo": ("demo.demo_command:command", "Record, watch and verify a small agent, offline."),
+    "scripted-llm": (
+        "replaying.scripted_llm_command:command",
+        "Serve a scripted LLM for tests.",
+    ),
+    "completion": ("completion_command:command", "Print the tab completion script of your shell."),
 }
 
 
 class Verbs(click.Group):
-    """Finds a verb's module only when the verb is asked for."""
+    """A group that imports a verb's module only when that verb is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -76,22 +94,23 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS:
             return None
-        command: click.Command = import_module(f"playhead.cli.{VERBS[name][0]}").command
+        module, _, function = VERBS[name][0].partition(":")
+        command: click.Command = getattr(import_module(f"playhead.cli.{module}"), function)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """A reader that has left (`| head`) is no error of ours; click would leave with 1."""
+        """Exit with 0 when the reader of our output has gone (`| head`); click would exit with 1."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # What is still buffered goes nowhere, so that the flush at exit does not complain.
+            # Discard the rest of the buffer, so that the flush at exit does not raise again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(0) from None
         return result
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview without importing every verb for its help text."""
+        """Print the overview from VERBS; click would import every verb for its help text."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
@@ -117,20 +136,20 @@ def cli() -> None:
 
     \b
     playhead record -- python my_agent.py   record a run
-    playhead show last                      what happened, as a conversation
-    playhead play last --speed 4            watch it as it happened
-    playhead list --status failed           the runs that went wrong
+    playhead show last                      read it as a conversation
+    playhead play last --speed 4            play it at four times its speed
+    playhead list --status failed           list the runs that failed
 
-    A RUN is a full id, the beginning of one, `last`, `last~2`, or a folder.
-    Exit codes: 0 fine, 1 failed, 2 usage, 3 diverged, 4 this tape cannot be used,
-    5 an invariant broke.
+    RUN is a run id, a prefix of one, `last`, `last~2`, or a folder.
+    Exit codes: 0 success, 1 failure, 2 usage error, 3 diverged, 4 unusable tape,
+    5 invariant violated, 6 unproven.
     """
 
 
 def main() -> None:
-    """The console script. A user's mistake gets one clear line; never a traceback."""
+    """The console script. Report a user's mistake in one line, without a traceback."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that has no ✓ gets a question mark: better than none of the line.
+        # A terminal that cannot encode ✓ prints a question mark instead of failing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
@@ -151,6 +170,6 @@ def main() -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    """Messages quote names and texts from tapes: what could drive the terminal is shown instead."""
+    """Print a message with its control characters escaped: it may quote text from a tape."""
     click.echo(f"playhead: {safe.clean(message)}", err=True)
     return code

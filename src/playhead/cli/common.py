@@ -1,7 +1,11 @@
-"""What the verbs share: --store, --json, how a RUN is named, durations and sizes. Knows click."""
+"""Options, arguments and parameter types that several verbs share. Knows click.
+
+Covers --store and --json, how a user names a RUN, filters for runs, durations and sizes.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -28,7 +32,7 @@ store_option = click.option(
     "--store",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="The folder of tapes. Default: PLAYHEAD_HOME, the config, or your data folder.",
+    help="Folder of tapes. Default: PLAYHEAD_HOME, the config, or the user data folder.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -46,21 +50,24 @@ def home_of(store: Path | None) -> Path:
 
 
 def find_run(store: Path | None, asked: str) -> Path:
-    """The run that is meant. `last` is this project's, unless a store was named."""
-    from playhead.library.catalogue import Filter, Library  # `record` names a run only to resume it
+    """The folder of run `asked`. `last` means the last of this project, unless --store is given."""
+    from playhead.library.catalogue import (  # not needed by `record` without --resume
+        Filter,
+        Library,
+    )
 
     home = home_of(store)
     last = re.fullmatch(r"last(?:~(\d+))?", asked)
     if last is None:
         return stores.find_run(home, asked)
     project = None if store is not None else str(project_of(Path.cwd()))
-    # A replay is a run of its own, but never what people mean by the last one.
+    # `last` never means a replay.
     found = Library(home).entries(Filter(project=project, replays=False))
     ids = [entry.id for entry in islice(found, int(last.group(1) or 0) + 1)]
     if not ids and project is not None and (elsewhere := stores.run_ids(home)):
         raise RunNotFound(
-            f"No run was recorded in this project. {len(elsewhere)} of other projects are in "
-            f"{home}: `playhead list --all` shows them.",
+            f"This project has no recorded runs. {home} holds {len(elsewhere)} of other projects: "
+            "`playhead list --all` shows them.",
             asked=asked,
             candidates=elsewhere[:5],
         )
@@ -96,7 +103,7 @@ class Duration(click.ParamType[float]):
         hit = _DURATION.fullmatch(value.strip().lower())
         if hit is None:
             self.fail(
-                f"{value!r} is no duration; expected a number with ms, s, m, h, d or w: 30d.",
+                f"{value!r} is not a duration; expected a number with ms, s, m, h, d or w: 30d.",
                 param,
                 ctx,
             )
@@ -114,14 +121,16 @@ class Size(click.ParamType[int]):
         hit = _SIZE.fullmatch(value.strip())
         if hit is None:
             self.fail(
-                f"{value!r} is no size; expected a number with KB, MB, GB or TB: 5GB.", param, ctx
+                f"{value!r} is not a size; expected a number with KB, MB, GB or TB: 5GB.",
+                param,
+                ctx,
             )
         power = " kmgt".index(hit.group(2).lower() or " ")
         return int(float(hit.group(1)) * 1000**power)
 
 
 def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """RUN by tab: `last` and the ids that begin so, with what they are where the shell shows it."""
+    """Tab completion of RUN: `last` and matching ids, with a description for shells that show one."""
     return list(islice(_candidates(ctx.params.get("store"), incomplete), _MOST_COMPLETIONS))
 
 
@@ -139,4 +148,55 @@ def _candidates(store: Any, begun: str) -> Iterator[CompletionItem]:
                 said = f"{entry.manifest.name}, {entry.status}, {age} ago"
                 yield CompletionItem(entry.id, help=one_line(said, 60))
     except PlayheadError:
-        return  # nobody reads an error in the middle of a tab
+        return  # an error message would break the command line that is being typed
+
+
+STATUSES = ["running", "ok", "failed", "interrupted"]
+_OPTIONS = (
+    click.option(
+        "--status", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status."
+    ),
+    click.option(
+        "--model", multiple=True, help="Only runs that called this model; * is a wildcard."
+    ),
+    click.option("--tool", multiple=True, help="Only runs that called this tool; * is a wildcard."),
+    click.option("--tag", multiple=True, metavar="K[=V]", help="Only runs with this tag."),
+    click.option("--name", help="Only runs with this name; * and ? are wildcards."),
+    click.option("--since", type=Duration(), help="Only runs started within this time: 2h, 7d."),
+    click.option("--all", "everything", is_flag=True, help="Include the runs of all projects."),
+    click.option("--replays", is_flag=True, help="Include replays."),
+)
+_NAMES = ("status", "model", "tool", "tag", "name", "since", "everything", "replays")
+
+
+def filter_options(function: F) -> F:
+    """Add the filter options; the function gets them as `wanted`, the arguments of a Search."""
+
+    @functools.wraps(function)
+    def command(**given: Any) -> Any:
+        told = {name: given.pop(name) for name in _NAMES}
+        return function(wanted=_wanted(told, given.get("store")), **given)
+
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command  # type: ignore[return-value]  # the same signature, but for `wanted`
+
+
+def _wanted(told: dict[str, Any], store: Path | None) -> dict[str, Any]:
+    everywhere = told["everything"] or store is not None
+    since = told["since"]
+    return {
+        "project": None if everywhere else str(project_of(Path.cwd())),
+        "statuses": frozenset(told["status"]),
+        "models": told["model"],
+        "tools": told["tool"],
+        "tags": tuple(tag_of(one) for one in told["tag"]),
+        "name": told["name"],
+        "since_ns": None if since is None else clock.wall_ns() - int(since * 1e9),
+        "replays": told["replays"],
+    }
+
+
+def tag_of(text: str) -> tuple[str, str | None]:
+    key, equals, value = text.partition("=")
+    return key, value if equals else None

@@ -47,7 +47,7 @@ def test_a_script_leaves_the_same_as_a_loop(project):
     project.playhead("verify", "fix")
     # One segment for all the steps, and nothing that a replay could take for a command.
     assert len(list(project.run().glob("tape-*.jsonl"))) == 1
-    assert "does not say what was run" in project.playhead("replay", "fix", code=4).stderr
+    assert "has no command" in project.playhead("replay", "fix", code=4).stderr
 
 
 def test_a_failed_step_ends_the_script_and_the_run(project):

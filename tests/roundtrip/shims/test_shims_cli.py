@@ -297,4 +297,4 @@ def test_which_programs_have_shims_is_the_users_to_say(playhead, options, config
 def test_a_shim_for_nothing_is_a_mistake(playhead):
     done = playhead("record", "--shim", "no-such-program", "--", "true")
     assert done.returncode == 2
-    assert "there is no such program on PATH" in done.stderr
+    assert "not found on PATH" in done.stderr

@@ -55,7 +55,7 @@ def test_last_is_this_projects_and_says_where_others_are(forge, here, store, pla
     forge("theirs", project="/srv/other").end()
     ended = playhead("show", "last")
     assert ended.code == 2
-    assert "No run was recorded in this project. 1 of other projects" in ended.err
+    assert "holds 1 of other projects" in ended.err
     forge("ours", project=str(here), started=clock.wall_ns() - 9 * DAY).end()
     assert "ours" in playhead("show", "last").out
 
@@ -96,7 +96,7 @@ def test_a_verb_that_is_mistyped_is_guessed(playhead):
 def test_the_overview_names_every_verb_and_the_exit_codes(playhead):
     out = playhead("--help").out
     assert all(f"\n  {verb}" in out for verb in VERBS)
-    assert "4 this tape cannot be used" in " ".join(out.split())
+    assert "4 unusable tape" in " ".join(out.split())
 
 
 def test_a_reader_that_leaves_early_is_no_error(forge, store):

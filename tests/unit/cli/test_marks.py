@@ -47,7 +47,7 @@ def test_a_note_is_written_shown_and_taken_away(run, store, playhead, monkeypatc
 
 def test_a_run_is_called_something_else_and_found_by_it(run, store, playhead):
     ended = playhead("rename", "run", "refund-twice", "--store", store)
-    assert ended.out == "run is now called refund-twice.\n"
+    assert ended.out == "run is now named refund-twice.\n"
     assert listed(playhead, store)["name"] == "refund-twice"
     assert "refund-twice" in playhead("show", "run", "--store", store).out
     assert playhead("rename", "run", " ", "--store", store).code == 2
@@ -86,7 +86,7 @@ def test_retention_that_cannot_be_is_said_and_changes_no_exit_code(store, here, 
     (here / "playhead.toml").write_text("[retention]\nauto = true\nolder = '3d'\n")
     ended = record(store, here, "--", "sh", "-c", "exit 7")
     assert ended.returncode == 7
-    assert "old runs are not pruned" in ended.stderr
+    assert "could not prune old runs" in ended.stderr
     assert playhead("prune", "--store", store).code == 2
 
 

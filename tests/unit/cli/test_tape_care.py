@@ -40,13 +40,13 @@ def test_an_edited_line_is_named_by_segment_and_line(tape, store, playhead):
 
 def test_all_runs_are_checked_and_only_damaged_ones_are_listed(forge, tape, store, playhead):
     forge("whole").end()
-    assert playhead("verify", "--all", "--store", store).out == "2 of 2 runs are whole.\n"
+    assert playhead("verify", "--all", "--store", store).out == "2 of 2 runs are intact.\n"
     spoil(tape)
     ended = playhead("verify", "--all", "--store", store)
     assert ended.code == 4
     assert "✗ 20261115-071105-k3f9" in ended.out
     assert "✓" not in ended.out
-    assert "1 of 2 runs are whole." in ended.out
+    assert "1 of 2 runs are intact." in ended.out
 
 
 def test_a_folder_without_a_tape_does_not_keep_the_others_from_being_checked(tape, store, playhead):
@@ -90,7 +90,7 @@ def test_seal_and_unseal_are_there_and_back(tape, store, playhead):
     assert f"is sealed: {tape.seq} events" in sealed.out
     assert playhead("show", "last", "--store", store).out == shown
     assert playhead("verify", "last", "--store", store).code == 0
-    assert "is plain again: tape-4194999.jsonl" in playhead("unseal", "last", "--store", store).out
+    assert "is unsealed: tape-4194999.jsonl" in playhead("unseal", "last", "--store", store).out
     assert tape.file.read_bytes() == raw
     assert "is not sealed" in playhead("unseal", "last", "--store", store).out
 

@@ -1,0 +1,1 @@
+"""`playhead batch`: replay many tapes at once and judge each of them."""

@@ -1,0 +1,158 @@
+"""Select the tapes of a batch from ids, filters and paths. Knows how they are written."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from playhead import clock
+from playhead.cli.common import Duration, find_run, home_of, tag_of
+from playhead.errors import PlayheadError, RunNotFound, UsageError
+from playhead.host.project import project_of
+from playhead.library.catalogue import Filter, Library
+from playhead.library.golden import head_of, is_golden, single_tapes
+from playhead.tape.manifest import read_manifest
+from playhead.tape.single import SUFFIX
+from playhead.tape.store import MANIFEST
+
+FILTERS = ("tag", "name", "status", "since")
+_STATUSES = ("ok", "failed", "interrupted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A tape of a batch. `key` is unique in the batch; `id` is the id of the recorded run."""
+
+    key: str
+    id: str
+    name: str
+    path: Path
+
+
+def select(store: Path | None, words: tuple[str, ...]) -> list[Target]:
+    """Runs that match all filters (`tag:env=ci status:ok`), plus those named by id or path."""
+    filters = [word for word in words if word.partition(":")[0] in FILTERS and ":" in word]
+    found: dict[Path, Target] = {}
+    if filters:
+        found.update((one.path, one) for one in _filtered(store, filters))
+    for word in words:
+        if word not in filters:
+            found.update((one.path, one) for one in _named(store, word))
+    if not found:
+        raise RunNotFound(
+            f"No run matches {' '.join(words)}. `playhead list --all` lists all runs.",
+            asked=" ".join(words),
+        )
+    return list(found.values())
+
+
+def shard_of(targets: list[Target], shard: tuple[int, int]) -> list[Target]:
+    """Part i of n, by a hash of the id: machines agree without communicating."""
+    index, count = shard
+    return [one for one in targets if _number(one.id) % count == index - 1]
+
+
+def _number(run_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8], "big")
+
+
+def _filtered(store: Path | None, words: list[str]) -> list[Target]:
+    asked: dict[str, list[str]] = {name: [] for name in FILTERS}
+    for word in words:
+        name, _, value = word.partition(":")
+        asked[name].append(value)
+    wrong = [one for one in asked["status"] if one not in _STATUSES]
+    if wrong:
+        raise UsageError(f"status:{wrong[0]} is not a status; expected {', '.join(_STATUSES)}.")
+    if len(asked["name"]) > 1:
+        raise UsageError("Use name:GLOB only once: a run has one name.")
+    since = [Duration().convert(one, None, None) for one in asked["since"]]
+    wanted = Filter(
+        project=None if store is not None else str(project_of(Path.cwd())),
+        statuses=frozenset(asked["status"]),
+        tags=tuple(tag_of(one) for one in asked["tag"]),
+        name=asked["name"][0] if asked["name"] else None,
+        since_ns=clock.wall_ns() - int(min(since) * 1e9) if since else None,
+    )
+    entries = Library(home_of(store)).entries(wanted)
+    return [
+        Target(key=one.id, id=one.id, name=one.manifest.name, path=one.path)
+        for one in entries
+        if one.status != "running" and (one.manifest.replay_of is None or is_golden(one.manifest))
+    ]
+
+
+def _named(store: Path | None, word: str) -> list[Target]:
+    path = Path(word).expanduser()
+    pattern = any(one in word for one in "*?[")
+    if not pattern and not path.exists() and not word.endswith(SUFFIX):
+        return [_run(find_run(store, word), own=True)]
+    places = sorted(glob.glob(str(path), recursive=True)) if pattern else [str(path)]  # noqa: PTH207  Path.glob takes no absolute pattern
+    found = [target for place in places for target in _at(Path(place))]
+    if not found:
+        raise RunNotFound(
+            f"No tape found at {word}. Expected a *{SUFFIX} file, the folder of a run, or a folder of such files.",
+            asked=word,
+        )
+    return found
+
+
+def _at(path: Path) -> list[Target]:
+    if path.is_file():
+        return [_single(path)] if path.name.endswith(SUFFIX) else []
+    if not path.is_dir():
+        return []
+    if (path / MANIFEST).exists():
+        return [_run(path)]
+    return [_single(one) for one in single_tapes(path)]
+
+
+def _single(path: Path) -> Target:
+    name = path.name.removesuffix(SUFFIX)
+    said = head_of(path).get("run")
+    return Target(
+        key=_shown(path),
+        id=said if isinstance(said, str) else name,
+        name=name,
+        path=path.resolve(),
+    )
+
+
+def _run(path: Path, *, own: bool = False) -> Target:
+    try:
+        name = read_manifest(path).name
+    except PlayheadError:
+        name = path.name  # the replay reports the problem
+    key = path.name if own else _shown(path)
+    return Target(key=key, id=path.name, name=name, path=path.resolve())
+
+
+def _shown(path: Path) -> str:
+    """Relative to the current folder, where it is inside it."""
+    whole = path.resolve()
+    here = Path.cwd().resolve()
+    return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
+
+
+class Shard(click.ParamType[tuple[int, int]]):
+    """`2/5`: the second of five parts."""
+
+    name = "i/n"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        left, _, right = str(value).partition("/")
+        if not (left.isdigit() and right.isdigit() and 1 <= int(left) <= int(right)):
+            self.fail(f"{value!r} is not a part; expected i/n with i from 1 to n: 2/5.", param, ctx)
+        return int(left), int(right)
+
+
+def cores() -> int:
+    """The default number of parallel replays."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,143 @@
+"""`playhead demo`: run its steps and show the command of each. Add a step to STEPS."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from playhead.cli.common import store_option
+from playhead.cli.demo.demo_world import copy_files, model
+from playhead.errors import PlayheadError
+from playhead.library.catalogue import Filter, Library
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A command, its title and its expected exit code.
+
+    `online`: the model and the gateway run during this step.
+    """
+
+    title: str
+    words: tuple[str, ...]
+    exit_code: int = 0
+    online: bool = False
+
+
+STEPS = (
+    Step(
+        title="Record a real agent: every LLM call, tool, subprocess and HTTP exchange.",
+        words=("playhead", "record", "--name", "refund-agent", "--", "python", "refund_agent.py"),
+        online=True,
+    ),
+    Step(title="Show the run.", words=("playhead", "show", "last")),
+    Step(
+        title="Play the run at eight times its speed.",
+        words=("playhead", "play", "last", "--speed", "8", "--max-wait", "500ms", "--no-output"),
+    ),
+    Step(title="Verify that the tape is intact.", words=("playhead", "verify", "last")),
+    Step(
+        title="Replay the agent without the model: the tape answers.",
+        words=("playhead", "replay", "last"),
+    ),
+    Step(
+        title="Record an orchestrator's event bus with one line: playhead.tap(bus).",
+        words=("python", "orchestrator.py"),
+    ),
+    Step(
+        title="Print the events that it emitted.",
+        words=("playhead", "events", "last", "--pretty", "--kind", "*:*"),
+    ),
+    Step(
+        title="Record a job that fails…",
+        words=("python", "digest.py"),
+        exit_code=1,
+    ),
+    Step(title="…and show how far it got.", words=("playhead", "show", "last")),
+    Step(title="List all runs.", words=("playhead", "list")),
+)
+
+
+@click.command("demo")
+@store_option
+def command(*, store: Path | None) -> None:
+    """Record, watch, verify and replay a small agent, without an API key or a network.
+
+    A refund agent with three tools talks to a scripted model. Then an orchestrator is tapped, and a
+    job fails. The programs and their tapes are kept, so that you can explore them.
+
+    \b
+    playhead demo
+    playhead demo --store ./demo-tapes
+    """
+    folder = Path(tempfile.mkdtemp(prefix="playhead-demo-"))
+    home = (store or folder / "tapes").expanduser().absolute()
+    copy_files(folder)
+    click.echo(f"The programs are in {folder}, their tapes in {home}.")
+    for number, step in enumerate(STEPS, 1):
+        click.secho(f"\n[{number}/{len(STEPS)}] {step.title}", bold=_is_coloured())
+        click.secho(f"$ {shlex.join(step.words)}", dim=_is_coloured())
+        code = _perform(step, folder, home)
+        if code != step.exit_code:
+            raise PlayheadError(
+                f"{shlex.join(step.words)} exited with {code}; expected {step.exit_code}. "
+                f"All files are in {folder}."
+            )
+    click.echo(_next(home, _newest(home, "refund-agent")))
+
+
+def _perform(step: Step, folder: Path, home: Path) -> int:
+    environ = _environ(home)
+    if not step.online:
+        return _run(step, folder, environ)
+    with model() as llm:
+        _remembered.update(llm.environ(), PAYMENTS_URL=f"{llm.url}/payments")
+        return _run(step, folder, _environ(home))
+
+
+# The addresses of the model: a replay gets the same ones, although the server is gone by then.
+_remembered: dict[str, str] = {}
+
+
+def _environ(home: Path) -> dict[str, str]:
+    """The environment without the user's Playhead settings."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PLAYHEAD_")}
+    # The SDK would warn that the demo's model is deprecated.
+    quiet = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}
+    return {**plain, **quiet, **_remembered, "PLAYHEAD_HOME": str(home)}
+
+
+def _run(step: Step, folder: Path, environ: Mapping[str, str]) -> int:
+    verb, *rest = (sys.executable if word == "python" else word for word in step.words)
+    argv = [sys.executable, "-m", "playhead", *rest] if verb == "playhead" else [verb, *rest]
+    sys.stdout.flush()
+    return subprocess.run(argv, cwd=folder, env=dict(environ), check=False).returncode
+
+
+def _is_coloured() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _newest(home: Path, name: str) -> str:
+    """The id of the recording, not of its replay."""
+    found = Library(home).entries(Filter(name=name, replays=False))
+    return next((entry.id for entry in found), "last")
+
+
+def _next(home: Path, agent: str) -> str:
+    return f"""
+What next:
+  export PLAYHEAD_HOME={shlex.quote(str(home))}
+  playhead list --all                            list these runs
+  playhead play {agent}             space pauses, . steps, f finds the failure
+  playhead show {agent} --call 8    show one call in full
+  unset PLAYHEAD_HOME
+  playhead record -- python my_agent.py          record your own agent"""

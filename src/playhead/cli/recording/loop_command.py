@@ -1,0 +1,157 @@
+"""`playhead loop`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from playhead import config
+from playhead.cli.common import home_of, store_option
+from playhead.cli.recording.record_command import counted, load_model, note, say
+from playhead.events import LEVELS, Level
+from playhead.launch.command import record_command
+from playhead.loop import plan as plans
+from playhead.loop.beginning import (
+    check_free,
+    chosen_level,
+    is_replaying,
+    wants_record,
+    wish_for,
+)
+from playhead.loop.plan import Plan
+from playhead.loop.progress import Progress
+from playhead.loop.running import run
+from playhead.loop.stages import parse_stages, spell_stage
+from playhead.recording import runs
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--session",
+    required=True,
+    metavar="NAME",
+    help="Name of the session; --resume finds it by this name.",
+)
+@click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    required=True,
+    metavar="NAME[:N]",
+    help="A stage of at most N iterations. Repeatable.",
+)
+@click.option("--prompt", metavar="FILE", help="Prompt of each iteration: 'prompts/{stage}.md'.")
+@click.option(
+    "--context", type=click.Path(path_type=Path), help="A context file for every iteration."
+)
+@click.option(
+    "--record/--no-record",
+    default=None,
+    help="Record the session. Default: PLAYHEAD_RECORD, else no.",
+)
+@click.option(
+    "--record-level",
+    "level",
+    type=click.Choice(LEVELS),
+    help="How much to record. Default: standard.",
+)
+@click.option("--resume", is_flag=True, help="Continue where the session ended.")
+@click.option("--force", is_flag=True, help="Start over; rename the old session to NAME.old.TIME.")
+@click.option("--dry-run", is_flag=True, help="Print what would be run.")
+@click.option("--quiet", is_flag=True, help="Print only the agent's output, no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stderr.")
+@click.option("--within", is_flag=True, hidden=True)
+@store_option
+@click.argument(
+    "command_line", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED
+)
+def command(
+    session: str, stages: tuple[str, ...], prompt: str | None, context: Path | None,
+    record: bool | None, level: Level | None, resume: bool, force: bool, dry_run: bool, quiet: bool,
+    as_json: bool, within: bool, store: Path | None, command_line: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Run an agent repeatedly, in stages, and record each iteration.
+
+    \b
+    playhead loop --session fix --stage plan:1 --stage work:5 --prompt 'prompts/{stage}.md' \\
+      --record -- claude -p --output-format stream-json --verbose
+    playhead loop --session fix … --resume -- …     continue after Ctrl-C, an error, a reboot
+    playhead show fix; playhead diff fix fix2       a recorded session is an ordinary run
+
+    The prompt is passed on stdin, or in place of {prompt} in CMD. An iteration writes its decision
+    (continue, stop or error; one word or JSON) to the file that PLAYHEAD_STATUS names; `stop` ends the
+    stage. It also gets PLAYHEAD_SESSION, _STAGE, _ITERATION, _ITERATIONS, _PROMPT and _CONTEXT.
+    Exit codes: 0 all stages done, 1 an iteration failed, 130 interrupted.
+    """
+    plan = Plan(
+        session=session,
+        stages=parse_stages(stages),
+        command=command_line,
+        prompt=prompt,
+        context=context,
+        # The surrounding `playhead record` does the recording.
+        record=False if within else record,
+        level=level,
+        store=store,
+        resume=resume,
+        force=force,
+    )
+    plans.check(plan, replaying=is_replaying())
+    home = home_of(store)
+    check_free(home, session, resume=resume, force=force)
+    if dry_run:
+        click.echo("\n".join(forecast(plan)))
+        return
+    around = isinstance(runs.current(), runs.Run)
+    if not (within or around) and wants_record(asked=record) and chosen_level(level) == "full":
+        sys.exit(_recorded(plan, home, quiet=quiet, as_json=as_json))
+    result = run(plan, Progress(quiet=quiet))
+    if as_json:
+        say(json.dumps(asdict(result)))
+    sys.exit(result.exit_code)
+
+
+def _recorded(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> int:
+    """Record at level `full`: run the loop itself under `playhead record`, so that its commands are
+    calls of a recorded program and a replay can answer them from the tape.
+    """
+    settings = config.load()
+    words = [sys.executable, "-m", "playhead", *words_of(plan, home, quiet=quiet, as_json=as_json)]
+    wish = wish_for(plan.session, home, "full", resume=plan.resume, force=plan.force)
+    done = record_command(words, wish, settings, meanwhile=None if quiet else load_model)
+    if not quiet and not as_json:
+        say(note(done, counted(done, settings)).replace("show last", f"show {plan.session}"))
+    return done.ended.exit_code
+
+
+def words_of(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> list[str]:
+    """The command line of the loop that runs inside the recording."""
+    words = ["loop", "--within", "--session", plan.session, "--store", str(home)]
+    for stage in plan.stages:
+        words += ["--stage", spell_stage(stage)]
+    words += ["--prompt", plan.prompt] if plan.prompt is not None else []
+    words += ["--context", str(plan.context)] if plan.context is not None else []
+    flags = {"--resume": plan.resume, "--force": plan.force, "--quiet": quiet, "--json": as_json}
+    words += [flag for flag, wanted in flags.items() if wanted]
+    return [*words, "--", *plan.command]
+
+
+def forecast(plan: Plan) -> list[str]:
+    """The lines of --dry-run."""
+    lines = []
+    for stage in plan.stages:
+        path = plans.prompt_path(plan, stage, 1)
+        asked = "no prompt" if path is None else str(path)
+        most = f"at most {stage.most}" if stage.most > 1 else "1" if stage.most else "any number"
+        lines.append(f"{stage.name}: {most} × {' '.join(plan.command)}  ({asked})")
+    where = "by {prompt}" if plans.takes_prompt(plan.command) else "by stdin"
+    told = (
+        f"recorded at {chosen_level(plan.level)}"
+        if wants_record(asked=plan.record)
+        else "not recorded"
+    )
+    return [*lines, f"prompts {where}; {told}"]

@@ -1,0 +1,322 @@
+"""`playhead record`, and the line that it prints at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead import clock, config
+from playhead.cli.common import find_run, store_option
+from playhead.config import Settings
+from playhead.errors import PlayheadError
+from playhead.events import LEVELS, Level
+from playhead.launch.command import Recorded, record_command, workspaces_of
+from playhead.launch.guest.python_argv import is_python
+from playhead.launch.record_run import Wish, write_session
+from playhead.launch.shims.program_names import Wanted, wanted, where_is
+from playhead.views.text import words
+
+if TYPE_CHECKING:
+    from playhead.story import Story, Totals
+
+
+# A longer tape is not read again just to print its totals.
+_LONGEST_TOLD = 64 * 1024 * 1024
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--name", help="Name of the run. Default: the program's name.")
+@click.option("--tag", "tags", multiple=True, metavar="K=V", help="Add a tag. Repeatable.")
+@click.option("--level", type=click.Choice(LEVELS), help="How much to record. Default: full.")
+@store_option
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    metavar="[RUN]",
+    help="Continue RUN, or the last run with --name.",
+)
+@click.option(
+    "--force", is_flag=True, help="Move an existing run with this --run-id or --name aside."
+)
+@click.option("--run-id", metavar="ID", help="Id of the run. Default: derived from the time.")
+@click.option("--no-redact", is_flag=True, help="Do not redact secrets.")
+@click.option(
+    "--record-session",
+    "session",
+    type=click.Path(dir_okay=False, path_type=Path),
+    envvar="PLAYHEAD_RECORD_SESSION",
+    help="Also write the run to one file.",
+)
+@click.option(
+    "--no-proxy", is_flag=True, help="Do not route non-Python programs through the proxy."
+)
+@click.option(
+    "--shim",
+    "shims",
+    multiple=True,
+    metavar="NAME",
+    help="Record every call of this program through a shim. Repeatable.",
+)
+@click.option(
+    "--shim-mounts",
+    is_flag=True,
+    help="Also shim programs that are started by their full path (Linux).",
+)
+@click.option(
+    "--no-shims", is_flag=True, help="Do not record the subprocesses of non-Python programs."
+)
+@click.option(
+    "--workspace",
+    "workspaces",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Also record the files of this folder. Repeatable.",
+)
+@click.option("--no-workspace", is_flag=True, help="Do not record the files of the project.")
+@click.option("--no-seal", is_flag=True, help="Do not compress the finished tape.")
+@click.option("--quiet", is_flag=True, help="Do not print the closing line.")
+@click.option("--json", "as_json", is_flag=True, help="Print the closing line as JSON, on stderr.")
+@click.argument(
+    "command_line", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED
+)
+def command(
+    name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
+    resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool,
+    shims: tuple[str, ...], shim_mounts: bool, no_shims: bool, no_seal: bool,
+    workspaces: tuple[Path, ...], no_workspace: bool,
+    quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Run a command and record everything that it does.
+
+    \b
+    playhead record -- python my_agent.py
+    playhead record --name nightly --tag env=ci -- uv run agent
+    playhead record --level standard --quiet -- ./loop.sh > out.txt
+    playhead record -- claude -p "What does this project do?"
+
+    The command keeps its stdin, stdout, stderr, terminal, signals and exit code. Every Python process
+    that it starts is recorded, in any virtual environment, without installing anything there.
+    Non-Python programs (Claude Code, Codex, Gemini CLI) reach their models through a proxy.
+    """
+    settings = config.load()
+    wish = Wish(
+        name=name or settings.name or called(command_line),
+        tags=dict(tag_of(one) for one in tags),
+        level=level or settings.level,
+        store=store,
+        run_id=run_id,
+        resume=_resumed(resume, store, name, run_id),
+        force=force,
+        redact=False if no_redact else None,
+    )
+    if force and not (name or run_id):
+        raise click.UsageError("--force needs --run-id or --name: it moves that run aside.")
+    loads = None if quiet else load_model
+    done = record_command(
+        list(command_line),
+        wish,
+        settings,
+        seal=not no_seal,
+        proxy=not no_proxy,
+        shims=shims_for(list(command_line), shims, settings, mounted=shim_mounts, none=no_shims),
+        workspaces=_workspaces(workspaces, settings, none=no_workspace),
+        meanwhile=loads,
+    )
+    write_session(done.run, session)
+    if not quiet:
+        totals = counted(done, settings)
+        say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
+    pruned = prune_automatically(done.run.path, done.run.manifest.project, settings)
+    if pruned is not None and not quiet and not as_json:
+        say(f"● {pruned}")
+    sys.exit(done.ended.exit_code)
+
+
+def shims_for(
+    words: list[str],
+    asked: tuple[str, ...],
+    settings: config.Settings,
+    *,
+    mounted: bool,
+    none: bool,
+) -> Wanted:
+    """The programs that get a shim. UsageError: one of them is not on PATH."""
+    if none and (asked or mounted):
+        raise click.UsageError("--no-shims cannot be combined with --shim or --shim-mounts.")
+    for name in asked:
+        if os.sep in name or where_is(name, os.environ) is None:
+            raise click.UsageError(f"--shim {name!r}: not found on PATH.")
+    if none:
+        return Wanted()
+    mounted = mounted or settings.shim_mounts
+    return wanted(words, asked=asked, configured=settings.shims, mounted=mounted)
+
+
+def _workspaces(named: tuple[Path, ...], settings: config.Settings, *, none: bool) -> list[Path]:
+    if none and named:
+        raise click.UsageError("--no-workspace cannot be combined with --workspace.")
+    return [] if none else workspaces_of(settings, named)
+
+
+def load_model() -> ModuleType:
+    """Import the story while the command runs: it takes a tenth of a second to load."""
+    import playhead.story
+
+    return playhead.story
+
+
+def counted(done: Recorded, settings: config.Settings) -> Totals | None:
+    """Totals of the tape, for the closing line and the catalogue. None: unreadable, or too long."""
+    from playhead.story import Prices, tell
+    from playhead.tape.reader import Tape
+
+    if _size(done) > _LONGEST_TOLD:
+        return None
+    prices = Prices(overrides=settings.sections.get("prices", {}))
+    try:
+        story = tell(Tape(done.run.path), prices=prices)
+    except PlayheadError:
+        return None  # the command's exit code matters more than our closing line
+    update_catalogue(done.run.path, story, settings)
+    return story.totals
+
+
+def note(done: Recorded, totals: Totals | None) -> str:
+    """The closing line."""
+    manifest = done.run.manifest
+    parts = [f"● recorded {manifest.run}"]
+    if manifest.status != "ok":
+        parts.append(f"{manifest.status} ({_ending(done.ended.code)})")
+    if totals is not None:
+        parts.append(_plural(totals.calls, "call"))
+        if totals.llm_calls:
+            parts.append(f"{totals.llm_calls:,} LLM")
+        if totals.tokens is not None:
+            parts.append(f"{words.count(totals.tokens)} tokens")
+        if totals.cost_usd is not None:
+            parts.append(words.money(totals.cost_usd, at_least=bool(totals.unpriced)))
+        if totals.holes:
+            parts.append(_plural(totals.holes, "hole"))
+    parts.append(words.duration(manifest.duration_s))
+    if manifest.lost:
+        parts.append(f"{_plural(manifest.lost, 'event')} lost")
+    if done.plain not in (None, "small", "not asked for"):
+        why = words.size(_size(done)) if done.plain == "large" else done.plain
+        parts.append(f"left plain ({why})")
+    return " · ".join([*parts, "playhead show last"])
+
+
+def as_members(done: Recorded, totals: Totals | None) -> dict[str, Any]:
+    manifest = done.run.manifest
+    return {
+        "run": manifest.run,
+        "path": str(done.run.path),
+        "name": manifest.name,
+        "status": manifest.status,
+        "exit_code": done.ended.exit_code,
+        "duration_s": manifest.duration_s,
+        "events": manifest.events,
+        "lost": manifest.lost,
+        "calls": None if totals is None else totals.calls,
+        "llm_calls": None if totals is None else totals.llm_calls,
+        "tokens": None if totals is None else totals.tokens,
+        "cost_usd": None if totals is None else totals.cost_usd,
+        "holes": None if totals is None else totals.holes,
+        "sealed": done.plain is None,
+        "left_plain": done.plain,
+    }
+
+
+def say(line: str) -> None:
+    """Write to descriptor 2 and ignore failures: the command may have closed or broken it."""
+    try:
+        os.write(2, f"{line}\n".encode(sys.getfilesystemencoding(), "replace"))
+    except OSError:
+        return
+
+
+def called(command_line: tuple[str, ...]) -> str:
+    """The default name of a run: the program, not its interpreter."""
+    first, *rest = command_line
+    if is_python(first):
+        for at, word in enumerate(rest):
+            if word == "-m" and at + 1 < len(rest):
+                return rest[at + 1]
+            if word == "-c":
+                break
+            if not word.startswith("-"):
+                return Path(word).name
+    return Path(first).name or first
+
+
+def _resumed(
+    resume: str | None, store: Path | None, name: str | None, run_id: str | None
+) -> bool | str:
+    """`--resume` alone continues the run with --run-id or --name, else the last one."""
+    if resume is None:
+        return False
+    if not resume and (name or run_id):
+        return True
+    return find_run(store, resume or "last").name
+
+
+def tag_of(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise click.UsageError(f"--tag {text!r} is not a tag; expected K=V, such as env=ci.")
+    return key, value
+
+
+def _size(done: Recorded) -> int:
+    return sum(one.bytes for one in done.run.manifest.segments)
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def update_catalogue(run: Path, story: Story, settings: Settings) -> None:
+    """Store the summary in the catalogue, so that the next `list` does not read the tape."""
+    from playhead.library.catalogue import Library
+    from playhead.library.summarise import of_story
+    from playhead.library.summary import stamp_of, stamp_of_prices
+
+    if run.parent.name != "runs":
+        return
+    prices = stamp_of_prices(settings.sections.get("prices", {}))
+    made = {run.name: (stamp_of(run, prices), of_story(story))}
+    try:
+        Library(run.parent.parent).keep_summaries(made)
+    except PlayheadError:
+        return  # the next `list` reads the tape and reports the problem
+
+
+def prune_automatically(run: Path, project: str, settings: Settings) -> str | None:
+    """Apply [retention] if auto = true; the result as a sentence, or None."""
+    if settings.sections.get("retention", {}).get("auto") is not True:
+        return None
+    from playhead.cli.managing.prune_commands import configured_rules
+    from playhead.library.catalogue import Filter, Library
+    from playhead.library.retention import plan, remove, weighed
+    from playhead.views.text.pruning import weight
+
+    home = run.parent.parent
+    try:
+        rules = configured_rules(settings)
+        found = list(Library(home).entries(Filter(project=project)))
+        sized = weighed(found, needed=rules.max_bytes is not None)
+        gone = list(remove(home, plan(sized, rules, clock.wall_ns())))
+    except (PlayheadError, OSError) as error:
+        return f"could not prune old runs: {error}"
+    return f"pruned {weight(gone)}, by the rules of [retention]" if gone else None

@@ -1,0 +1,122 @@
+"""`playhead chaos`: many replays of one tape, each with one fault and in its own process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import click
+
+from playhead.cli.common import Duration, json_option, print_json, run_argument, store_option
+from playhead.cli.replaying.replay_arguments import find_tape, plain
+from playhead.errors import UsageError
+from playhead.launch.replay_command import check_tape
+from playhead.replay.matching.taped import load
+from playhead.replay.modes.chaos import Result, Trial, ranked, result_of, trials
+from playhead.views.text.chaos import Progress, print_chaos
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Maximum number of replays.",
+)
+@click.option("--seed", type=int, default=0, help="Random seed for the order of the faults.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Number of parallel replays.",
+)
+@click.option(
+    "--timeout", type=Duration(), default=120.0, help="Time limit of one replay. Default: 2m."
+)
+@json_option
+@store_option
+@click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    run: str, runs: int, seed: int, jobs: int, timeout: float, as_json: bool, store: Path | None,
+    command_line: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Inject one failure at a time, at every step, and list those that broke the agent first.
+
+    \b
+    playhead chaos last --runs 50 --seed 7
+    playhead chaos last --json | jq '.results[] | select(.outcome == "crashed")'
+
+    Each trial is a replay with one fault: nothing is sent, and no run is stored. Exit codes: 0 the
+    agent survived all faults; 3 it did not.
+    """
+    tape = plain(check_tape(find_tape(store, run)))
+    planned = trials(load(tape), runs, seed)
+    with Progress(len(planned)) as progress:
+        found = try_all(
+            tape.run, planned, command_line, jobs=jobs, timeout=timeout, seed=seed,
+            on_result=progress.tell,
+        )  # fmt: skip
+    results = ranked(found)
+    if as_json:
+        listed = [dataclasses.asdict(one) for one in results]
+        print_json({"run": tape.manifest.run, "seed": seed, "results": listed})
+    else:
+        print_chaos(tape.manifest.run, results)
+    broke = any(one.outcome in ("hung", "crashed", "wrong") for one in results)
+    click.get_current_context().exit(3 if broke else 0)
+
+
+def try_all(
+    tape: Path, trials: Sequence[Trial], command: Sequence[str], *,
+    jobs: int, timeout: float, seed: int, on_result: Callable[[Result], None],
+) -> list[Result]:  # fmt: skip
+    """Run each trial once, `jobs` at a time; call `on_result` with each result."""
+    results: list[Result] = []
+    with (
+        ThreadPoolExecutor(jobs) as pool,
+        tempfile.TemporaryDirectory(prefix="playhead-") as folder,
+    ):
+
+        def run(number: int) -> Result:
+            trial = trials[number]
+            report = Path(folder) / f"{number}.json"
+            words = ["replay", str(tape), "--fault", trial.spec, "--seed", str(seed)]
+            words += ["--no-persist", "--quiet", "--report", str(report)]
+            words += ["--", *command] if command else []
+            return result_of(trial, _replay(words, report, timeout))
+
+        for done in as_completed([pool.submit(run, number) for number in range(len(trials))]):
+            results.append(done.result())
+            on_result(results[-1])
+    return results
+
+
+def _replay(words: Sequence[str], report: Path, timeout: float) -> dict[str, Any] | None:
+    """The report; None after a timeout, when the whole process group is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "playhead", *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        _, said = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.communicate()
+        return None
+    if not report.exists():
+        last = said.decode("utf-8", "replace").strip().splitlines()[-1:] or ["no error message"]
+        raise UsageError(f"The replay failed to start: {last[0]}")
+    members: dict[str, Any] = json.loads(report.read_bytes())
+    return members

@@ -1,0 +1,92 @@
+"""`playhead fork`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from playhead import config
+from playhead.cli.common import run_argument, store_option
+from playhead.cli.replaying.replay_arguments import (
+    fault_options,
+    find_tape,
+    mixed_options,
+    plain,
+    plan_of,
+    wishes_from,
+    words_of,
+)
+from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
+from playhead.errors import UsageError
+from playhead.launch.replay_command import check_tape, replay_command
+from playhead.replay.matching.taped import load
+from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.fork import check_fork, prefix_of
+from playhead.replay.report.forecast import forecast
+from playhead.views.text.forecast import print_forecast
+from playhead.views.text.report import words_on_prefix
+
+
+@click.command()
+@run_argument
+@click.option(
+    "--at", "at", type=int, required=True, metavar="STEP", help="Number of the first live call."
+)
+@click.option(
+    "--edit",
+    "edits",
+    multiple=True,
+    metavar="WHAT=TEXT",
+    help="Change a taped answer: llm:2.response.text=…",
+)
+@click.option(
+    "--require-faithful", is_flag=True, help="Refuse if a call before STEP changed anything."
+)
+@click.option(
+    "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report to a JSON file.",
+)  # fmt: skip
+@click.option("--unfenced", is_flag=True, help="Run without the kernel fence.")
+@click.option("--quiet", is_flag=True, help="Do not print the report.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
+@mixed_options
+@fault_options
+@store_option
+@click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    run: str, at: int, require_faithful: bool, report_file: Path | None, unfenced: bool,
+    quiet: bool, as_json: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
+) -> None:  # fmt: skip
+    """Replay the tape up to STEP, then continue with a live model.
+
+    \b
+    playhead fork last --at 5                       run step 5 and later steps live
+    playhead fork last --at 4 --edit 'llm:2.response.text=No, look again.'
+    playhead fork last --at 5 -- python agent2.py   other code from step 5 on
+
+    Calls before STEP are answered from the tape. From STEP on, the boundaries of --live (default: llm)
+    are live and the rest follows the rules of `replay --live`. The new run names its parent.
+    """
+    settings = config.load()
+    tape = plain(check_tape(find_tape(store, run)))
+    asked["live"] = asked["live"] or ("llm",)
+    wishes = wishes_from(settings, asked, fork_at=at)
+    recording = load(tape)
+    check_fork(recording, at, [parse_edit(spec) for spec in wishes.edits])
+    prefix = prefix_of(recording, at, wishes.policy.effects)
+    if require_faithful and not prefix.faithful:
+        raise UsageError(f"This fork is not faithful: {words_on_prefix(prefix)}")
+    if asked["dry_run"]:
+        print_forecast(forecast(recording, wishes.policy, before=at))
+        return
+    plan = plan_of(tape, settings, wishes)
+    with store_for(store, persist=not asked["no_persist"]) as home:
+        replayed = replay_command(
+            tape, words_of(tape, command_line), settings, plan, store=home,
+            notes=(words_on_prefix(prefix),), fenced=not unfenced,
+        )  # fmt: skip
+        report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
+    sys.exit(exit_code_of(replayed))

@@ -1,0 +1,168 @@
+"""Options and arguments that replays share. Knows click; turns options into a plan."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from playhead.cli.common import find_run
+from playhead.config import Settings
+from playhead.errors import RunNotFound, TapeNotReplayable, UsageError
+from playhead.events import BOUNDARIES
+from playhead.replay.matching.ignore import rules_from
+from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.faults import parse_fault
+from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
+from playhead.replay.modes.request_edits import Rewrite, parse_patch
+from playhead.replay.modes.wishes import Wishes, effects_from, options_of
+from playhead.replay.plan import Plan
+from playhead.tape.reader import Tape
+from playhead.tape.sealed.seal import unseal
+from playhead.tape.sealed.seal_index import FILE as SEALED
+from playhead.tape.single import SUFFIX, unpack
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MIXED = (
+    click.option(
+        "--live", multiple=True, metavar="WHAT",
+        help="Perform these calls live: llm, tool:search, http:api.*. Repeatable.",
+    ),
+    click.option(
+        "--match-threshold", "threshold", type=click.FloatRange(0, 1), metavar="SCORE",
+        help=f"Similarity that a request needs to get a taped answer. Default: {DEFAULT_THRESHOLD}.",
+    ),
+    click.option(
+        "--allow-tool", "allow_tools", multiple=True, metavar="NAME",
+        help="Execute this tool if the tape has no answer. Repeatable.",
+    ),
+    click.option("--allow-all-tools", is_flag=True, help="Execute any read-only tool if the tape has no answer."),
+    click.option("--strict", is_flag=True, help="Stop at the first call that is not on the tape."),
+    click.option("--model", metavar="NAME", help="Send live LLM requests to this model."),
+    click.option("--system-file", type=_FILE, help="Send live LLM requests with this system prompt."),
+    click.option("--patch", "patch_file", type=_FILE, help="Apply a JSON Patch to each live LLM request."),
+    click.option(
+        "--max-context-messages", "max_messages", type=click.IntRange(min=1), metavar="N",
+        help="Send only the last N messages.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Print which calls would be served, live or blocked."),
+    click.option("--no-persist", is_flag=True, help="Delete the new run at the end."),
+)  # fmt: skip
+_FAULTS = (
+    click.option(
+        "--fault", "faults", multiple=True, metavar="SPEC", help="Inject a failure: llm:3=529."
+    ),
+    click.option("--seed", type=int, default=0, help="Random seed for probabilistic faults."),
+)
+
+
+def mixed_options(function: F) -> F:
+    return _with(function, _MIXED)
+
+
+def fault_options(function: F) -> F:
+    return _with(function, _FAULTS)
+
+
+def _with(function: F, options: tuple[Callable[[F], F], ...]) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def wishes_from(settings: Settings, asked: dict[str, Any], *, fork_at: int | None = None) -> Wishes:
+    """The options as a value. UsageError or ConfigError: one of them is invalid."""
+    for one in asked["live"]:
+        if one.partition(":")[0] not in BOUNDARIES:
+            raise UsageError(
+                f"--live {one}: expected one of {', '.join(BOUNDARIES)}, or BOUNDARY:NAME."
+            )
+    for spec in asked.get("faults", ()):
+        parse_fault(spec)
+    for spec in asked.get("edits", ()):
+        parse_edit(spec)
+    policy = Policy(
+        live=tuple(asked["live"]),
+        threshold=DEFAULT_THRESHOLD if asked["threshold"] is None else asked["threshold"],
+        allow_tools=tuple(asked["allow_tools"]),
+        allow_all_tools=asked["allow_all_tools"],
+        strict=asked["strict"],
+        effects=effects_from(settings.sections.get("effects")),
+        rewrite=_rewrite(asked),
+    )
+    if not policy.rewrite.empty and not any(one.startswith("llm") for one in policy.live):
+        raise UsageError("Only live requests can be changed: add --live llm.")
+    return Wishes(
+        policy=policy,
+        mixed=_is_mixed(asked) or fork_at is not None,
+        faults=tuple(asked.get("faults", ())),
+        seed=asked.get("seed", 0),
+        fork_at=fork_at,
+        edits=tuple(asked.get("edits", ())),
+    )
+
+
+def _is_mixed(asked: dict[str, Any]) -> bool:
+    """Whether the options need mixed mode."""
+    allows = asked["allow_tools"] or asked["allow_all_tools"]
+    return bool(asked["live"] or allows or asked["threshold"] is not None)
+
+
+def _rewrite(asked: dict[str, Any]) -> Rewrite:
+    system, patch = asked["system_file"], asked["patch_file"]
+    return Rewrite(
+        model=asked["model"],
+        system=None if system is None else system.read_text(encoding="utf-8").rstrip("\n"),
+        max_context_messages=asked["max_messages"],
+        patch=() if patch is None else parse_patch(patch.read_text(encoding="utf-8"), str(patch)),
+    )
+
+
+def plan_of(tape: Tape, settings: Settings, wishes: Wishes, *, pace: bool = False) -> Plan:
+    section = settings.sections.get("replay", {})
+    return Plan(
+        tape=str(tape.run),
+        pace=pace,
+        ignore=rules_from(section.get("ignore")),
+        live=wishes.policy.live,
+        options=options_of(wishes),
+    )
+
+
+def words_of(tape: Tape, command_line: Sequence[str]) -> list[str]:
+    """The command to run: the one that was given, or the recorded one."""
+    words = list(command_line) or list(tape.manifest.command)
+    if not words:
+        raise TapeNotReplayable("This tape has no command. Add the command to run: -- CMD…")
+    return words
+
+
+def find_tape(store: Path | None, asked: str) -> Path:
+    """The run's folder; a single-file tape is unpacked into a temporary one."""
+    if not asked.endswith(SUFFIX):
+        return find_run(store, asked)
+    source = Path(asked).expanduser()
+    if not source.is_file():
+        raise RunNotFound(f"File not found: {asked}.", asked=asked)
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return unpack(source.resolve(), folder / source.name[: -len(SUFFIX)])
+
+
+def plain(tape: Tape) -> Tape:
+    """An unsealed copy of a sealed tape: the agent's Python may have no zstd."""
+    if not (tape.run / SEALED).exists():
+        return tape
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = folder / tape.run.name
+    shutil.copytree(tape.run, copy)
+    unseal(copy)
+    return Tape(copy)

@@ -1,0 +1,144 @@
+"""`playhead replay`, and how a replay or a fork reports its result."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from playhead import config
+from playhead.cli.common import run_argument, store_option
+from playhead.cli.replaying.replay_arguments import (
+    fault_options,
+    find_tape,
+    mixed_options,
+    plain,
+    plan_of,
+    wishes_from,
+    words_of,
+)
+from playhead.errors import TapeNotReplayable
+from playhead.launch.replay_command import Replayed, check_tape, replay_command
+from playhead.replay.matching.taped import load
+from playhead.replay.report.forecast import forecast
+from playhead.replay.report.verdict import Report
+from playhead.story import Prices, tell
+from playhead.story.compare import compare
+from playhead.tape.reader import Tape
+from playhead.views.text.comparison import print_comparison
+from playhead.views.text.forecast import print_forecast
+from playhead.views.text.report import print_report
+
+# Exit code of each verdict.
+EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
+
+
+@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
+@run_argument
+@click.option(
+    "--report",
+    "report_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the report to a JSON file.",
+)
+@click.option("--pace", is_flag=True, help="Keep the original timing.")
+@click.option(
+    "--no-proxy",
+    is_flag=True,
+    help="Do not route non-Python programs through the proxy.",
+)
+@click.option(
+    "--unfenced",
+    is_flag=True,
+    help="Run without the kernel fence. The verdict is then never `identical`.",
+)
+@click.option("--quiet", is_flag=True, help="Do not print the report.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
+@mixed_options
+@fault_options
+@store_option
+@click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+def command(
+    run: str, report_file: Path | None, pace: bool, no_proxy: bool, unfenced: bool,
+    quiet: bool, as_json: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
+) -> None:  # fmt: skip
+    """Re-run the agent with every answer taken from the tape: offline, free and fast.
+
+    \b
+    playhead replay last                      the recorded command
+    playhead replay last --report r.json      write a report for scripts
+    playhead replay last -- python agent2.py  other code against the same tape
+    playhead replay last --live llm           a live model, taped tools
+    playhead replay last --fault llm:3=529    inject a failure
+
+    Nothing is sent and nothing is executed, except what --live names. The program's stdout and stderr
+    pass through; the report goes to stderr. Exit codes: 0 identical, or recovered from every fault;
+    3 diverged; 4 the tape cannot be replayed; 6 unproven, because no fence was available.
+    """
+    settings = config.load()
+    tape = plain(check_tape(find_tape(store, run)))
+    wishes = wishes_from(settings, asked)
+    if asked["dry_run"]:
+        print_forecast(forecast(load(tape), wishes.policy))
+        return
+    plan = plan_of(tape, settings, wishes, pace=pace)
+    with store_for(store, persist=not asked["no_persist"]) as home:
+        words = words_of(tape, command_line)
+        replayed = replay_command(
+            tape, words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced
+        )
+        report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
+    sys.exit(exit_code_of(replayed))
+
+
+@contextmanager
+def store_for(store: Path | None, *, persist: bool) -> Iterator[Path | None]:
+    """The store of the new run; without `persist` a temporary one."""
+    if persist:
+        yield store
+        return
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def report_end(
+    original: Tape, replayed: Replayed, *, report_file: Path | None, as_json: bool, quiet: bool
+) -> None:
+    """Write the report to the file and to stderr; stdout belongs to the program."""
+    report = replayed.report
+    if report_file is not None:
+        members = json.dumps(report.as_json(), ensure_ascii=False, indent=2, default=str)
+        report_file.write_text(members + "\n")
+    if as_json:
+        line = json.dumps(report.as_json(), ensure_ascii=False, default=str) + "\n"
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    elif not quiet:
+        print_report(report)
+        if report.live or report.forked_at is not None:
+            _compare(original, Tape(replayed.recorded.run.path))
+
+
+def _compare(left: Tape, right: Tape) -> None:
+    prices = Prices(overrides=config.load().sections.get("prices", {}))
+    print_comparison(compare(tell(left, prices=prices), tell(right, prices=prices)), stderr=True)
+
+
+def exit_code_of(replayed: Replayed) -> int:
+    report: Report = replayed.report
+    unusable = TapeNotReplayable.exit_code
+    if replayed.recorded.ended.code == unusable and report.verdict != "identical":
+        return unusable
+    if report.recovered is not None:
+        return 0 if report.recovered else 3
+    return EXIT_CODES[report.verdict]

@@ -1,0 +1,78 @@
+"""`playhead diff`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import click
+
+from playhead import config
+from playhead.cli.common import json_option, print_json, store_option
+from playhead.cli.replaying.replay_arguments import find_tape
+from playhead.story import Prices, tell
+from playhead.story.compare import compare
+from playhead.tape.reader import Tape
+from playhead.views.html.comparison import comparison_page
+from playhead.views.text.comparison import print_comparison, print_first
+
+
+@click.command("diff")
+@click.argument("left", metavar="RUN")
+@click.argument("right", metavar="RUN")
+@click.option("--bisect", is_flag=True, help="Print only the first relevant difference.")
+@click.option("--all", "every", is_flag=True, help="Include identical steps.")
+@click.option(
+    "--exit-code", "with_code", is_flag=True, help="Exit with 3 if the trajectories differ."
+)
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the comparison as a single HTML file.",
+)
+@json_option
+@store_option
+def command(
+    left: str,
+    right: str,
+    bisect: bool,
+    every: bool,
+    with_code: bool,
+    html: Path | None,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Compare two runs: time, cost, tokens and calls, then step by step.
+
+    \b
+    playhead diff last~1 last
+    playhead diff last~1 last --bisect     the first relevant difference
+    playhead diff A B --html diff.html     as an HTML file
+    playhead diff A B --json | jq '.steps[] | select(.kind != "same")'
+    """
+    prices = Prices(overrides=config.load().sections.get("prices", {}))
+    one, other = (Tape(find_tape(store, asked)) for asked in (left, right))
+    # Either may be a replay of the other, whose answers are then on the other tape.
+    stories = [
+        tell(a, prices=prices, original=_original(a, b)) for a, b in ((one, other), (other, one))
+    ]
+    comparison = compare(*stories)
+    if html is not None:
+        page = comparison_page(comparison)
+        html.write_text(page, encoding="utf-8", errors="backslashreplace")
+    if as_json:
+        members = dataclasses.asdict(comparison)
+        print_json(
+            {**members, "same": comparison.same, "first_difference": comparison.first_difference}
+        )
+    elif bisect:
+        print_first(comparison)
+    else:
+        print_comparison(comparison, every=every)
+    if with_code and not comparison.same:
+        click.get_current_context().exit(3)
+
+
+def _original(tape: Tape, other: Tape) -> Tape | None:
+    return other if tape.manifest.replay_of == other.manifest.run else None

@@ -1,0 +1,131 @@
+"""`playhead export`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from playhead.cli.common import json_option, overrides, print_json, run_argument, store_option
+from playhead.cli.replaying.replay_arguments import find_tape
+from playhead.errors import UsageError
+from playhead.story import Prices, Story, tell
+from playhead.tape.reader import Tape
+from playhead.views.text import words
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command("export")
+@run_argument
+@click.option(
+    "--html", type=_FILE, metavar="FILE", help="The run in the viewer, as a single HTML file."
+)
+@click.option("--story", type=_FILE, metavar="FILE", help="Turns and calls as JSON.")
+@click.option(
+    "--fixtures",
+    type=_FOLDER,
+    metavar="DIR",
+    help="Tool calls, LLM responses and turns as JSON files.",
+)
+@click.option(
+    "--tape", type=_FILE, metavar="FILE", help="The whole tape in one file, for replays elsewhere."
+)
+@json_option
+@store_option
+def command(
+    *,
+    run: str,
+    html: Path | None,
+    story: Path | None,
+    fixtures: Path | None,
+    tape: Path | None,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Export a run as files: a web page, its story, fixtures, or the whole tape.
+
+    The page opens in any browser, without a server, a network or Playhead.
+
+    \b
+    playhead export last --html run.html        for an issue or a chat
+    playhead export last --fixtures tests/data  tool calls and answers, for your own tests
+    playhead export last --story run.json --tape run.tape.jsonl
+    """
+    if not (html or story or fixtures or tape):
+        raise UsageError("Nothing to write. Name a file: `playhead export RUN --html run.html`.")
+    found = find_tape(store, run)
+    told = tell(Tape(found), prices=Prices(overrides=overrides()))
+    written = [
+        *([_page(told, found, html)] if html else ()),
+        *([_story(told, story)] if story else ()),
+        *(_fixtures(told, fixtures) if fixtures else ()),
+        *([_tape(found, tape)] if tape else ()),
+    ]
+    if not told.manifest.redacted:
+        click.echo(
+            "playhead: recorded without redaction: check it for secrets before you share it.",
+            err=True,
+        )
+    if as_json:
+        print_json(
+            {"written": [{"path": str(one), "bytes": one.stat().st_size} for one in written]}
+        )
+        return
+    for one in written:
+        click.echo(f"wrote {one} ({words.size(one.stat().st_size)})")
+
+
+def _page(story: Story, run: Path, file: Path) -> Path:
+    from playhead.views.web.embed import run_blocks
+    from playhead.views.web.page import standalone
+
+    title = f"{story.manifest.name or story.manifest.run} · Playhead"
+    made = standalone(run_blocks(story, report=_report(story, run)), title=title)
+    file.write_text(made, encoding="utf-8", errors="backslashreplace")
+    return file
+
+
+def _report(story: Story, run: Path) -> dict[str, Any] | None:
+    """The report of a replay, where its original is in the same store."""
+    from playhead.replay.modes.wishes import wishes_of
+    from playhead.replay.plan import read_plan
+    from playhead.replay.report.verdict import judge
+
+    of = story.manifest.replay_of or story.manifest.extra.get("forked_from")
+    plan = read_plan(run)
+    if plan is None or not isinstance(of, str) or not (run.parent / of).is_dir():
+        return None
+    wishes = wishes_of(plan.live, plan.options)
+    return judge(Tape(run.parent / of), Tape(run), wishes=wishes).as_json()
+
+
+def _story(story: Story, file: Path) -> Path:
+    from playhead.exporters.story_json import story_json
+
+    return _json(file, story_json(story))
+
+
+def _fixtures(story: Story, folder: Path) -> Iterator[Path]:
+    from playhead.exporters.fixtures import fixtures_of
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in fixtures_of(story).items():
+        yield _json(folder / name, value)
+
+
+def _tape(run: Path, file: Path) -> Path:
+    from playhead.tape.single import pack
+
+    pack(run, file)
+    return file
+
+
+def _json(file: Path, value: Any) -> Path:
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    file.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+    return file

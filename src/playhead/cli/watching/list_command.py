@@ -1,0 +1,162 @@
+"""`playhead list`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from playhead import clock
+from playhead.cli.common import (
+    STATUSES,
+    Duration,
+    home_of,
+    json_option,
+    overrides,
+    print_json,
+    store_option,
+    tag_of,
+)
+from playhead.cli.progress_line import counted, tally
+from playhead.host.project import project_of
+from playhead.library.catalogue import Entry, Filter, Library
+from playhead.library.golden import is_golden
+from playhead.library.rows import note_of
+from playhead.library.summary import Summary, stamp_of, stamp_of_prices
+
+
+@click.command("list")
+@click.option(
+    "--status", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status."
+)
+@click.option("--tag", "tags", multiple=True, metavar="K[=V]", help="Only runs with this tag.")
+@click.option("--name", help="Only runs with this name; * and ? are wildcards.")
+@click.option("--since", type=Duration(), help="Only runs started within this time: 2h, 7d.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Maximum number of runs; 0 for all.",
+)
+@click.option("--all", "everything", is_flag=True, help="Include the runs of all projects.")
+@click.option("--replays", is_flag=True, help="Include replays.")
+@click.option("--tree", is_flag=True, help="Show replays and forks below their original runs.")
+@json_option
+@store_option
+def command(
+    *,
+    status: tuple[str, ...],
+    tags: tuple[str, ...],
+    name: str | None,
+    since: float | None,
+    limit: int,
+    everything: bool,
+    replays: bool,
+    tree: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """List the runs of this project, newest first.
+
+    With --store, list every run of that store.
+
+    \b
+    playhead list --status failed --since 7d
+    playhead list --tag env=ci --name 'refund-*' --all
+    playhead list --tree                    with replays and forks
+    playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
+    """
+    home = home_of(store)
+    with tally("Looking at new runs") as progress:
+        library = Library(home, progress)
+        library.look()
+    wanted = Filter(
+        project=None if everything or store is not None else str(project_of(Path.cwd())),
+        statuses=frozenset(status),
+        tags=tuple(tag_of(one) for one in tags),
+        name=name,
+        since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
+    )
+    if tree and not as_json:
+        from playhead.views.text.families import print_families
+
+        everyone = list(library.entries(wanted))
+        print_families(everyone, limit=limit or None, now_ns=clock.wall_ns())
+        return
+    meant = (one for one in library.entries(wanted) if replays or tree or _is_own(one))
+    found = list(islice(meant, limit or None))
+    rows = list(zip(found, summaries(library, found), strict=True))
+    if as_json:
+        print_json([row_json(entry, summary) for entry, summary in rows])
+        return
+    from playhead.views.text.runs import print_runs
+
+    everywhere = wanted.project is None
+    print_runs(rows, home=library.home, everywhere=everywhere, now_ns=clock.wall_ns())
+
+
+def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
+    """Cached summaries, and new ones for runs that have changed."""
+    own = overrides()
+    prices = stamp_of_prices(own)
+    stamps = [stamp_of(entry.path, prices) for entry in found]
+    known = [library.summary(entry, stamp) for entry, stamp in zip(found, stamps, strict=True)]
+    missing = [at for at, summary in enumerate(known) if summary is None]
+    if missing:
+        # Imported only when a tape must be read: the story costs a tenth of a second of imports.
+        from playhead.library.summarise import summarise
+        from playhead.story import Prices
+
+        for at in counted(missing, "Reading new runs"):
+            known[at] = summarise(found[at].path, prices=Prices(overrides=own))
+        made = {found[at].id: (stamps[at], known[at] or Summary()) for at in missing}
+        library.keep_summaries(made)
+    return [summary or Summary() for summary in known]
+
+
+def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
+    manifest = entry.manifest
+    duration = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
+    return {
+        "id": entry.id,
+        "name": manifest.name,
+        "status": entry.status,
+        "started_at": manifest.started_at,
+        "ended_at": manifest.ended_at,
+        "duration_s": duration,
+        "events": summary.events,
+        "calls": summary.calls,
+        "llm_calls": summary.llm_calls,
+        "tool_calls": summary.tool_calls,
+        "failed_calls": summary.failures,
+        "tokens": summary.tokens,
+        "input_tokens": summary.input_tokens,
+        "output_tokens": summary.output_tokens,
+        "cost_usd": summary.cost_usd,
+        "unpriced_calls": summary.unpriced,
+        "command": manifest.command,
+        "tags": manifest.tags,
+        "note": note_of(manifest),
+        "level": manifest.level,
+        "project": manifest.project,
+        "git_commit": manifest.git_commit,
+        "exit_code": manifest.exit_code,
+        "failure": summary.failure,
+        "last_seam": summary.last_seam,
+        "lost": summary.lost,
+        "keep": manifest.keep,
+        "replay_of": manifest.replay_of,
+        "forked_from": manifest.extra.get("forked_from"),
+        "golden": is_golden(manifest),
+        "path": str(entry.path),
+        "problem": entry.problem,
+    }
+
+
+def _is_own(entry: Entry) -> bool:
+    """Whether a run is listed by default: originals, and replays that were accepted as golden."""
+    return entry.manifest.replay_of is None or is_golden(entry.manifest)

@@ -1,0 +1,242 @@
+"""`playhead serve` and `playhead open`: run the viewer's server until Ctrl-C. Knows the terminal."""
+
+from __future__ import annotations
+
+import gc
+import re
+import signal
+import webbrowser
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import click
+
+from playhead.cli.common import (
+    find_run,
+    home_of,
+    json_option,
+    overrides,
+    print_json,
+    run_argument,
+    store_option,
+)
+from playhead.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead.views.web.api.start import Address
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,}")
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+        help="Listen on this address. Addresses other than loopback need --token.",
+    ),
+    click.option(
+        "--port", type=click.IntRange(0, 65535), help="Port. Default: 7411, or another one if it is in use."
+    ),
+    click.option(
+        "--token", metavar="TOKEN", help="Require this token; `auto` generates one."
+    ),
+    click.option(
+        "--allow-host", "hosts", multiple=True, metavar="NAME",
+        help="Accept this host name in requests.",
+    ),
+    click.option("--allow-replay", is_flag=True, help="Allow clients to start replays of recorded commands."),
+)  # fmt: skip
+
+
+def server_options(function: F) -> F:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def needs_extra(name: str) -> UsageError:
+    return UsageError(
+        f"This needs the extra {name!r}: `pip install 'playhead[{name}]'`, "
+        f"or `uv tool install 'playhead[{name}]'`."
+    )
+
+
+def serve_until_stopped(
+    home: Path,
+    *,
+    path: str,
+    browser: bool,
+    as_json: bool = False,
+    host: str,
+    port: int | None,
+    token: str | None,
+    hosts: tuple[str, ...],
+    allow_replay: bool,
+) -> None:
+    """Print the address, open a browser if wanted, and serve until Ctrl-C."""
+    try:
+        from playhead.views.web.api import start
+        from playhead.views.web.api.app import app
+    except ImportError as error:
+        raise needs_extra("serve") from error
+    local = start.is_loopback(host)
+    known = start.new_token() if token == "auto" else _checked(token, host, local=local)  # noqa: S105  a word
+    listener = start.listen(host, port)
+    address = start.Address(host=host, port=listener.getsockname()[1], token=known)
+    application = app(
+        home,
+        token=known,
+        allow_replay=allow_replay,
+        hosts=(*hosts, *(() if local else (host,))),
+        any_address=not local,
+        prices=overrides(),
+    )
+    server = start.server_for(application)
+    # Stories are large, long-lived and free of cycles: with the default thresholds, the garbage
+    # collector takes a quarter of the time of building one.
+    gc.set_threshold(100_000, 50, 1000)
+    # Clean up on SIGTERM, too: the file that announces this server must not outlive it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with start.announced(home, address):
+        _say(address, path, home, as_json=as_json)
+        if path != "/":
+            # A long run takes seconds to load: start while the browser does.
+            _beside(partial(_prefetch, address, path))
+        if browser:
+            _beside(partial(webbrowser.open, address.at(path)))
+        start.run_until_interrupted(server, listener)
+
+
+def _checked(token: str | None, host: str, *, local: bool) -> str | None:
+    if token is None and not local:
+        raise UsageError(
+            f"Everyone who can reach {host} could read every run. Add --token auto, or --token TOKEN."
+        )
+    if token is not None and not _TOKEN.fullmatch(token):
+        raise UsageError(
+            "A token has at least 8 letters, digits, '.', '_', '~' or '-'. `--token auto` generates one."
+        )
+    return token
+
+
+def _beside(work: Callable[[], object]) -> None:
+    """Run `work` in a daemon thread."""
+    Thread(target=work, daemon=True).start()
+
+
+def _prefetch(address: Address, path: str) -> None:
+    run = path.rpartition("/")[2]
+    asked = Request(f"{address.url}/api/recordings/{run}")  # noqa: S310  our own address
+    if address.token is not None:
+        asked.add_header("Authorization", f"Bearer {address.token}")
+    with suppress(OSError), urlopen(asked) as answer:  # noqa: S310  as above
+        answer.read()
+
+
+def _say(address: Address, path: str, home: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"url": address.at(path), "store": str(home)})
+        return
+    click.echo(f"Playhead serves {home}")
+    click.echo(f"  {address.at(path)}")
+    click.echo("  Ctrl-C stops it.")
+
+
+@click.command("serve")
+@server_options
+@click.option("--open", "browser", is_flag=True, help="Open the viewer in a browser.")
+@json_option
+@store_option
+def serve_command(
+    *,
+    host: str,
+    port: int | None,
+    token: str | None,
+    hosts: tuple[str, ...],
+    allow_replay: bool,
+    browser: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Serve the viewer and the HTTP API until Ctrl-C.
+
+    Listens on loopback by default. /api/openapi.json describes the API.
+
+    \b
+    playhead serve --open
+    playhead serve --port 8000 --store ./tapes
+    playhead serve --host 0.0.0.0 --token auto
+    curl -s localhost:7411/api/recordings?status=failed | jq '.runs[].id'
+    """
+    serve_until_stopped(
+        home_of(store),
+        path="/",
+        browser=browser,
+        as_json=as_json,
+        host=host,
+        port=port,
+        token=token,
+        hosts=hosts,
+        allow_replay=allow_replay,
+    )
+
+
+@click.command("open")
+@run_argument
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@server_options
+@json_option
+@store_option
+def open_command(
+    *,
+    run: str,
+    no_browser: bool,
+    host: str,
+    port: int | None,
+    token: str | None,
+    hosts: tuple[str, ...],
+    allow_replay: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Open a run in the browser.
+
+    Uses the running server of this store, or starts one that runs until Ctrl-C.
+
+    \b
+    playhead open last
+    playhead open last --no-browser     over ssh: forward the port, and open the address there
+    """
+    try:
+        from playhead.views.web.api.start import running
+    except ImportError as error:
+        raise needs_extra("serve") from error
+    found, home = find_run(store, run).resolve(), home_of(store)
+    if found.parent != (home / "runs").resolve():
+        raise UsageError(f"{found} is not in the store {home}: name its store with --store DIR.")
+    path = f"/run/{quote(found.name)}"
+    there = running(home)
+    if there is None:
+        serve_until_stopped(
+            home,
+            path=path,
+            browser=not no_browser,
+            as_json=as_json,
+            host=host,
+            port=port,
+            token=token,
+            hosts=hosts,
+            allow_replay=allow_replay,
+        )
+        return
+    if as_json:
+        print_json({"url": there.at(path), "store": str(home)})
+    else:
+        click.echo(there.at(path))
+    if not no_browser:
+        webbrowser.open(there.at(path))

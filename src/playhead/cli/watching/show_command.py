@@ -1,0 +1,68 @@
+"""`playhead show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playhead.cli.common import (
+    find_run,
+    json_option,
+    overrides,
+    print_json,
+    run_argument,
+    store_option,
+)
+from playhead.errors import UsageError
+from playhead.exporters.story_json import call_json, story_json
+from playhead.story import CallItem, Prices, Story, tell
+from playhead.tape.reader import Tape
+from playhead.views.text.call import print_call
+from playhead.views.text.story import print_story
+
+
+@click.command("show")
+@run_argument
+@click.option("--call", "number", type=int, metavar="N", help="Show call N in full.")
+@click.option("--output", is_flag=True, help="Include the program's output.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=0, help="Maximum number of lines; 0 for all."
+)
+@click.option("--full", is_flag=True, help="With --call: do not shorten texts or omit messages.")
+@json_option
+@store_option
+def command(
+    *,
+    run: str,
+    number: int | None,
+    output: bool,
+    limit: int,
+    full: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Show a run: its outcome, then the conversation as a tree.
+
+    \b
+    playhead show last              the newest run of this project
+    playhead show last --call 12    request, answer, timing and causes of call 12
+    playhead show last --json | jq .totals
+    """
+    story = tell(Tape(find_run(store, run)), prices=Prices(overrides=overrides()))
+    if number is not None:
+        call = _call(story, number)
+        print_json(call_json(story, call)) if as_json else print_call(story, call, full=full)
+    elif as_json:
+        print_json(story_json(story))
+    else:
+        print_story(story, output=output, limit=limit)
+
+
+def _call(story: Story, number: int) -> CallItem:
+    call = story.call(number)
+    if call is None:
+        there = story.totals.calls
+        known = f"its calls are 1 to {there}" if there else "it has none"
+        raise UsageError(f"Run {story.manifest.run} has no call {number}: {known}.")
+    return call
