@@ -19,10 +19,10 @@ from pathlib import Path
 from playhead import clock
 from playhead.cli.batch.batch_job import Job, replay_one, warm_up
 from playhead.cli.batch.batch_selection import Target
+from playhead.llm.scripting.llm_script import Reply
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.testing import ScriptedLLM
-from playhead.testing.scripted_llm.llm_script import Reply
 
 OVERHEAD_LIMIT_S = 0.150
 SPEED_UP_LIMIT = 1.7

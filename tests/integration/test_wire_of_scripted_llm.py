@@ -166,7 +166,7 @@ def test_the_exchanges_on_a_socket_are_decoded_one_by_one():
                     messages.append(("received", message))
                     if json.loads(message)["type"] == "response.completed":
                         break
-    first, second = wire.decode_websocket(messages)
+    first, second = wire.decode_websocket("openai.responses", messages)
     assert first.request.messages[0].text == "First?"
     assert first.response is not None
     assert first.response.complete

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from junitparser import Failure, JUnitXml
 
+from playhead.llm.scripting.llm_script import Reply
 from playhead.testing import ScriptedLLM
-from playhead.testing.scripted_llm.llm_script import Reply
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 ORDERS = range(10)

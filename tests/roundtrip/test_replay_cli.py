@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from playhead.llm.scripting.llm_script import Reply
 from playhead.testing import ScriptedLLM
-from playhead.testing.scripted_llm.llm_script import Reply
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from playhead import clock
+from playhead.llm.anthropic.encode_anthropic import AnthropicEncoder
+from playhead.llm.scripting.id_source import IdSource
+from playhead.llm.scripting.received_request import ReceivedRequest
 from playhead.recording.chunks import as_text
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.testing import Reply
-from playhead.testing.scripted_llm.anthropic_wire import AnthropicWire
-from playhead.testing.scripted_llm.mint import Mint
-from playhead.testing.scripted_llm.received import Request
 
 RUN = "20261115-071105-k3f9"
 STARTED = 1_794_726_665_000_000_000  # 2026-11-15T07:11:05Z
@@ -131,7 +131,7 @@ class Forge:
         self, prompt: str, reply: Reply, *, took: float = 1.0, cut: int | None = None, **line: Any
     ) -> int:
         """A streamed exchange with Anthropic's API; `cut`: no more than so many events of it."""
-        wire, mint = AnthropicWire(), Mint(1, prompt)
+        wire, mint = AnthropicEncoder(), IdSource(1, prompt)
         body = {
             "model": "claude-sonnet-4-5",
             "max_tokens": 1024,
@@ -145,7 +145,7 @@ class Forge:
         call = self.call("llm", name, asked, api="anthropic.messages", **line)
         begun = self.now
         request = wire.read(
-            Request(method="POST", path="", query={}, headers={}, body=b"", json=body)
+            ReceivedRequest(method="POST", path="", query={}, headers={}, body=b"", json=body)
         )
         if reply.error is not None:
             self.now = begun + took

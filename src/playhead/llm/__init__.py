@@ -1,18 +1,19 @@
-"""LLM exchanges decoded from the wire, whatever SDK made them.
+"""Decode LLM exchanges from HTTP bodies and WebSocket messages, whichever SDK sent them.
 
-The facade over one module a protocol. Everything here is a pure function over bytes that
-nobody vouches for, runs inside the agent's own process with the standard library alone, and
-never raises: what cannot be read comes back with ``complete=False`` and the reason.
+The facade over the providers (see `provider` and `providers`). The functions are pure, run inside the
+agent's process with the standard library alone, and never raise: the bytes are untrusted, and what cannot
+be decoded is returned with ``complete=False`` and the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from playhead.llm import anthropic, gemini, openai_chat, openai_responses
-from playhead.llm.exchange import (
+from playhead.llm.http.content_encoding import undo
+from playhead.llm.http.headers import Headers, content_type_of, header, retry_after_of
+from playhead.llm.llm_exchange import (
     Image,
     LlmError,
     LlmExchange,
@@ -29,15 +30,12 @@ from playhead.llm.exchange import (
     ToolUse,
     Usage,
 )
-from playhead.llm.failure import error_of_text
-from playhead.llm.http.content_encoding import undo
-from playhead.llm.http.headers import Headers, content_type_of, header, retry_after_of
-from playhead.llm.openai_websocket import decode_websocket
+from playhead.llm.llm_summary import summary
+from playhead.llm.providers import provider_of
 from playhead.llm.recognise import api_of, model_in, stream_in
-from playhead.llm.summary import summary
+from playhead.llm.wire_errors import error_of_text
 
 __all__ = [
-    "APIS",
     "Headers",
     "Image",
     "LlmError",
@@ -63,39 +61,20 @@ __all__ = [
 ]
 
 
-class _Decoder(Protocol):
-    """What each protocol's module offers."""
-
-    @property
-    def API(self) -> str: ...  # noqa: N802 - a constant of the module
-    @property
-    def TOOL_WORDS(self) -> tuple[bytes, ...]: ...  # noqa: N802 - as above
-
-    def decode_request(self, body: bytes) -> LlmRequest: ...
-
-    def decode_response(
-        self, status: int, content_type: str, body: bytes, *, only: tuple[bytes, ...] = ...
-    ) -> LlmResponse: ...
-
-
-_MODULES: tuple[_Decoder, ...] = (anthropic, openai_chat, openai_responses, gemini)
-_PROTOCOLS = {module.API: module for module in _MODULES}
-APIS = tuple(_PROTOCOLS)
-
 T = TypeVar("T", LlmRequest, LlmResponse)
 
 
 def decode_request(
     api: str, body: bytes, *, url: str | None = None, headers: Headers = None
 ) -> LlmRequest:
-    """What was asked. With ``url``: the model and streaming where the address says them."""
+    """Decode a request. With ``url``: also the model and streaming, where the address has them."""
     plain = undo(header(headers, "content-encoding"), body)
-    protocol = _PROTOCOLS.get(api)
-    if plain.reason is not None or protocol is None:
+    provider = provider_of(api)
+    if plain.reason is not None or provider is None:
         reason = plain.reason or f"unknown API {api!r}"
         return LlmRequest(api=api, model=None, complete=False, reason=reason)
     request = _guarded(
-        lambda: protocol.decode_request(plain.body),
+        lambda: provider.decode_request(plain.body),
         lambda reason: LlmRequest(api=api, model=None, complete=False, reason=reason),
     )
     if url is None:
@@ -109,19 +88,19 @@ def decode_request(
 
 
 def decode_response(api: str, status: int, headers: Headers, body: bytes) -> LlmResponse:
-    """What was answered, as far as it arrived."""
+    """Decode a response, as far as it arrived."""
     return _decode(api, status, headers, body, only=())
 
 
 def tool_calls_of(api: str, status: int, headers: Headers, body: bytes) -> tuple[ToolUse, ...]:
-    """The whole tool calls that an answer asks the agent to make.
+    """Return the complete tool calls that a response asks the agent to make.
 
-    Cheap where there are none, and skips the events of a stream that cannot tell of any.
+    Cheap for a response without any; skips the events of a stream that cannot hold one.
     """
-    protocol = _PROTOCOLS.get(api)
-    if protocol is None:
+    provider = provider_of(api)
+    if provider is None:
         return ()
-    words = protocol.TOOL_WORDS
+    words = provider.tool_words
     plain = undo(header(headers, "content-encoding"), body)
     binary = content_type_of(headers) == "application/vnd.amazon.eventstream"
     if not binary and not any(word in plain.body for word in words):
@@ -131,12 +110,20 @@ def tool_calls_of(api: str, status: int, headers: Headers, body: bytes) -> tuple
     return tuple(call for call in response.tool_calls if call.complete)
 
 
+def decode_websocket(
+    api: str, messages: Iterable[tuple[str, bytes | str]]
+) -> tuple[LlmExchange, ...]:
+    """Decode the exchanges on one socket from ("sent" | "received", message) pairs, in order."""
+    provider = provider_of(api)
+    return () if provider is None else provider.decode_websocket(messages)
+
+
 def _decode(
     api: str, status: int, headers: Headers, body: bytes, *, only: tuple[bytes, ...]
 ) -> LlmResponse:
     plain = undo(header(headers, "content-encoding"), body)
-    protocol = _PROTOCOLS.get(api)
-    if plain.reason is not None or protocol is None:
+    provider = provider_of(api)
+    if plain.reason is not None or provider is None:
         reason = plain.reason or f"unknown API {api!r}"
         return LlmResponse(
             api=api,
@@ -146,7 +133,7 @@ def _decode(
             reason=reason,
         )
     response = _guarded(
-        lambda: protocol.decode_response(status, content_type_of(headers), plain.body, only=only),
+        lambda: provider.decode_response(status, content_type_of(headers), plain.body, only=only),
         lambda reason: LlmResponse(api=api, status=status, complete=False, reason=reason),
     )
     error = response.error
@@ -158,7 +145,7 @@ def _decode(
 
 
 def _guarded(decode: Callable[[], T], give_up: Callable[[str], T]) -> T:
-    """Decode a stranger's bytes inside somebody else's process: nothing may escape."""
+    """Decode untrusted bytes inside the agent's process: no exception may escape."""
     try:
         return decode()
     except RecursionError:

@@ -6,10 +6,10 @@ import codecs
 from collections.abc import Iterable
 from typing import Any
 
-from playhead.llm.exchange import LlmError, LlmMessage, LlmResponse
-from playhead.llm.failure import error_of_text
 from playhead.llm.http.body_frames import Frames
 from playhead.llm.http.jsontext import parse
+from playhead.llm.llm_exchange import LlmError, LlmMessage, LlmResponse
+from playhead.llm.wire_errors import error_of_text
 
 
 def read_request(body: bytes) -> tuple[dict[str, Any], str | None]:

@@ -19,7 +19,7 @@ def exchanges_of(
     request = request if isinstance(request, dict) else {}
     heard = list(pieces)
     if any(piece.stream == "received" for piece in heard):
-        return wire.decode_websocket((piece.stream, piece.data) for piece in heard)
+        return wire.decode_websocket(api, [(one.stream, one.data) for one in heard])
     body = request.get("body")
     sent = (
         as_bytes(body)

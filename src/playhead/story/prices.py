@@ -1,7 +1,7 @@
-"""What an LLM exchange cost. Knows genai-prices and the overrides of the config; no wire format.
+"""Price LLM exchanges. Knows genai-prices and the overrides of the config; does not know any API.
 
-An unknown price is None and never 0. Nothing is fetched: the prices are those that came with
-the installed package, and each cost names its version.
+An unknown price is None and never 0. Nothing is downloaded: the prices are those of the installed
+package, and each cost names its version.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from playhead.errors import ConfigError
 from playhead.llm import Usage
+from playhead.llm.providers import provider_of
 
 Overrides = Mapping[str, Mapping[str, Any]]
 
@@ -23,12 +24,6 @@ _MILLION = Decimal(1_000_000)
 # Some makers ask more for long prompts. Up to here the price of a token is the same, or not plain at all.
 _MUCH = 100_000
 _PRICES = ("input", "output", "cache_read", "cache_write")
-_FIRST = {
-    "anthropic.messages": "anthropic",
-    "openai.chat": "openai",
-    "openai.responses": "openai",
-    "gemini.generate": "google",
-}
 # Compatible servers serve anybody's models. Makers before hosts, since a maker's price is what
 # most people pay; flat-rate subscriptions, whose price per token is 0, are left out.
 _THEN = (
@@ -159,16 +154,17 @@ def _places(api: str, model: str, url: str | None) -> Iterator[tuple[str, dict[s
         yield name, {"provider_api_url": url}
     if "anthropic." in name:
         yield name, {"provider_id": "aws"}  # Bedrock's names: us.anthropic.claude-…
-    if api in _FIRST:
-        yield name, {"provider_id": _FIRST[api]}
+    provider = provider_of(api)
+    if provider is not None and provider.price_id is not None:
+        yield name, {"provider_id": provider.price_id}
     yield name, {}
     names = [name]
     if "/" in name:
         yield name, {"provider_id": "openrouter"}
         names.append(name.rpartition("/")[2])
-    for provider in _THEN:
+    for company in _THEN:
         for one in names:
-            yield one, {"provider_id": provider}
+            yield one, {"provider_id": company}
 
 
 @dataclass(frozen=True, slots=True)

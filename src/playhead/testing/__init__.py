@@ -2,8 +2,8 @@
 
     from playhead.testing import Reply, ScriptedLLM, ToolCall
 
-Names load what they need when they are first used: the words of a script are light, the
-servers bring asyncio with them.
+A name loads its module when it is first used: the words of a script are light, the servers bring
+asyncio with them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead.testing.scripted_llm.llm_script import (
-        Cut,
-        Failure,
-        Reply,
-        Script,
-        ToolCall,
-        Usage,
-        When,
-    )
-    from playhead.testing.scripted_llm.received import Message, Request
+    from playhead.llm.scripting.llm_script import Cut, Reply, ToolCall, When
+    from playhead.llm.scripting.llm_script import LlmScript as Script
+    from playhead.llm.scripting.llm_script import ScriptedFailure as Failure
+    from playhead.llm.scripting.llm_script import ScriptedUsage as Usage
+    from playhead.llm.scripting.received_request import ReceivedMessage as Message
+    from playhead.llm.scripting.received_request import ReceivedRequest as Request
     from playhead.testing.scripted_llm.script_file import ScriptError, load_script
     from playhead.testing.scripted_llm.server import ScriptedLLM, serve
-    from playhead.testing.scripted_llm.server_http1 import Exchange
+    from playhead.testing.scripted_llm.server_http1 import ServedExchange as Exchange
     from playhead.testing.site import HttpSite
 
 __all__ = [
@@ -46,23 +42,35 @@ __all__ = [
     "serve",
 ]
 
+_SCRIPT = "playhead.llm.scripting.llm_script"
+_REQUEST = "playhead.llm.scripting.received_request"
+_SERVERS = "playhead.testing.scripted_llm"
+
+# The public name: the module and the name there. Inside the package each class name is used once.
 _HOMES = {
-    **dict.fromkeys(
-        ("Cut", "Failure", "Reply", "Script", "ToolCall", "Usage", "When"),
-        "scripted_llm.llm_script",
-    ),
-    **dict.fromkeys(("ScriptError", "load_script"), "scripted_llm.script_file"),
-    **dict.fromkeys(("Message", "Request"), "scripted_llm.received"),
-    **dict.fromkeys(("ScriptedLLM", "serve"), "scripted_llm.server"),
-    "Exchange": "scripted_llm.server_http1",
-    "HttpSite": "site",
-    "replay": "replaying",
+    "Cut": (_SCRIPT, "Cut"),
+    "Exchange": (f"{_SERVERS}.server_http1", "ServedExchange"),
+    "Failure": (_SCRIPT, "ScriptedFailure"),
+    "HttpSite": ("playhead.testing.site", "HttpSite"),
+    "Message": (_REQUEST, "ReceivedMessage"),
+    "Reply": (_SCRIPT, "Reply"),
+    "Request": (_REQUEST, "ReceivedRequest"),
+    "Script": (_SCRIPT, "LlmScript"),
+    "ScriptError": (f"{_SERVERS}.script_file", "ScriptError"),
+    "ScriptedLLM": (f"{_SERVERS}.server", "ScriptedLLM"),
+    "ToolCall": (_SCRIPT, "ToolCall"),
+    "Usage": (_SCRIPT, "ScriptedUsage"),
+    "When": (_SCRIPT, "When"),
+    "load_script": (f"{_SERVERS}.script_file", "load_script"),
+    "replay": ("playhead.testing.replaying", "replay"),
+    "serve": (f"{_SERVERS}.server", "serve"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(module), attribute)
     globals()[name] = value
     return value

@@ -17,13 +17,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import get_args
 
-from playhead.testing.scripted_llm.llm_script import Ending
+from playhead.llm.scripting.llm_script import Ending
+from playhead.llm.scripting.received_request import ReceivedRequest
 from playhead.testing.scripted_llm.loopback import LoopbackServer
-from playhead.testing.scripted_llm.received import Request
-from playhead.testing.scripted_llm.server_http1 import Exchange, encode_json
+from playhead.testing.scripted_llm.server_http1 import ServedExchange, encode_json
 from playhead.testing.scripted_llm.server_websocket import WebSocket, asks_for_websocket
 
-Route = Callable[[Exchange], Awaitable[None]]
+Route = Callable[[ServedExchange], Awaitable[None]]
 
 _SSE = [("content-type", "text/event-stream"), ("cache-control", "no-cache")]
 _TEXT = [("content-type", "text/plain; charset=utf-8")]
@@ -42,16 +42,16 @@ class HttpSite(LoopbackServer):
     ) -> None:
         super().__init__(host=host, port=port)
         self._routes: dict[str, Route] = {**READY_ROUTES, **(routes or {})}
-        self._requests: list[Request] = []
+        self._requests: list[ReceivedRequest] = []
         self._arrived = threading.Lock()
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[ReceivedRequest]:
         """Everything asked so far, in the order of arrival."""
         with self._arrived:
             return list(self._requests)
 
-    async def handle(self, exchange: Exchange) -> None:
+    async def handle(self, exchange: ServedExchange) -> None:
         with self._arrived:
             exchange.request = replace(exchange.request, number=len(self._requests) + 1)
             self._requests.append(exchange.request)
@@ -64,11 +64,11 @@ class HttpSite(LoopbackServer):
         await route(exchange)
 
 
-def _number(request: Request, name: str, default: int) -> int:
+def _number(request: ReceivedRequest, name: str, default: int) -> int:
     return int(request.query.get(name, default))
 
 
-async def _gap(request: Request) -> None:
+async def _gap(request: ReceivedRequest) -> None:
     await asyncio.sleep(_number(request, "gap_ms", 0) / 1000)
 
 
@@ -79,7 +79,7 @@ def _event(number: int) -> bytes:
     )
 
 
-async def echo(exchange: Exchange) -> None:
+async def echo(exchange: ServedExchange) -> None:
     """What was asked, as JSON; a body that is not text is in base64."""
     request = exchange.request
     told: dict[str, object] = {
@@ -95,7 +95,7 @@ async def echo(exchange: Exchange) -> None:
     await exchange.answer_json(200, told)
 
 
-async def sse(exchange: Exchange) -> None:
+async def sse(exchange: ServedExchange) -> None:
     """`?n=9&gap_ms=5`: so many events. `&torn=1`: each in two chunks, torn within a letter."""
     request = exchange.request
     await exchange.open_stream(200, _SSE)
@@ -108,7 +108,7 @@ async def sse(exchange: Exchange) -> None:
     await exchange.finish()
 
 
-async def endless(exchange: Exchange) -> None:
+async def endless(exchange: ServedExchange) -> None:
     """Events until the client leaves."""
     await exchange.open_stream(200, _SSE)
     for number in itertools.count():
@@ -116,7 +116,7 @@ async def endless(exchange: Exchange) -> None:
         await asyncio.sleep(_number(exchange.request, "gap_ms", 5) / 1000)
 
 
-async def cut(exchange: Exchange) -> None:
+async def cut(exchange: ServedExchange) -> None:
     """`?after=3&how=close|reset|stall`: a stream that stops early; `&mid=1` within an event."""
     request = exchange.request
     after = _number(request, "after", 3)
@@ -129,7 +129,7 @@ async def cut(exchange: Exchange) -> None:
     await exchange.end(_ending(request))
 
 
-async def short(exchange: Exchange) -> None:
+async def short(exchange: ServedExchange) -> None:
     """`?n=100&sent=40`: a body shorter than the length that was promised."""
     request = exchange.request
     body = b"x" * _number(request, "n", 100)
@@ -137,7 +137,7 @@ async def short(exchange: Exchange) -> None:
     await exchange.end(_ending(request))
 
 
-def _ending(request: Request) -> Ending:
+def _ending(request: ReceivedRequest) -> Ending:
     wanted = request.query.get("how", "close")
     for known in get_args(Ending):
         if wanted == known:
@@ -146,7 +146,7 @@ def _ending(request: Request) -> Ending:
     raise ValueError(f"how={wanted} is none of {', '.join(get_args(Ending))}")
 
 
-async def gzipped(exchange: Exchange) -> None:
+async def gzipped(exchange: ServedExchange) -> None:
     """A compressed JSON body. `?n=9&gap_ms=5`: a compressed stream of events."""
     request = exchange.request
     encoding = ("content-encoding", "gzip")
@@ -163,7 +163,7 @@ async def gzipped(exchange: Exchange) -> None:
     await exchange.finish()
 
 
-async def some_bytes(exchange: Exchange) -> None:
+async def some_bytes(exchange: ServedExchange) -> None:
     """`?n=1000000`: bytes that do not compress, the same each time. `&chunk=4096`: chunked."""
     request = exchange.request
     body = hashlib.shake_256(b"playhead").digest(_number(request, "n", 1024))
@@ -182,7 +182,7 @@ def _slices(body: bytes, size: int) -> Iterator[bytes]:
     return (body[start : start + size] for start in range(0, len(body), size))
 
 
-async def status(exchange: Exchange) -> None:
+async def status(exchange: ServedExchange) -> None:
     """`/status/503`: that status, with `?retry_after=1` as its header."""
     code = int(exchange.request.path.rpartition("/")[2])
     wait = exchange.request.query.get("retry_after")
@@ -190,7 +190,7 @@ async def status(exchange: Exchange) -> None:
     await exchange.answer_json(code, {"status": code}, headers)
 
 
-async def redirect(exchange: Exchange) -> None:
+async def redirect(exchange: ServedExchange) -> None:
     """`?to=/echo&code=302&n=1`: to the place, over n hops."""
     request = exchange.request
     left = _number(request, "n", 1)
@@ -199,7 +199,7 @@ async def redirect(exchange: Exchange) -> None:
     await exchange.answer(code, b"", [("location", place)])
 
 
-async def upload(exchange: Exchange) -> None:
+async def upload(exchange: ServedExchange) -> None:
     """How much came and what it was, without sending it back."""
     request = exchange.request
     told = {
@@ -211,18 +211,18 @@ async def upload(exchange: Exchange) -> None:
     await exchange.answer_json(200, told)
 
 
-async def slow(exchange: Exchange) -> None:
+async def slow(exchange: ServedExchange) -> None:
     """`?ms=200`: an answer after so long."""
     await asyncio.sleep(_number(exchange.request, "ms", 200) / 1000)
     await exchange.answer(200, b"late", _TEXT)
 
 
-async def hold(exchange: Exchange) -> None:
+async def hold(exchange: ServedExchange) -> None:
     """No answer at all, until the client leaves."""
     await exchange.end("stall")
 
 
-async def until_close(exchange: Exchange) -> None:
+async def until_close(exchange: ServedExchange) -> None:
     """A body without length or chunks: the end of the connection is its end."""
     await exchange.open_stream(200, _TEXT, framed=False)
     for number in range(_number(exchange.request, "n", 3)):
@@ -230,13 +230,13 @@ async def until_close(exchange: Exchange) -> None:
         await _gap(exchange.request)
 
 
-async def cookies(exchange: Exchange) -> None:
+async def cookies(exchange: ServedExchange) -> None:
     """Two cookies, in two headers of one name."""
     given = [("set-cookie", "session=abc123; Path=/"), ("set-cookie", "theme=dark; Path=/")]
     await exchange.answer_json(200, {"cookie": exchange.request.headers.get("cookie")}, given)
 
 
-async def websocket(exchange: Exchange) -> None:
+async def websocket(exchange: ServedExchange) -> None:
     """A WebSocket that says back whatever it hears."""
     if not asks_for_websocket(exchange):
         await exchange.answer_json(426, {"error": "This is a WebSocket."})

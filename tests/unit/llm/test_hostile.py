@@ -11,21 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.llm import (
-    APIS,
     LlmRequest,
     LlmResponse,
-    anthropic,
     api_of,
     decode_request,
     decode_response,
-    gemini,
-    openai_chat,
-    openai_responses,
     summary,
     tool_calls_of,
 )
+from playhead.llm.anthropic import decode_anthropic as anthropic
+from playhead.llm.gemini import decode_gemini as gemini
 from playhead.llm.http.sse import parse
+from playhead.llm.openai import decode_chat as openai_chat
+from playhead.llm.openai import decode_responses as openai_responses
+from playhead.llm.providers import all_providers
 
+APIS = tuple(one.api for one in all_providers())
 SAMPLES = Path(__file__).parent / "samples"
 PROTOCOL_OF = {
     "anthropic": anthropic,

@@ -1,6 +1,7 @@
-"""What a failure looks like to the client that meets it: the answer it gets instead. Pure.
+"""Build the answer that an injected fault gives in place of the taped one. Pure.
 
-Knows the error shapes of the LLM APIs, and `Taped`; not when a fault fires.
+Knows the kinds of faults and `Taped`; the error bodies come from the LLM providers. Does not know when a
+fault fires.
 """
 
 from __future__ import annotations
@@ -11,28 +12,10 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from playhead.llm.providers import provider_or_default
 from playhead.recording.calls import Call, Piece, Taped
 from playhead.replay.modes.faults import Fault
 
-_ANTHROPIC = {
-    400: ("invalid_request_error", "The request was malformed."),
-    401: ("authentication_error", "invalid x-api-key"),
-    403: ("permission_error", "Your API key may not use this resource."),
-    404: ("not_found_error", "The requested resource was not found."),
-    413: ("request_too_large", "Request exceeds the maximum size"),
-    429: ("rate_limit_error", "This request would exceed your organization's rate limit."),
-    529: ("overloaded_error", "Overloaded"),
-}
-_OPENAI = {
-    401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    429: ("requests", "rate_limit_exceeded", "Rate limit reached for requests."),
-}
-_GEMINI = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    429: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
-}
 _REASONS = {
     429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
     503: "Service Unavailable", 504: "Gateway Timeout",
@@ -40,7 +23,7 @@ _REASONS = {
 
 
 def answer_for(fault: Fault, call: Call, taped: Taped | None) -> Taped:
-    """What `call` gets. `taped` is what it would get from the tape, if that has an answer."""
+    """Return the answer for `call`. `taped` is the answer that the tape has for it, if any."""
     match = {"rung": "fault", "fault": fault.spec}
     if fault.kind == "status":
         return replace(_refusal(int(fault.argument), call), match=match)
@@ -58,7 +41,7 @@ def answer_for(fault: Fault, call: Call, taped: Taped | None) -> Taped:
 
 
 def slowed(taped: Taped, fault: Fault) -> Taped:
-    """The taped answer, so much later."""
+    """Return the taped answer, delayed by the fault's duration."""
     late = int(fault.argument)
     return replace(
         taped,
@@ -70,12 +53,13 @@ def slowed(taped: Taped, fault: Fault) -> Taped:
 
 
 def _refusal(status: int, call: Call) -> Taped:
-    body = json.dumps(_shape(status, str(call.facts.get("api", "")))).encode()
+    provider = provider_or_default(str(call.facts.get("api", "")))
+    body = json.dumps(provider.error_body(status, request_id="req_playhead_fault")).encode()
     headers = [
         ["content-type", "application/json"],
         ["content-length", str(len(body))],
         ["retry-after", "0"],
-        # The SDKs take a wait of nothing for no advice; this one they follow.
+        # SDKs ignore a wait of 0 seconds and use their own backoff; they follow this header.
         ["retry-after-ms", "1"],
     ]
     head = {
@@ -84,21 +68,8 @@ def _refusal(status: int, call: Call) -> Taped:
     return Taped(how="returned", head=head, pieces=[Piece(stream="body", data=body, at_ns=0)])
 
 
-def _shape(status: int, api: str) -> dict[str, Any]:
-    if api == "anthropic.messages":
-        kind, message = _ANTHROPIC.get(status, ("api_error", "Internal server error"))
-        error = {"type": kind, "message": message}
-        return {"type": "error", "error": error, "request_id": "req_playhead_fault"}
-    if api == "gemini.generate":
-        told = _GEMINI.get(status, "INTERNAL")
-        return {"error": {"code": status, "message": "The request failed.", "status": told}}
-    default = ("server_error", None, "The server had an error while processing your request.")
-    kind, code, message = _OPENAI.get(status, default)
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
-
-
 def _broken_off(taped: Taped, after: int) -> Taped:
-    """The first `after` events of a stream, or pieces of a body; never the whole of it."""
+    """Keep the first `after` events of a stream, or pieces of a body; never all of them."""
     body = [piece for piece in taped.pieces if piece.stream == "body"]
     parts = _events(taped, body) or [piece.data for piece in body]
     kept = parts[: min(after, len(parts) - 1)]
@@ -113,7 +84,7 @@ def _broken_off(taped: Taped, after: int) -> Taped:
 
 
 def _events(taped: Taped, body: list[Piece]) -> list[bytes]:
-    """Server-sent events one by one: how the network packed them is chance."""
+    """Split a body into its server-sent events: how the network packed them is chance."""
     headers = {str(name).lower(): str(value) for name, value in taped.head.get("headers") or ()}
     if "event-stream" not in headers.get("content-type", "") or "content-encoding" in headers:
         return []
@@ -122,8 +93,9 @@ def _events(taped: Taped, body: list[Piece]) -> list[bytes]:
 
 
 def _error(named: str) -> BaseException:
-    """`TimeoutError`, `TimeoutError:no answer`, `httpx.ReadTimeout`: a builtin, or a class of a module
-    that the program has loaded.
+    """Build the exception that `TimeoutError`, `TimeoutError:no answer` or `httpx.ReadTimeout` names.
+
+    The class is a builtin, or one of a module that the program has loaded.
     """
     name, _, message = named.partition(":")
     module, _, short = name.rpartition(".")
@@ -133,7 +105,7 @@ def _error(named: str) -> BaseException:
     text = message or "injected by a fault"
     try:
         return found(text)
-    except TypeError:  # a class of somebody's that wants other arguments
+    except TypeError:  # the class wants other arguments
         made = found.__new__(found)
         made.args = (text,)
         return made
@@ -146,5 +118,5 @@ def _value(text: str, boundary: str) -> Any:
         value = text
     if boundary != "mcp" or (isinstance(value, dict) and "content" in value):
         return value
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return {"content": [{"type": "text", "text": said}], "isError": False}
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return {"content": [{"type": "text", "text": text}], "isError": False}

@@ -1,6 +1,6 @@
-"""Change what an LLM is asked without touching the agent's code. Pure: a body in, a body out.
+"""Rewrite LLM requests without a change of the agent's code: model, system prompt, history, JSON Patch.
 
-Knows where each API keeps its model, system prompt and messages; not how a body is sent.
+Pure: a body in, a body out. The providers know where an API keeps its system prompt and messages.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead.errors import UsageError
+from playhead.llm.provider import Provider
+from playhead.llm.providers import provider_or_default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """What to change; nothing is changed by an empty one."""
+    """The changes to make to each request. An empty one changes nothing."""
 
     model: str | None = None
     system: str | None = None
@@ -29,44 +31,32 @@ class Rewrite:
         return self == Rewrite()
 
     def apply(self, api: str, body: bytes) -> bytes:
-        """The body as it is to be sent; a body that is no JSON object is left alone."""
+        """Return the body to send. A body that is not a JSON object is returned unchanged."""
         try:
-            asked = json.loads(body)
+            request = json.loads(body)
         except ValueError:
             return body
-        if not isinstance(asked, dict):
+        if not isinstance(request, dict):
             return body
-        if self.model is not None and "model" in asked:
-            asked["model"] = self.model
+        provider = provider_or_default(api)
+        if self.model is not None and "model" in request:
+            request["model"] = self.model
         if self.system is not None:
-            _set_system(api, asked, self.system)
+            provider.set_system(request, self.system)
         if self.max_context_messages is not None:
-            _shorten(api, asked, self.max_context_messages)
+            _shorten(provider, request, self.max_context_messages)
         for step in self.patch:
-            asked = _patched(asked, step)
-        return json.dumps(asked, ensure_ascii=False, separators=(",", ":")).encode()
+            request = _patched(request, step)
+        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _set_system(api: str, asked: dict[str, Any], text: str) -> None:
-    if api == "anthropic.messages":
-        asked["system"] = text
-    elif api == "openai.responses":
-        asked["instructions"] = text
-    elif api == "gemini.generate":
-        asked["systemInstruction"] = {"parts": [{"text": text}]}
-    else:
-        messages = [
-            m for m in asked.get("messages", []) if m.get("role") not in ("system", "developer")
-        ]
-        asked["messages"] = [{"role": "system", "content": text}, *messages]
+def _shorten(provider: Provider, body: dict[str, Any], most: int) -> None:
+    """Keep the last `most` messages and the system messages.
 
-
-def _shorten(api: str, asked: dict[str, Any], most: int) -> None:
-    """The last `most` messages, from a user's on: an API refuses a history that begins with an answer,
-    or with the result of a tool call that is no longer in it.
+    The history then begins with a message of the user: APIs refuse one that begins with an answer, or with
+    the result of a tool call that was cut off.
     """
-    name = {"openai.responses": "input", "gemini.generate": "contents"}.get(api, "messages")
-    messages = asked.get(name)
+    messages = body.get(provider.messages_field)
     if not isinstance(messages, list):
         return
     kept = [
@@ -78,45 +68,33 @@ def _shorten(api: str, asked: dict[str, Any], most: int) -> None:
     if len(rest) <= most:
         return
     start = len(rest) - most
-    while start > 0 and not _opens(rest[start]):
+    while start > 0 and not (isinstance(rest[start], dict) and provider.starts_turn(rest[start])):
         start -= 1
-    asked[name] = kept + rest[start:]
-
-
-def _opens(message: Any) -> bool:
-    if not isinstance(message, dict) or message.get("role") != "user":
-        return False
-    content = message.get("content") or message.get("parts")
-    if not isinstance(content, list):
-        return True
-    return not any(
-        isinstance(part, dict) and (part.get("type") == "tool_result" or "functionResponse" in part)
-        for part in content
-    )
+    body[provider.messages_field] = kept + rest[start:]
 
 
 def parse_patch(text: str, source: str) -> tuple[Mapping[str, Any], ...]:
-    """A JSON Patch as it stands in a file. UsageError says what is wrong with it."""
+    """Parse the text of a JSON Patch file. Raises UsageError with the reason."""
     try:
         steps = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{source} is no JSON: {error}.") from None
+        raise UsageError(f"{source} is not valid JSON: {error}.") from None
     if not isinstance(steps, list) or not all(
         isinstance(one, dict) and "op" in one and "path" in one for one in steps
     ):
         raise UsageError(
-            f'{source} is no JSON Patch: expected [{{"op": "replace", "path": "/model", "value": …}}].'
+            f'{source} is not a JSON Patch: expected [{{"op": "replace", "path": "/model", "value": …}}].'
         )
     for step in steps:
         if step["op"] not in ("add", "remove", "replace", "test"):
             raise UsageError(
-                f"{source}: op {step['op']!r} is not known; add, remove, replace and test are."
+                f"{source}: unknown op {step['op']!r}; expected add, remove, replace or test."
             )
     return tuple(steps)
 
 
 def _patched(document: Any, step: Mapping[str, Any]) -> Any:
-    """One step. A path that is not there leaves the document as it is: not every call has every field."""
+    """Apply one step. A path that does not exist changes nothing: not every call has every field."""
     words = [
         word.replace("~1", "/").replace("~0", "~") for word in str(step["path"]).split("/")[1:]
     ]

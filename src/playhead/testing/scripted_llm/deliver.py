@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
-from playhead.testing.scripted_llm.llm_script import Ending, Reply
+from playhead.llm.scripting.llm_script import Ending, Reply
 
 
 class Sink(Protocol):

@@ -16,7 +16,7 @@ from typing import Self
 from playhead.testing.scripted_llm.server_http1 import (
     HEAD_LIMIT,
     BadRequest,
-    Exchange,
+    ServedExchange,
     read_request,
 )
 
@@ -36,7 +36,7 @@ class LoopbackServer:
         self._stopping = asyncio.Event()
         self._conversations: set[asyncio.Task[None]] = set()
 
-    async def handle(self, exchange: Exchange) -> None:
+    async def handle(self, exchange: ServedExchange) -> None:
         raise NotImplementedError
 
     @property
@@ -161,12 +161,12 @@ class LoopbackServer:
                 return
             if request is None:
                 return
-            exchange = Exchange(request, reader, writer)
+            exchange = ServedExchange(request, reader, writer)
             await self._answer(exchange)
             if not exchange.keeps_alive:
                 return
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _answer(self, exchange: ServedExchange) -> None:
         try:
             await self.handle(exchange)
         except ConnectionError:

@@ -1,4 +1,4 @@
-"""Turn Python objects, JSON files and TOML files into a Script. Knows the keys; not what they do.
+"""Turn Python objects, JSON files and TOML files into a LlmScript. Knows the keys; not what they do.
 
 A wrong key or value is refused here, with its place in the script: a typing error that only
 showed as an odd answer in the middle of an agent's run would cost an afternoon.
@@ -17,19 +17,21 @@ from typing import Any, get_args
 import tomllib
 
 from playhead.errors import UsageError
-from playhead.testing.scripted_llm.llm_script import (
+from playhead.llm.scripting.llm_script import (
     Cut,
     Ending,
-    Failure,
+    LlmScript,
     Reply,
-    Script,
+    ScriptedFailure,
+    ScriptedUsage,
     StopReason,
     ToolCall,
-    Usage,
     When,
 )
 
-ScriptSource = Script | Sequence[Reply | str | Mapping[str, Any]] | Mapping[str, Any] | str | Path
+ScriptSource = (
+    LlmScript | Sequence[Reply | str | Mapping[str, Any]] | Mapping[str, Any] | str | Path
+)
 Reader = Callable[[Any, str], Any]
 
 
@@ -37,9 +39,9 @@ class ScriptError(UsageError):
     """A script that cannot be understood; says where, what was found and what was expected."""
 
 
-def load_script(source: ScriptSource) -> Script:
+def load_script(source: ScriptSource) -> LlmScript:
     """A script from a file's path (.json or .toml), a list of replies, or {"replies": [...]}."""
-    if isinstance(source, Script):
+    if isinstance(source, LlmScript):
         return source
     if isinstance(source, (str, os.PathLike)):
         return load_script(_parsed(Path(source)))
@@ -71,7 +73,7 @@ def _parsed(path: Path) -> Any:
         raise ScriptError(f"{path} is not valid {path.suffix[1:] or 'JSON'}: {error}.") from error
 
 
-def _script(replies: Any, defaults: Any) -> Script:
+def _script(replies: Any, defaults: Any) -> LlmScript:
     if not isinstance(replies, Sequence) or isinstance(replies, (str, bytes)):
         raise ScriptError(f"replies: expected a list, found {_shown(replies)}.")
     shared = _fields(defaults, "defaults", _REPLY)
@@ -82,7 +84,7 @@ def _script(replies: Any, defaults: Any) -> Script:
             continue
         own = {"text": reply} if isinstance(reply, str) else reply
         loaded.append(Reply(**{**shared, **_fields(own, f"replies[{index}]", _REPLY)}))
-    return Script(replies=tuple(loaded))
+    return LlmScript(replies=tuple(loaded))
 
 
 def _fields(value: Any, place: str, readers: Mapping[str, Reader]) -> dict[str, Any]:
@@ -178,7 +180,7 @@ _REPLY: Mapping[str, Reader] = {
     "tool_calls": _tool_calls,
     "stop_reason": _one_of(get_args(StopReason)),
     "usage": _made(
-        Usage,
+        ScriptedUsage,
         dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning"), _count),
     ),
     "model": _text,
@@ -186,7 +188,7 @@ _REPLY: Mapping[str, Reader] = {
     "chunk_delay": _seconds,
     "chunks": _ordinal,
     "error": _made(
-        Failure,
+        ScriptedFailure,
         {
             "status": _status,
             "message": _text,

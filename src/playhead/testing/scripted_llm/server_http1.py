@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from playhead.testing.scripted_llm.llm_script import Ending
-from playhead.testing.scripted_llm.received import Request, decode_json
+from playhead.llm.scripting.llm_script import Ending
+from playhead.llm.scripting.received_request import ReceivedRequest, decode_json
 
 Headers = Iterable[tuple[str, str]]
 HEAD_LIMIT = 1 << 20
@@ -29,7 +29,7 @@ class BadRequest(ValueError):
 
 async def read_request(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> Request | None:
+) -> ReceivedRequest | None:
     """The next request of the connection; None where the client has closed it in between."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -49,7 +49,7 @@ async def read_request(
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = await _read_body(reader, headers)
     parts = urlsplit(target)
-    return Request(
+    return ReceivedRequest(
         method=method,
         path=unquote(parts.path),
         query=dict(parse_qsl(parts.query, keep_blank_values=True)),
@@ -93,11 +93,11 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
     return bytes(body)
 
 
-class Exchange:
+class ServedExchange:
     """One request and the connection that its answer goes out on."""
 
     def __init__(
-        self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: ReceivedRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.request = request
         self.reader = reader

@@ -11,14 +11,14 @@ import base64
 import hashlib
 import struct
 
-from playhead.testing.scripted_llm.llm_script import Ending
-from playhead.testing.scripted_llm.server_http1 import Exchange, end_connection
+from playhead.llm.scripting.llm_script import Ending
+from playhead.testing.scripted_llm.server_http1 import ServedExchange, end_connection
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 
 
-def asks_for_websocket(exchange: Exchange) -> bool:
+def asks_for_websocket(exchange: ServedExchange) -> bool:
     headers = exchange.request.headers
     return headers.get("upgrade", "").lower() == "websocket" and "sec-websocket-key" in headers
 
@@ -26,7 +26,7 @@ def asks_for_websocket(exchange: Exchange) -> bool:
 class WebSocket:
     """An accepted WebSocket, open until the client closes it or `end` is called."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: ServedExchange) -> None:
         self._exchange = exchange
         self._reader = exchange.reader
         self._writer = exchange.writer

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from playhead import events
 from playhead.recording.chunks import as_bytes
 from playhead.story import CallItem, Item, Mark, NoteItem, SeamItem, Story, TurnItem
-from playhead.story.speech import speech_of
+from playhead.story.streamed_text import text_pieces
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
 
@@ -109,7 +109,7 @@ def _of_item(item: Item) -> Iterator[Frame]:
 
 def _of_call(call: CallItem) -> Iterator[Frame]:
     yield _frame(call, "begin", events.CALL)
-    for said in speech_of(call):
+    for said in text_pieces(call):
         part: Part = "thought" if said.is_thought else "said"
         mark = Mark(mono=call.mono + said.at_ns, place=said.place)
         yield _frame(call, part, events.CHUNK, mark, text=said.text)

@@ -13,7 +13,7 @@ from playhead.exporters.story_json import failure_json, item_json
 from playhead.llm.http.content_encoding import undo
 from playhead.recording.chunks import as_text
 from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
-from playhead.story.speech import speech_of
+from playhead.story.streamed_text import text_pieces
 
 
 def detail(story: Story, ref: str) -> dict[str, Any] | None:
@@ -128,7 +128,7 @@ def _part(part: wire.Part) -> dict[str, Any]:
 
 def _speech(call: CallItem) -> list[list[int]]:
     """When the model said how much: [ns since the call, UTF-16 units, whether it was a thought]."""
-    said = speech_of(call)
+    said = text_pieces(call)
     if len(call.llm) != 1 or call.llm[0].response is None:
         return []
     if "".join(one.text for one in said if not one.is_thought) != call.llm[0].response.text:

@@ -159,7 +159,7 @@ def test_a_stream_that_only_calls_tools_cannot_be_given_a_text():
 
 @pytest.mark.parametrize("spec", ["llm:1.text=x", "llm:1.response=x", "http:1.response=x", "x"])
 def test_an_edit_that_is_none_is_refused(spec):
-    with pytest.raises(UsageError, match="is no edit"):
+    with pytest.raises(UsageError, match="is not an edit"):
         parse_edit(spec)
 
 

@@ -1,0 +1,275 @@
+"""Google's generateContent, as served by the Gemini API, Vertex and the Code Assist backend.
+
+Knows the request, the response, and its chunks (server-sent events or a growing array);
+not the model's name in the address, nor how arguments are streamed (``gemini_calls``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead.llm.decoding import broken_answer, read_request, unread, why_broken
+from playhead.llm.gemini.gemini_calls import whole_parts
+from playhead.llm.http.body_frames import DOCUMENT, Frames, frames_of
+from playhead.llm.json_fields import count, mapping, mappings, prose, string, total
+from playhead.llm.llm_exchange import (
+    Image,
+    LlmError,
+    LlmMessage,
+    LlmRequest,
+    LlmResponse,
+    LlmTool,
+    Other,
+    Part,
+    Refusal,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+    text_of,
+)
+from playhead.llm.wire_errors import error_of
+
+API = "gemini.generate"
+TOOL_WORDS = (b"functionCall", b"function_call")
+
+_SHAPED = frozenset(("model", "contents", "systemInstruction", "system_instruction", "tools"))
+
+# A note of this module in a part that may have been cut off (JSON cannot hold this key). True:
+# a text after a thought, and whether it is a thought too is said only after the text.
+_CUT = object()
+
+
+def decode_request(body: bytes) -> LlmRequest:
+    document, reason = read_request(body)
+    model = string(document.get("model"))
+    if isinstance(document.get("request"), dict) and "contents" not in document:
+        document = document["request"]  # Code Assist wraps the request proper
+    contents = document.get("contents")
+    system = text_of(_parts(mapping(_either(document, "systemInstruction", "system_instruction"))))
+    return LlmRequest(
+        api=API,
+        model=(model or string(document.get("model")) or "").removeprefix("models/") or None,
+        system=system or None,
+        messages=tuple(
+            _message(one)
+            for one in ([contents] if isinstance(contents, dict) else mappings(contents))
+        ),
+        tools=tuple(tool for one in mappings(document.get("tools")) for tool in _tools(one)),
+        params=unread(document, _SHAPED),
+        complete=reason is None,
+        reason=reason,
+    )
+
+
+def decode_response(
+    status: int, content_type: str, body: bytes, *, only: tuple[bytes, ...] = ()
+) -> LlmResponse:
+    frames = frames_of(content_type, body, only)
+    if frames.kind == DOCUMENT:
+        document = frames.frames[0].value
+        error = error_of(document, status)
+        if error is not None or not isinstance(document, dict):
+            return broken_answer(API, status, frames, error)
+    head: dict[str, Any] = {}
+    candidates: dict[int, dict[str, Any]] = {}
+    error = None
+    for frame in frames.frames:
+        chunk = mapping(frame.value)
+        error = error_of(chunk, None) or error
+        chunk = mapping(chunk.get("response")) or chunk
+        _grow(head, candidates, chunk, partial=frame.partial)
+    if error is not None:
+        reason = why_broken(error, status, frames)
+    else:
+        reason = _why_cut(frames, head, list(candidates.values()))
+    return _response(head, candidates, status=status, error=error, reason=reason)
+
+
+def _grow(
+    head: dict[str, Any],
+    candidates: dict[int, dict[str, Any]],
+    chunk: dict[str, Any],
+    *,
+    partial: bool,
+) -> None:
+    for key in ("responseId", "modelVersion", "promptFeedback"):
+        if chunk.get(key):
+            head[key] = chunk[key]
+    # Counts are cumulative: a later one replaces, an absent one leaves what was said.
+    head.setdefault("usage", {}).update(mapping(chunk.get("usageMetadata")))
+    for one in mappings(chunk.get("candidates")):
+        candidate = candidates.setdefault(count(one.get("index")) or 0, {"parts": []})
+        arrived = mappings(mapping(one.get("content")).get("parts"))
+        candidate["parts"] += arrived
+        candidate["finish"] = string(one.get("finishReason")) or candidate.get("finish")
+        if partial and arrived:
+            *before, last = candidate["parts"][-2:]
+            doubtful = any(one.get("thought") is True for one in before)
+            candidate["parts"][-1] = {**last, _CUT: doubtful}
+
+
+def _why_cut(frames: Frames, head: dict[str, Any], candidates: list[dict[str, Any]]) -> str | None:
+    finished = bool(candidates) and all(one["finish"] for one in candidates)
+    blocked = bool(mapping(head.get("promptFeedback")).get("blockReason"))
+    if frames.kind == DOCUMENT or finished or blocked:
+        return frames.reason
+    return frames.reason or "the stream ended before a finishReason"
+
+
+def _response(
+    head: dict[str, Any],
+    candidates: dict[int, dict[str, Any]],
+    *,
+    status: int,
+    error: LlmError | None,
+    reason: str | None,
+) -> LlmResponse:
+    places = sorted(candidates)
+    answers = [
+        _merged(_parts({"parts": whole_parts(candidates[at]["parts"], ended=reason is None)}))
+        for at in places
+    ]
+    feedback = mapping(head.get("promptFeedback"))
+    blocked = string(feedback.get("blockReason"))
+    parts = answers[0] if answers else ()
+    if blocked is not None:
+        parts = (*parts, Refusal(text=prose(feedback.get("blockReasonMessage") or blocked)))
+    return LlmResponse(
+        api=API,
+        status=status,
+        id=string(head.get("responseId")),
+        model=string(head.get("modelVersion")),
+        parts=parts,
+        stop_reason=(candidates[places[0]]["finish"] if places else None) or blocked,
+        usage=_usage(head["usage"]) if head.get("usage") else None,
+        error=error,
+        complete=reason is None,
+        reason=reason,
+        alternatives=tuple(answers[1:]),
+    )
+
+
+def _usage(usage: dict[str, Any]) -> Usage:
+    read = total(count(usage.get("promptTokenCount")), count(usage.get("toolUsePromptTokenCount")))
+    thought = count(usage.get("thoughtsTokenCount"))
+    written = total(count(usage.get("candidatesTokenCount")), thought)
+    together = count(usage.get("totalTokenCount"))
+    if written is None and read is not None and together is not None:
+        written = max(together - read, 0)  # a count of zero is left out on the wire
+    return Usage(
+        input_tokens=read,
+        cache_read_tokens=count(usage.get("cachedContentTokenCount")),
+        output_tokens=written,
+        reasoning_tokens=thought,
+    )
+
+
+def _message(content: dict[str, Any]) -> LlmMessage:
+    role = string(content.get("role")) or "user"
+    return LlmMessage(role="assistant" if role == "model" else role, parts=_parts(content))
+
+
+def _merged(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Neighbouring texts as one: a stream cuts them at random."""
+    merged: list[Part] = []
+    for part in parts:
+        last = merged[-1] if merged else None
+        if isinstance(part, Text) and isinstance(last, Text):
+            merged[-1] = Text(text=last.text + part.text)
+        elif isinstance(part, Thinking) and isinstance(last, Thinking):
+            signature = part.signature or last.signature
+            merged[-1] = Thinking(text=last.text + part.text, signature=signature)
+        else:
+            merged.append(part)
+    return tuple(part for part in merged if part != Text(text=""))
+
+
+def _parts(content: dict[str, Any]) -> tuple[Part, ...]:
+    return tuple(_part(part) for part in mappings(content.get("parts")))
+
+
+def _part(part: dict[Any, Any]) -> Part:
+    if isinstance(part.get("text"), str):
+        text = prose(part["text"])
+        if part.get("thought") is not True:
+            return Other(type="text", data=text) if part.get(_CUT) else Text(text=text)
+        return Thinking(
+            text=text, signature=string(_either(part, "thoughtSignature", "thought_signature"))
+        )
+    call = _either(part, "functionCall", "function_call")
+    if isinstance(call, dict):
+        given = call.get("args", {})
+        unfinished = call.get("willContinue") is True or (_CUT in part and "args" not in call)
+        return ToolUse(
+            id=string(call.get("id")),
+            name=string(call.get("name")),
+            arguments=given,
+            # The API's own arguments are an object; text is what arrived of a cut one.
+            complete=isinstance(given, dict) and not unfinished,
+        )
+    answer = _either(part, "functionResponse", "function_response")
+    if isinstance(answer, dict):
+        return _result(answer)
+    return _media(part)
+
+
+def _media(part: dict[Any, Any]) -> Part:
+    inline = mapping(_either(part, "inlineData", "inline_data"))
+    stored = mapping(_either(part, "fileData", "file_data"))
+    media = string(_either(inline or stored, "mimeType", "mime_type"))
+    if media is not None and media.startswith("image/"):
+        url = string(_either(stored, "fileUri", "file_uri"))
+        return Image(media_type=media, url=url, data=string(inline.get("data")))
+    code = _either(part, "executableCode", "executable_code")
+    if isinstance(code, dict):
+        return ToolUse(
+            id=string(code.get("id")), name="code_execution", arguments=code, by_provider=True
+        )
+    ran = _either(part, "codeExecutionResult", "code_execution_result")
+    if isinstance(ran, dict):
+        return ToolResult(
+            id=string(ran.get("id")),
+            name="code_execution",
+            content=(Text(text=prose(ran.get("output"))),),
+            is_error=ran.get("outcome") != "OUTCOME_OK",
+        )
+    own = {key: value for key, value in part.items() if key is not _CUT}
+    kind = next((key for key in own if key not in ("thoughtSignature", "thought")), None)
+    return Other(type=kind, data=own)
+
+
+def _result(answer: dict[str, Any]) -> ToolResult:
+    given = answer.get("response")
+    only = mapping(given)
+    # By convention {"output": …} or {"result": …} wraps a plain text, {"error": …} a failure.
+    texts = [only[key] for key in ("output", "result", "error") if isinstance(only.get(key), str)]
+    part: Part = Text(text=prose(texts[0])) if texts else Other(type="json", data=given)
+    return ToolResult(
+        id=string(answer.get("id")),
+        name=string(answer.get("name")),
+        content=(part,),
+        is_error="error" in only or None,
+    )
+
+
+def _tools(tool: dict[str, Any]) -> list[LlmTool]:
+    declared = mappings(_either(tool, "functionDeclarations", "function_declarations"))
+    if declared:
+        return [
+            LlmTool(
+                name=string(one.get("name")),
+                description=string(one.get("description")),
+                schema=_either(one, "parameters", "parametersJsonSchema"),
+                type="function",
+            )
+            for one in declared
+        ]
+    return [LlmTool(name=kind, type=kind) for kind in tool]
+
+
+def _either(document: dict[str, Any], camel: str, snake: str) -> Any:
+    """A field under the name of the JSON mapping, or under that of the protocol buffer."""
+    value = document.get(camel)
+    return value if value is not None else document.get(snake)

@@ -1,0 +1,120 @@
+"""Choose the reply to a request. Knows the script and which replies are used; does not know the APIs.
+
+A reply with a `when` is for the requests that it describes, whenever they arrive: so parallel
+conversations get their own answers. The other replies are given in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from playhead.llm.scripting.llm_script import LlmScript, Reply, When
+from playhead.llm.scripting.received_request import ReceivedRequest
+from playhead.testing.scripted_llm.script_file import load_reply
+
+ReplyLike = Reply | str | Mapping[str, Any]
+Respond = Callable[[ReceivedRequest], ReplyLike | Awaitable[ReplyLike]]
+
+# Callables may wait for one another (a barrier in a test); a short queue would be a deadlock.
+_RESPONDING = 64
+
+
+class ScriptRanOut(Exception):
+    """No reply is left for a request; the text says which request, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenReply:
+    """A reply, and the key under which its ids are minted: the same in every seeded run."""
+
+    reply: Reply
+    key: str
+
+
+class ReplySelection(Protocol):
+    """Where replies come from."""
+
+    async def choose(self, request: ReceivedRequest) -> ChosenReply:
+        """The reply to this request; ScriptRanOut where there is none."""
+
+    def close(self) -> None:
+        """Let go of what was needed for choosing."""
+
+
+class ScriptSelection:
+    """Replies from a script, each given out as often as its `repeat` says."""
+
+    def __init__(self, script: LlmScript) -> None:
+        self._script = script
+        self._used = [0] * len(script.replies)
+        self._asked = 0
+
+    async def choose(self, request: ReceivedRequest) -> ChosenReply:
+        self._asked += 1
+        for described in (True, False):
+            for index, reply in enumerate(self._script.replies):
+                if (reply.when is not None) is described and self._fits(index, reply, request):
+                    self._used[index] += 1
+                    return ChosenReply(reply=reply, key=f"{index}.{self._used[index]}")
+        raise ScriptRanOut(self._complaint(request))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _fits(self, index: int, reply: Reply, request: ReceivedRequest) -> bool:
+        if reply.repeat != "forever" and self._used[index] >= reply.repeat:
+            return False
+        return reply.when is None or matches(reply.when, request, self._asked)
+
+    def _complaint(self, request: ReceivedRequest) -> str:
+        total = len(self._script.replies)
+        waiting = [index for index, used in enumerate(self._used) if not used]
+        left = ", ".join(f"replies[{index}]" for index in waiting)
+        state = f"unused, and for other requests: {left}" if waiting else "all are used"
+        return (
+            f"The script has no reply left for request {self._asked} ({request.wire}, "
+            f"turn {request.turn}, last user message {request.prompt[:60]!r}): of {total} "
+            f"replies {state}. Add a reply, or let one `repeat`."
+        )
+
+
+class CallableSelection:
+    """Replies from a function of the request, plain or async."""
+
+    def __init__(self, respond: Respond) -> None:
+        self._respond = respond
+        self._seen: Counter[str] = Counter()
+        self._threads = ThreadPoolExecutor(_RESPONDING, thread_name_prefix="scripted-reply")
+
+    async def choose(self, request: ReceivedRequest) -> ChosenReply:
+        digest = hashlib.sha256(request.body).hexdigest()
+        self._seen[digest] += 1
+        key = f"{digest}.{self._seen[digest]}"
+        reply = await asyncio.wrap_future(self._threads.submit(self._respond, request))
+        if isinstance(reply, Awaitable):
+            reply = await reply
+        return ChosenReply(reply=load_reply(reply), key=key)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def matches(when: When, request: ReceivedRequest, nth: int) -> bool:
+    """Whether all that `when` says holds for the request, the nth asked of the model."""
+    conversation = "\n".join(message.text for message in request.messages)
+    return (
+        (when.contains is None or when.contains in request.prompt)
+        and (when.matches is None or re.search(when.matches, request.prompt) is not None)
+        and (when.conversation is None or when.conversation in conversation)
+        and (when.turn is None or when.turn == request.turn)
+        and (when.model is None or when.model in (request.model or ""))
+        and (when.path is None or when.path in request.path)
+        and (when.nth is None or when.nth == nth)
+    )
