@@ -82,8 +82,11 @@ ROWS: tuple[Row, ...] = (
     Row("numpy.random", "ambient.random_draws:hook_numpy", "entropy"),
 )
 
-# Where waiting is given the time of the tape. Recording never touches it.
+# Installed in a replay alone: waiting gets the time of the tape, and connections are not opened before it is
+# known who answers.
 REPLAY_ROWS: tuple[Row, ...] = (
+    Row("http.client", "http.http_client:hook_connect", "http"),
+    Row("urllib3.connectionpool", "http.urllib3_pool:hook_connect", "http"),
     Row("time", "ambient.waiting_threads:hook_time", "clock"),
     Row("threading", "ambient.waiting_threads:hook_threading", "clock"),
     Row("queue", "ambient.waiting_threads:hook_queue", "clock"),

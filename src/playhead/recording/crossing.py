@@ -30,6 +30,8 @@ inside = lanes.inside
 
 # Points of a taped answer beside its pieces, which have their index in `taped.pieces`.
 HEAD, END = -1, -2
+# All of an answer that came in one piece: it is handed to the client at once.
+WHOLE = -3
 
 # How much longer than on the tape a call that was abandoned there may wait to be abandoned again. The agent's
 # own timeout or race comes back; but what made it leave may be gone, and a replay must never hang.
@@ -40,9 +42,8 @@ class Crossing:
     """One call on its way: written before it is performed, its stream as it comes, its outcome."""
 
     __slots__ = (
-        *("_buffer", "_deck", "_ended", "_head", "_heard", "_mark", "_outside", "_segment"),
-        "_shown_ns",
-        *("_started", "call", "instead", "seq", "taped"),
+        *("_buffer", "_ended", "_head", "_heard", "_mark", "_outside", "_segment", "_shown_ns"),
+        *("_started", "call", "deck", "instead", "seq", "taped"),
     )
 
     def __init__(  # noqa: PLR0917  (by position: three names cost a call as much as finding its place)
@@ -55,7 +56,7 @@ class Crossing:
         at: str | None = None,
         cause: Ref | None = None,
     ) -> None:
-        self._deck = deck
+        self.deck = deck
         self.call = call
         self.taped = taped
         # The body to send in place of the one that the program made.
@@ -87,7 +88,7 @@ class Crossing:
     @property
     def ref(self) -> Ref | None:
         """Its event; from a child that was forked since, by the name that holds there too."""
-        if self.seq is None or self._deck.recorder.segment == self._segment:
+        if self.seq is None or self.deck.recorder.segment == self._segment:
             return self.seq
         self._buffer = None  # what waits in it is the parent's to write
         return f"{self._segment}:{self.seq}"
@@ -101,7 +102,7 @@ class Crossing:
         self._head = value
         if self.taped is not None and self.taped.quiet:
             return
-        recorder = self._deck.recorder
+        recorder = self.deck.recorder
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return  # the call itself was lost, and that is counted
@@ -116,7 +117,7 @@ class Crossing:
 
     def whole(self, head: Any, body: bytes, members: dict[str, Any]) -> None:
         """An answer that came all at once: a head that is clean, a body, and how it returned."""
-        taped, recorder = self.taped, self._deck.recorder
+        taped, recorder = self.taped, self.deck.recorder
         is_plain_case = taped is None and self._buffer is None and recorder.level == "full"
         if not is_plain_case or len(body) > LARGEST_TOGETHER:
             self.head(head, clean=True)
@@ -135,7 +136,7 @@ class Crossing:
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """A piece of a stream, as it came."""
-        recorder = self._deck.recorder
+        recorder = self.deck.recorder
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None or (not piece and stream not in MESSAGES):
             return
@@ -152,7 +153,7 @@ class Crossing:
                 self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
-        deck, call = self._deck, self.seq
+        deck, call = self.deck, self.seq
         recorder = deck.recorder
         if (
             # Most calls just give something back: that is told the short way.
@@ -192,8 +193,8 @@ class Crossing:
         self.end("left", facts)
 
     def reach(self, point: int) -> None:
-        """Wait until the replay is at this point of the taped answer: HEAD, the index of a piece, or END.
-        The caller then hands it to the client.
+        """Wait until the replay is at this point of the taped answer: HEAD, the index of a piece, END, or
+        WHOLE for all of them. The caller then hands it to the client.
         """
         pacing.rest(self._wait_ns(point))
 
@@ -205,6 +206,26 @@ class Crossing:
         """The same for callers that set a timer of the event loop: after how many seconds it has to fire."""
         return pacing.seconds(self._wait_ns(point))
 
+    def reach_last(self) -> None:
+        """The client asks for more than the last piece: wait for the end, if the tape knows its place among
+        the other points. If not, the end comes with the last piece.
+        """
+        pacing.rest_to_end(self._wait_ns(END))
+
+    async def reach_last_async(self) -> None:
+        await pacing.rest_to_end_async(self._wait_ns(END))
+
+    async def close_async(self) -> None:
+        """The client has closed the answer. It may have taken several turns of the event loop to do so, and
+        the program learns only now that the answer has ended.
+        """
+        await pacing.close_async()
+
+    async def abandon_async(self, patience_s: float) -> None:
+        """Wait until the agent leaves a call that it left then; but not for ever."""
+        if self.taped is None or not await pacing.abandon(self.taped.took_ns):
+            await pacing.sleep(patience_s)
+
     async def reach_end_async(self, patience_s: float = PATIENCE_S) -> None:
         """Wait for the taped end. If the agent abandoned the call then, wait for it to do so again; a
         Divergence if it does not, because there is no answer.
@@ -214,8 +235,7 @@ class Crossing:
             await self.reach_async(END)
             return
         try:
-            if not await pacing.abandon(taped.took_ns):
-                await pacing.sleep(taped.took_ns / 1e9 + patience_s)
+            await self.abandon_async(taped.took_ns / 1e9 + patience_s)
         except BaseException:
             self.left()
             raise
@@ -231,7 +251,7 @@ class Crossing:
             raise AssertionError("only a taped answer has points to reach")
         if point == END:
             at = taped.took_ns
-        elif point == HEAD:
+        elif point in (HEAD, WHOLE):
             at = taped.first_ns
         else:
             at = taped.pieces[point].at_ns
@@ -242,7 +262,7 @@ class Crossing:
 
     def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
         """While inside, further crossings are children of this one."""
-        ref = self.seq if self._deck.recorder.segment is self._segment else self.ref
+        ref = self.seq if self.deck.recorder.segment is self._segment else self.ref
         enclosed = lanes.enclosing.set(ref)
         self._outside = (enclosed, inside.set((*inside.get(), self.call)), self._outside)
         return self
@@ -266,7 +286,7 @@ class Crossing:
         self._ended = True
         if self._mark is not None:
             self._mark.end()  # before the outcome: that tells readers that the changes are on the tape
-        taped, deck = self.taped, self._deck
+        taped, deck = self.taped, self.deck
         if taped is not None and taped.quiet:
             if taped.dies is not None:
                 taped.dies()

@@ -95,9 +95,13 @@ class Deck:
         """
         crossing = self._open(call, adapter)
         if crossing.taped is not None:
-            if not adapter.streams:
-                crossing.reach(END)
-            return adapter.serve(crossing)
+            try:
+                if not adapter.streams:
+                    crossing.reach(END)
+                return adapter.serve(crossing)
+            except BaseException as error:
+                adapter.failed(crossing, error)  # ignored where `serve` has reported it
+                raise
         with crossing:
             try:
                 result = adapter.live(crossing)
@@ -110,10 +114,14 @@ class Deck:
         """The same for an adapter whose `live` gives an awaitable, as does `serve` if it streams."""
         crossing = self._open(call, adapter)
         if crossing.taped is not None:
-            if adapter.streams:
-                return await adapter.serve(crossing)
-            await crossing.reach_end_async()
-            return adapter.serve(crossing)
+            try:
+                if adapter.streams:
+                    return await adapter.serve(crossing)
+                await crossing.reach_end_async()
+                return adapter.serve(crossing)
+            except BaseException as error:
+                adapter.failed(crossing, error)  # as above
+                raise
         with crossing:
             try:
                 result = await adapter.live(crossing)
@@ -186,6 +194,35 @@ class Deck:
         if self.mode is not None:
             raise Divergence(f"{what} is about to be used, and {why}: nothing is sent.")
         self.recorder.add(events.HOLE, {"boundary": boundary, "what": what, "why": why}, '""')
+
+    def part(self, call: Call, kind: str, detail: str, advice: str | None = None) -> None:
+        """Report a divergence within a call that is being served: the program does something else with the
+        answer than it did then.
+        """
+        if self.mode is not None and hasattr(self.mode, "part_within"):
+            self.mode.part_within(call, lanes.current.get().name, kind, detail, advice)
+
+    def rematch(self, crossing: Crossing, fits: Callable[[Taped], bool]) -> None:
+        """Serve another taped call of the same name from here on: the first whose answer `fits`.
+
+        For calls that look all the same when they are made, and differ in what is sent afterwards:
+        WebSocket handshakes.
+        """
+        if crossing.taped is not None and self.mode is not None and hasattr(self.mode, "rematch"):
+            crossing.taped = self.mode.rematch(crossing.taped, fits)
+
+    @property
+    def ends_command(self) -> Callable[[], None] | None:
+        """Ends the replayed command the way the recorded one ended, if another process can do that: for
+        decks outside of the command's own process.
+        """
+        mode: Any = self.mode
+        return mode.die if mode is not None and getattr(mode, "mortal", None) else None
+
+    @property
+    def was_killed_here(self) -> bool:
+        """Whether a signal ended the recorded command, and all calls that it had made by then are served."""
+        return bool(getattr(self.mode, "is_where_it_was_killed", False))
 
     def is_inside(self, *boundaries: str) -> bool:
         """Whether the code running now is already part of a crossing of one of these boundaries:

@@ -163,8 +163,11 @@ class Studio:
     @contextlib.contextmanager
     def serve(self, take: Take, redactor: Redactor | None = None) -> Iterator[Take]:
         """By the mode of `playhead replay`. Yields what the replay tells of itself."""
-        with self._deck(None, redactor, warns=False) as again:
-            self.deck.mode = ReplayMode(load(Tape(take.run)), self.deck.recorder, lean=True)
+
+        def mode(recorder: Recorder) -> ReplayMode:
+            return ReplayMode(load(Tape(take.run)), recorder, lean=True)
+
+        with self._deck(mode, redactor, warns=False) as again:
             yield again
 
     @contextlib.contextmanager
@@ -173,7 +176,7 @@ class Studio:
         run = self._folder / f"run-{self._count}"
         run.mkdir()
         recorder = Recorder(run=run, run_id=f"run-{self._count}", who="test", redactor=redactor)
-        opened = self.deck = Deck(recorder, mode)
+        opened = self.deck = Deck(recorder, mode(recorder) if callable(mode) else mode)
         deck.activate(opened)
         lane_hooks.install()
         registry.install()
@@ -192,7 +195,9 @@ class Studio:
 def studio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Studio:
     wire = tuple(row for row in registry.ROWS if row.boundary in ("http", "llm"))
     monkeypatch.setattr(registry, "ROWS", wire)
-    monkeypatch.setattr(registry, "REPLAY_ROWS", ())  # time is real: nothing here waits for long
+    # Without the rows that replace waiting: time is real, and nothing here waits for long.
+    served = tuple(row for row in registry.REPLAY_ROWS if row.boundary == "http")
+    monkeypatch.setattr(registry, "REPLAY_ROWS", served)
     return Studio(tmp_path)
 
 

@@ -1,8 +1,8 @@
-"""aiohttp's client: announced where a connection is asked for, heard where its bytes come in.
+"""aiohttp's client: a request is announced where its connection is opened, and observed where its bytes come in.
 
-`BaseConnector.connect` is one attempt of one request (redirects and retries come back to it);
-`ResponseHandler.data_received` sees every byte before the real parser does. Knows aiohttp's
-connections and payloads; a taped answer is fed to the same parser by `aiohttp_served`.
+`BaseConnector.connect` is one attempt of one request (redirects and retries call it again), and
+`ResponseHandler.data_received` sees every byte before the real parser does. Knows aiohttp's connections and
+payloads; `aiohttp_served` feeds a taped answer to the same parser.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ from typing import Any
 
 from playhead.hooks.guest import NotAsExpected, Patches, need
 from playhead.hooks.http.aiohttp_served import Player, Server
-from playhead.hooks.http.exchange import STREAMED, Exchange, begin
+from playhead.hooks.http.exchange import (
+    STREAMED,
+    Exchange,
+    HttpAdapter,
+    Request,
+    call_of,
+    recording_deck,
+)
 from playhead.hooks.http.listener import Listener
 from playhead.hooks.websocket import aiohttp_websocket
-from playhead.recording import deck
+from playhead.recording.crossing import Crossing
 
 _KEY = "_playhead"
 
 
 class Heard:
-    """What is known of the exchange that a connection is busy with."""
+    """The exchange that a connection is busy with."""
 
     __slots__ = ("exchange", "listener", "player", "streamed", "timer")
 
@@ -32,7 +39,7 @@ class Heard:
         self.listener = Listener(exchange, request.method)
         self.streamed = streamed
         self.player: Player | None = None
-        # Says whether the request's total timeout has passed.
+        # The request's private timer: says whether its total timeout has passed.
         self.timer = getattr(request, "_timer", None)
 
 
@@ -55,7 +62,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def heard_on(protocol: Any) -> Heard | None:
     """The exchange that this connection's protocol is busy with."""
-    # A server's protocols are written to by the same writer, and have no room for attributes.
+    # aiohttp's server uses the same writer with protocols that take no attributes.
     heard: Heard | None = getattr(protocol, _KEY, None)
     return heard
 
@@ -67,30 +74,21 @@ class _Around:
 
     def connect(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def connect(connector: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
-            if deck.active() is None:
-                return await original(connector, req, *args, **kwargs)
-            body = self._body(req)
-            exchange = _begin(req, body)
-            if exchange is None:
-                return await original(connector, req, *args, **kwargs)
-            try:
-                if exchange.taped is not None:
-                    connection = await self._server.connect(connector, req, exchange)
-                else:
-                    if exchange.instead is not None:
-                        await _rewrite(req, exchange.instead)
-                    with exchange.crossing:
-                        connection = await original(connector, req, *args, **kwargs)
-            except BaseException as error:
-                exchange.failed(error, stage="connect")
-                raise
-            told = connection.protocol.__dict__
-            earlier = told.get(_KEY)
-            if earlier is not None:
-                earlier.exchange.left()
-            heard = told[_KEY] = Heard(exchange, req, streamed=body is STREAMED)
-            heard.player = told.get("playhead_player")
-            return connection
+            def live() -> Awaitable[Any]:
+                return original(connector, req, *args, **kwargs)
+
+            open_deck = recording_deck()
+            if open_deck is None:
+                return await live()
+            made = open_deck.describe(
+                lambda: _Attempt(req, self._body(req), live, self._server, connector),
+                "an HTTP request",
+                "http",
+            )
+            call = None if made is None else call_of(open_deck, made.request)
+            if made is None or call is None:
+                return await live()
+            return await open_deck.perform_async(call, made)
 
         return connect
 
@@ -100,23 +98,55 @@ class _Around:
             return None
         if isinstance(body, (bytes, bytearray)):
             return bytes(body)
-        # Compressed on its way out: what goes over the wire is not what the agent holds.
+        # A body that is compressed while it is sent differs from the one that the agent holds.
         is_plain = type(body) is self._plain or isinstance(body, self._plain)
         if is_plain and not getattr(req, "compress", None):
             return bytes(body._value)
         return STREAMED
 
 
-def _begin(req: Any, body: Any) -> Exchange | None:
-    return begin(
-        library="aiohttp",
-        method=str(req.method),
-        url=str(req.url),
-        headers=list(req.headers.items()),
-        body=body,
+class _Attempt(HttpAdapter):
+    """One attempt of a request: it gets a connection to the server, or one to the tape."""
+
+    def __init__(
+        self,
+        req: Any,
+        body: Any,
+        connect: Callable[[], Awaitable[Any]],
+        server: Server,
+        connector: Any,
+    ) -> None:
+        request = Request("aiohttp", str(req.method), str(req.url), list(req.headers.items()), body)
         # Before 3.12 a request's body could not be exchanged.
-        rewrites=hasattr(req, "update_body"),
-    )
+        super().__init__(request, rewrites=hasattr(req, "update_body"))
+        self._req = req
+        self._connect = connect
+        self._server = server
+        self._connector = connector
+
+    async def live(self, crossing: Crossing) -> Any:
+        self.begin(crossing)
+        if crossing.instead is not None:
+            await _rewrite(self._req, crossing.instead)
+        return await self._connect()
+
+    async def serve(self, crossing: Crossing) -> Any:
+        exchange = self.begin(crossing)
+        connection = await self._server.connect(self._connector, self._req, exchange)
+        return self.observe(crossing, connection)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        told = result.protocol.__dict__
+        earlier = told.get(_KEY)
+        if earlier is not None:
+            earlier.exchange.left()
+        streamed = self.request.body is STREAMED
+        heard = told[_KEY] = Heard(self.exchange, self._req, streamed=streamed)
+        heard.player = told.get("playhead_player")
+        return result
+
+    def failed(self, crossing: Crossing, error: BaseException) -> None:
+        self.exchange.failed(error, stage="connect")
 
 
 async def _rewrite(req: Any, body: bytes) -> None:
@@ -129,7 +159,7 @@ async def _rewrite(req: Any, body: bytes) -> None:
 def _around_data_received(original: Callable[..., None]) -> Callable[..., None]:
     def data_received(self: Any, data: bytes) -> None:
         heard = self.__dict__.get(_KEY)
-        # Without a parser the bytes are put aside and come here once more; no bytes: no news.
+        # Without a parser the handler keeps the bytes and passes them here again later.
         if heard is not None and data and self._parser is not None:
             heard.listener.feed(bytes(data))
         original(self, data)
@@ -144,7 +174,7 @@ def _around_connection_lost(original: Callable[..., None]) -> Callable[..., None
         if heard is None or heard.exchange.ended:
             return
         if heard.exchange.status is None:
-            # What the client makes of it, and the agent is about to see.
+            # The error that the client is about to raise in the agent.
             heard.exchange.failed(self.exception() or exc or ConnectionError("connection lost"))
         elif exc is None:
             heard.listener.eof()
@@ -155,7 +185,7 @@ def _around_connection_lost(original: Callable[..., None]) -> Callable[..., None
 
 
 def _around_let_go(original: Callable[..., None]) -> Callable[..., None]:
-    """Around `Connection.close` and `release`: whatever has not come by then never will."""
+    """Around `Connection.close` and `release`: an answer that has not ended by then never ends."""
 
     def let_go(self: Any) -> None:
         heard = getattr(self._protocol, _KEY, None)
@@ -174,7 +204,7 @@ def _around_let_go(original: Callable[..., None]) -> Callable[..., None]:
 
 def _around_write(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     def write(self: Any, chunk: Any, *args: Any, **kwargs: Any) -> Awaitable[None]:
-        heard = getattr(self._protocol, _KEY, None)  # a server's has no room for attributes
+        heard = getattr(self._protocol, _KEY, None)  # a server's protocol takes no attributes
         if heard is not None and heard.streamed:
             heard.exchange.chunk(bytes(chunk), "sent")
             if heard.player is not None:

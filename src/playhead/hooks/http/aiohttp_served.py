@@ -1,7 +1,7 @@
-"""A taped answer under aiohttp's client: its own protocol and parser, on a transport that is none.
+"""A taped answer for aiohttp's client: the client's own protocol and parser, on a transport without a network.
 
-Knows how aiohttp reads: one piece of the tape is given for each time the agent waits for one, so
-that it sees the pieces that came then. Not what is recorded.
+Knows how aiohttp reads: one taped piece is fed each time the agent waits for one, so that the agent sees the
+same pieces as then. Does not know what is recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.websocket.conversation import TapedPeer
 from playhead.hooks.websocket.websocket_pair import upgraded
 from playhead.host.later import Later
-from playhead.recording import pacing
+from playhead.recording.crossing import END, HEAD
 
 if TYPE_CHECKING:
     from playhead.hooks.http import revive
@@ -36,21 +36,20 @@ class Server:
         self._handler: type = type("Served", (_Served, module.client_proto.ResponseHandler), {})
 
     async def connect(self, connector: Any, req: Any, exchange: Exchange) -> Any:
-        taped = exchange.taped
-        assert taped is not None  # noqa: S101 - the caller has looked
+        taped = served.taped_of(exchange)
         failure: BaseException | None = None
         if taped.head is None:
             if taped.how == "left":
-                await served.abandon(taped)
+                await served.abandon(exchange)
             failure = self._failure(taped, req)
             failure = failure or served.ending(taped, exchange.name, ConnectionError)
             # While it waits for an answer the client treats errors otherwise: it may try again.
             if taped.facts.get("stage") == "connect" or isinstance(failure, Divergence):
                 raise failure
-        await pacing.rest_async(served.first_ns(taped))
+        await exchange.crossing.reach_async(HEAD)
         loop = asyncio.get_running_loop()
         handler = self._handler(loop)
-        handler.play(Player(handler, loop, taped, exchange.name, req), failure)
+        handler.play(Player(handler, loop, exchange, req), failure)
         return self._connection(connector, req.connection_key, handler, loop)
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
@@ -96,17 +95,17 @@ class _Served:
 class Player:
     """Feeds a taped answer to a protocol, a piece at a time."""
 
-    def __init__(self, handler: Any, loop: Any, taped: Taped, name: str, req: Any) -> None:
+    def __init__(self, handler: Any, loop: Any, exchange: Exchange, req: Any) -> None:
         self._handler = handler
         self._loop = loop
-        self._taped = taped
-        self._name = name
+        self._taped = taped = served.taped_of(exchange)
+        self._crossing = exchange.crossing
+        self._name = exchange.name
         self._ended = False
         # How much of an upload was taken before the answer came: it is taken again.
         self._untaken = sum(len(p.data) for p in taped.pieces if p.stream == "sent")
         self._begun = False
-        self._at = served.first_ns(taped)
-        self._times = deque(p.at_ns for p in taped.pieces if p.stream == "body")
+        self._points = deque(at for at, p in enumerate(taped.pieces) if p.stream == "body")
         self.peer: TapedPeer | None = None
         self._blocks = deque(self._wire(req))
 
@@ -115,8 +114,8 @@ class Player:
         self._begun = True
         if self._untaken > 0 and not self.is_socket:
             return
-        if self._times:
-            self._times.popleft()
+        if self._points:
+            self._points.popleft()
         first = self._blocks.popleft() + (self._blocks.popleft() if self._blocks else b"")
         pieces = sum(piece.stream == "body" for piece in self._taped.pieces)
         if pieces <= 1 and self._taped.how == "returned":
@@ -136,8 +135,7 @@ class Player:
 
     def ask(self) -> None:
         """The agent waits for more."""
-        at = self._times.popleft() if self._times else self._taped.took_ns
-        wait, self._at = pacing.seconds(at - self._at), max(at, self._at)
+        wait = self._crossing.reach_later(self._points.popleft() if self._points else END)
         if wait:
             self._loop.call_later(wait, self._next)
         else:

@@ -1,7 +1,8 @@
-"""One HTTP exchange on its way across the deck, whatever client makes it.
+"""One HTTP exchange, whatever client makes it: how a request becomes a call, and how its answer is reported.
 
-Knows what of a request is compared, what an LLM call looks like and how an exchange ends; not
-httpx, not sockets. Whatever goes wrong in here while recording stays in here.
+Knows what of a request is compared, how an LLM call is recognised and how an exchange ends; does not know httpx
+or sockets. `HttpAdapter` is the base of every HTTP client's adapter. Errors in here never reach a program that
+is being recorded.
 """
 
 from __future__ import annotations
@@ -9,39 +10,35 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from playhead import events
 from playhead.encoding.values import safe_str
-from playhead.hooks.guest import report
 from playhead.host.later import Later
 from playhead.recording import deck
+from playhead.recording.adapter import Adapter
 from playhead.recording.chunks import as_text
 from playhead.redact import Redactor
 
 if TYPE_CHECKING:
     import urllib.parse as addresses
 
-    from playhead.hooks.http import known_requests
     from playhead.llm import recognise
     from playhead.recording import calls
     from playhead.recording.calls import Call, Taped
     from playhead.recording.deck import Crossing, Deck
 else:
-    # Many programs load an HTTP client and few ask it for something.
+    # Many programs load an HTTP client and few send a request.
     addresses = Later("urllib.parse")
     calls = Later("playhead.recording.calls")
-    known_requests = Later("playhead.hooks.http.known_requests")
     recognise = Later("playhead.llm.recognise")
 
 Pair = tuple[str, str]
 AnyPair = tuple[Any, Any]
 
-# A body that is sent while it is being made: its pieces go on the tape as `sent` chunks.
+# Stands for a body that is sent while it is being made: its pieces are recorded as `sent` chunks.
 STREAMED = object()
 
-# What a replay compares beside method, address and body. All others (user agents, SDK versions,
+# The headers that a replay compares beside method, address and body. The others (user agents, SDK versions,
 # idempotency keys, credentials) differ from run to run without changing the answer.
 _COMPARED = frozenset(
     {
@@ -55,20 +52,21 @@ _MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _MOST_CLEANED = 2_000
 _SHORT = 32 * 1024
 _LENGTH = len("content-length")
-# OpenAI's SDKs, and all who speak their protocol, hang up on hearing this, one read before the end.
-_LAST_WORD = re.compile(rb"data: ?\[DONE\]\s*\Z")
+# OpenAI's SDKs, and all clients of their protocol, close the stream when they read this, one read before its
+# end. Such a stream is whole.
+_LAST_LINE = re.compile(rb"data: ?\[DONE\]\s*\Z")
 
 
 class Exchange:
-    """What a client tells of one request and its answer. Ends once; later ends are not heard."""
+    """Reports one answer to the crossing. Ends once; later ends are ignored."""
 
     __slots__ = ("_deck", "_last", "crossing", "ended", "instead", "status", "taped")
 
-    def __init__(self, open_deck: Deck, crossing: Crossing) -> None:
-        self._deck = open_deck
+    def __init__(self, crossing: Crossing) -> None:
+        self._deck = crossing.deck
         self.crossing = crossing
         self.taped: Taped | None = crossing.taped
-        # What the client is to send in place of the body that it has.
+        # The body that the client has to send in place of its own.
         self.instead: bytes | None = crossing.instead
         self.status: int | None = None
         self.ended = False
@@ -116,8 +114,14 @@ class Exchange:
         except Exception as error:  # noqa: BLE001 - recording fails open
             self._lost(error)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing of this answer has to be reported: all of it is on the tape that it is served from."""
+        taped = self.taped
+        return taped is not None and taped.quiet and taped.dies is None
+
     def heard(self, answer: bytes) -> None:
-        """An LLM's answer over a socket that stays open: which tools it asks for is known now."""
+        """An LLM's answer is complete on a socket that stays open: its tool calls are known now."""
         try:
             if self.crossing.call.boundary == "llm" and self.crossing.seq is not None:
                 head = {"status": 200, "headers": ()}
@@ -132,7 +136,7 @@ class Exchange:
     def failed(self, error: BaseException, **facts: Any) -> None:
         """The exchange broke: before the answer began, or in the middle of it.
 
-        What is no `Exception` (a cancelled task, an interrupt) is the agent itself leaving.
+        An error that is not an `Exception` (a cancelled task, an interrupt) means that the agent left.
         """
         if not isinstance(error, Exception):
             self._end("left", facts)
@@ -140,14 +144,14 @@ class Exchange:
             self._end("raised" if self.status is None else "cut", {"error": error, **facts})
 
     def cut(self, **facts: Any) -> None:
-        """The other side broke off; the client itself will say so to the agent."""
+        """The server broke off the answer; the client reports that to the agent itself."""
         self._end("cut", facts)
 
     def left(self, **facts: Any) -> None:
-        """The agent stopped listening: before the end, unless the last word had been said."""
+        """The agent stopped reading: before the end, unless the last line had come."""
         if self.ended:
             return
-        if _LAST_WORD.search(self._last):
+        if _LAST_LINE.search(self._last):
             self.returned(**facts)
         else:
             self._end("left", facts)
@@ -166,68 +170,68 @@ class Exchange:
         self._deck.recorder.warn(f"part of an HTTP exchange could not be recorded ({why}).")
 
 
-def begin(
-    *,
-    library: str,
-    method: str,
-    url: str,
-    headers: Sequence[AnyPair],
-    body: object = None,
-    rewrites: bool = False,
-    at: str | None = None,
-    facts: Mapping[str, Any] | None = None,
-) -> Exchange | None:
-    """Announce a request. None: nobody records, or a client around this one already does.
+class Request(NamedTuple):
+    """A request as its client has it. `headers` are texts, or latin-1 bytes; `body` is bytes, None or STREAMED.
 
-    `headers` are texts, or latin-1; `body` is bytes, None or STREAMED. A client that `rewrites` sends
-    `exchange.instead`, if it is there. `at` (as JSON) says who asks, where that is no code of this
-    process; `facts` are further members of the event. Raises a Divergence where a replay has no answer.
+    `at` (as JSON) is the place of the call, where that is not in the code of this process; `facts` are further
+    members of its event.
+    """
+
+    library: str
+    method: str
+    url: str
+    headers: Sequence[AnyPair]
+    body: object
+    at: str | None = None
+    facts: Mapping[str, Any] | None = None
+
+
+class HttpAdapter(Adapter):
+    """One request of an HTTP client. Subclasses supply `live`, `serve` and `observe`.
+
+    `exchange` is there as soon as one of them is called (see `begin`): the subclass reports to it.
+    """
+
+    streams = True
+    exchange: Exchange
+
+    def __init__(self, request: Request, *, rewrites: bool = True) -> None:
+        """`rewrites`: whether this client can still send another body."""
+        self.request = request
+        body = request.body
+        if rewrites and type(body) is bytes:
+            self.body = body
+        else:
+            what = "a streamed body" if rewrites else f"a request of {request.library}"
+            self.unchangeable = f"{what} cannot be changed"
+
+    def begin(self, crossing: Crossing) -> Exchange:
+        exchange = self.exchange = Exchange(crossing)
+        return exchange
+
+    def failed(self, crossing: Crossing, error: BaseException) -> None:
+        self.exchange.failed(error)
+
+    def with_body(self, body: bytes) -> Call:
+        open_deck = deck.active()
+        redactor = None if open_deck is None else open_deck.recorder.redactor
+        return describe(self.request._replace(body=body), redactor)
+
+
+def recording_deck() -> Deck | None:
+    """The deck that a request goes through; None: nothing records, or a client around this one reports the
+    request already.
     """
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("http", "llm"):
         return None
-    recorder, key = open_deck.recorder, None
-    try:
-        if open_deck.mode is None and at is None and facts is None and recorder.level == "full":
-            key = known_requests.key_of(library, method, url, headers, body)
-            known = None if key is None else known_requests.spell(recorder, key, body)
-            if known is not None:
-                return Exchange(open_deck, open_deck.open_spelled(*known))
-        request = Request(library, method, url, decoded(headers), body, at, facts)
-        call = describe(request, recorder.redactor)
-        if key is not None:
-            known_requests.learn(recorder, key, call, body, partial(_asks, request))
-    except Exception as error:
-        if open_deck.mode is not None:  # a replay fails closed: nothing goes out unasked
-            raise
-        why = f"{type(error).__name__}: {safe_str(error)}"
-        recorder.warn(f"an HTTP request could not be recorded ({why}).")
-        return None
-    rewriting = open_deck.rewriting
-    if call.boundary != "llm" or rewriting is None:
-        return Exchange(open_deck, open_deck.open(call))
-    if rewrites and isinstance(body, bytes):
-        sending = Sending(body, request, recorder.redactor)
-        return Exchange(open_deck, open_deck.open(call, sending))
-    exchange = Exchange(open_deck, open_deck.open(call))
-    if exchange.taped is None and rewriting.rewrites:
-        what = "a streamed body" if rewrites else f"a request of {library}"
-        report(
-            events.HOLE, {"boundary": "llm", "what": "rewrite", "why": f"{what} cannot be changed"}
-        )
-    return exchange
+    return open_deck
 
 
-class Sending:
-    """A body that can be exchanged before it is sent."""
-
-    def __init__(self, body: bytes, request: Request, redactor: Redactor | None) -> None:
-        self.body = body
-        self._request = request
-        self._redactor = redactor
-
-    def with_body(self, body: bytes) -> Call:
-        return describe(self._request._replace(body=body), self._redactor)
+def call_of(open_deck: Deck, request: Request) -> Call | None:
+    """The call that stands for a request; None: it cannot be described, and goes unrecorded."""
+    redactor = open_deck.recorder.redactor
+    return open_deck.describe(lambda: describe(request, redactor), "an HTTP request", "http")
 
 
 def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
@@ -238,61 +242,43 @@ def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
     ]
 
 
-class Request(NamedTuple):
-    """A request as its client has it."""
-
-    library: str
-    method: str
-    url: str
-    headers: Sequence[Pair]
-    body: object
-    at: str | None = None
-    facts: Mapping[str, Any] | None = None
-
-
 def describe(request: Request, redactor: Redactor | None = None) -> Call:
-    """The call that stands for a request: what is compared in `request`, the rest in facts."""
+    """The call that stands for a request: the compared parts in `request`, the rest in facts."""
     library, method, url, headers, body, at, more = request
     compared: dict[str, str] = {}
-    others: list[Pair] = []
+    others: list[AnyPair] = []
+    raw = body if type(body) is bytes else None
     for pair in headers:
-        name = pair[0].lower()
-        if name in _COMPARED:
-            compared[name] = f"{compared[name]}, {pair[1]}" if name in compared else pair[1]
+        name = _lower(pair[0])
+        if name not in _COMPARED:
+            others.append(pair)
+            if name == "upgrade" and _text(pair[1]).lower() == "websocket":
+                url = f"ws{url.removeprefix('http')}" if url.startswith("http") else url
             continue
-        others.append(pair)
-        if name == "upgrade" and pair[1].lower() == "websocket" and url.startswith("http"):
-            url = f"ws{url[4:]}"
-    asked = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
+        value = _text(pair[1])
+        compared[name] = f"{compared[name]}, {value}" if name in compared else value
+    compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
-    facts.update(more or {})
-    raw = body if isinstance(body, bytes) else None
-    api = recognise.api_of(method, url, headers, raw) or _api_of_socket(url)
+    if more:
+        facts.update(more)
+    api = _api_of_socket(url)
+    if api is None and recognise.may_be_llm(url):
+        api = recognise.api_of(method, url, decoded(headers), raw)
     if api is None:
         name = f"{method} {_place(url)}"
-        return calls.Call(boundary="http", name=name, request=asked, facts=facts, at=at)
+        return calls.Call(boundary="http", name=name, request=compared_request, facts=facts, at=at)
     facts["api"] = api
     model = recognise.model_in(url) or _model(raw) or _model_asked(url)
     if model is not None:
         facts["model"] = model
     name = api if model is None else f"{api} {model}"
-    return calls.Call(boundary="llm", name=name, request=asked, facts=facts, at=at)
-
-
-def _asks(request: Request) -> known_requests.Ask | None:
-    """What tells the LLM calls among requests that differ in their body alone."""
-    if not recognise.may_be_llm(request.url):
-        return None
-
-    def ask(raw: bytes | None) -> tuple[str | None, str | None]:
-        api = recognise.api_of(request.method, request.url, request.headers, raw)
-        return api, None if api is None else _model(raw)
-
-    return ask
+    return calls.Call(boundary="llm", name=name, request=compared_request, facts=facts, at=at)
 
 
 def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[str]]:
-    """Headers as the tape keeps them. Remembered: most are the same in every request."""
+    """Headers as the tape keeps them: texts, secrets redacted. Cached, because most are the same in every
+    request; the redactor drops this cache when it learns a secret.
+    """
     if redactor is None:
         return [list(pair) for pair in decoded(headers)]
     known = redactor.known_headers
@@ -302,14 +288,14 @@ def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[
         if clean is None:
             clean = redactor.clean_header(*decoded([pair])[0])
             if len(known) >= _MOST_CLEANED:
-                known.clear()  # dates and ids: what comes again is soon here again
+                known.clear()  # full of dates and ids; the others are soon back
             known[pair] = clean
         kept.append(clean)
     return kept
 
 
 def _is_short(headers: list[list[str]]) -> bool:
-    """Whether the answer is one that comes all at once, and no stream."""
+    """Whether the answer is small and announced its length: it comes at once, and is not a stream."""
     for name, value in headers:
         if len(name) == _LENGTH and name.lower() == "content-length":
             return len(value) < 5 or (value.isdigit() and int(value) <= _SHORT)
@@ -322,6 +308,19 @@ def decoded(headers: Iterable[AnyPair]) -> list[Pair]:
 
 def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+# Names of headers in lower case, as text: clients send the same few in every request.
+_lowered: dict[Any, str] = {}
+
+
+def _lower(name: Any) -> str:
+    lower = _lowered.get(name)
+    if lower is None:
+        lower = _text(name).lower()
+        if len(_lowered) < _MOST_CLEANED:
+            _lowered[name] = lower
+    return lower
 
 
 def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:
@@ -362,7 +361,7 @@ def _model(body: bytes | None) -> str | None:
 
 
 def _api_of_socket(url: str) -> str | None:
-    """OpenAI's Realtime API: a socket that speaks in the Responses API's events."""
+    """OpenAI's Realtime API: a WebSocket that carries the events of the Responses API."""
     if not url.startswith("ws"):
         return None
     return (

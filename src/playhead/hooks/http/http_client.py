@@ -1,24 +1,37 @@
 """http.client, and with it urllib.request and every client built on its connections.
 
-Hooked on the methods of a connection and not where it connects, so that one opened before the
-hook is heard as well, and each request of a kept-alive connection is an exchange of its own.
-Knows http.client's connections; urllib3 announces its requests itself (see `urllib3_pool`).
+Hooked on the methods of a connection and not where it connects, so that a connection that was opened before the
+hook is observed as well, and each request of a kept-alive connection is an exchange of its own. Knows
+http.client's connections; urllib3 announces its requests itself (see `urllib3_pool`).
+
+A request of http.client takes several calls (`putrequest`, `endheaders`, `send`, `getresponse`). It is performed
+through the deck in `endheaders`, where its head is complete; its answer is observed, or served, where the
+connection's response reads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
 from playhead.hooks.guest import NotAsExpected, Patches, need
 from playhead.hooks.http import served
-from playhead.hooks.http.exchange import STREAMED, Exchange, Pair, begin, with_length
+from playhead.hooks.http.exchange import (
+    STREAMED,
+    Exchange,
+    HttpAdapter,
+    Pair,
+    Request,
+    call_of,
+    recording_deck,
+    with_length,
+)
 from playhead.hooks.http.http1 import ChunkReader
 from playhead.hooks.http.http_sockets import TapedAnswer, Unconnected, listen
 from playhead.hooks.http.listener import Listener
 from playhead.recording import deck
+from playhead.recording.crossing import Crossing
 
 _KEY = "_playhead"
 
@@ -30,15 +43,11 @@ class Asking:
 
     def __init__(self, exchange: Exchange, *, pooled: bool, streamed: bool) -> None:
         self.exchange = exchange
-        # Announced by a pool around this connection, which also tells how it fails.
+        # Announced by a pool around this connection, which also reports how it fails.
         self.pooled = pooled
         # While the head is sent, a connection may be made: its own traffic is not the body.
         self.busy = False
         self.upload: Upload | None = Upload(exchange) if streamed else None
-
-    def inside(self) -> AbstractContextManager[object]:
-        """What a live request does (look up a host, connect) is done for its exchange."""
-        return nullcontext() if self.exchange.taped is not None else self.exchange.crossing
 
 
 class Upload:
@@ -63,25 +72,31 @@ class Upload:
         try:
             self._exchange.chunk(self._chunks.read(data) if self._chunks else data, "sent")
         except ValueError:
-            self._chunks = None  # not framed as announced: from here on as it is
+            self._chunks = None  # not framed as announced: the rest is reported as it is
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
     connection = module.HTTPConnection
     need(connection, "_send_output", "response_class", "auto_open")
+    # The request line and the headers wait in the private `_buffer` until `endheaders` sends them: the only
+    # place where a request is complete and not sent yet.
     if "_buffer" not in vars(connection("localhost")):
         raise NotAsExpected("HTTPConnection keeps its head elsewhere than in _buffer")
     patches.replace(connection, "endheaders", _around_endheaders)
     patches.replace(connection, "send", _around_send)
     patches.replace(connection, "getresponse", _around_getresponse)
     patches.replace(connection, "close", _around_close)
-    patches.replace(connection, "connect", around_connect)
+
+
+def hook_connect(module: ModuleType, patches: Patches) -> None:
+    """In a replay: a connection waits until it is known who answers its request."""
+    patches.replace(module.HTTPConnection, "connect", around_connect)
     if hasattr(module, "HTTPSConnection"):
         patches.replace(module.HTTPSConnection, "connect", around_connect)
 
 
 def announce(connection: Any, asking: Asking) -> None:
-    """Say what the next request of this connection is part of."""
+    """Say which exchange the next request of this connection belongs to."""
     connection.__dict__[_KEY] = asking
 
 
@@ -89,36 +104,81 @@ def withdraw(connection: Any) -> None:
     connection.__dict__.pop(_KEY, None)
 
 
+class _Sending(HttpAdapter):
+    """One request of a connection that no pool announces: the sending of its head, and of a body that
+    `endheaders` has whole.
+    """
+
+    def __init__(self, connection: Any, body: Any, send: Callable[[Any], None]) -> None:
+        headers = _headers(connection._buffer)
+        # The request line: method, target, version.
+        target = connection._buffer[0].decode("latin-1").split(" ")[1]
+        if body is None and _announces_body(headers):
+            body = STREAMED
+        super().__init__(
+            Request(
+                "http.client", connection._method, _url(connection, target), headers, body_of(body)
+            )
+        )
+        self._connection = connection
+        self._body = None if body is STREAMED else body
+        self._send = send
+
+    def live(self, crossing: Crossing) -> None:
+        self.begin(crossing)
+        body = self._body
+        if crossing.instead is not None:
+            body, buffer = crossing.instead, self._connection._buffer
+            buffer[1:] = _lines(with_length(_headers(buffer), body))
+        self._sent(body)
+
+    def serve(self, crossing: Crossing) -> None:
+        self.begin(crossing)
+        fail_as_taped(self.exchange, "request")
+        self._sent(self._body)
+
+    def observe(self, crossing: Crossing, result: None) -> None:
+        """The answer is observed from `getresponse` on."""
+
+    def failed(self, crossing: Crossing, error: BaseException) -> None:
+        withdraw(self._connection)
+        self.exchange.failed(error, stage="request")
+
+    def _sent(self, body: Any) -> None:
+        asking = Asking(self.exchange, pooled=False, streamed=self.request.body is STREAMED)
+        announce(self._connection, asking)
+        send_head(self._connection, asking, lambda: self._send(body))
+
+
+def send_head(connection: Any, asking: Asking, send: Callable[[], None]) -> None:
+    """Run the original `endheaders` for a request that has been announced."""
+    if asking.upload is not None:
+        asking.upload.frame(_headers(connection._buffer))
+    asking.busy = True
+    try:
+        send()
+    finally:
+        asking.busy = False
+
+
 def _around_endheaders(original: Callable[..., None]) -> Callable[..., None]:
     def endheaders(self: Any, message_body: Any = None, **options: Any) -> None:
-        if deck.active() is None:
-            return original(self, message_body, **options)
         asking: Asking | None = self.__dict__.get(_KEY)
-        if asking is None:
-            asking = _begin(self, message_body)
-            if asking is None:
-                return original(self, message_body, **options)
-            self.__dict__[_KEY] = asking
-        if asking.upload is not None:
-            asking.upload.frame(_headers(self._buffer))
-        if asking.exchange.instead is not None and not asking.pooled:
-            message_body = asking.exchange.instead
-            self._buffer[1:] = _lines(with_length(_headers(self._buffer), message_body))
-        asking.busy = True
-        try:
-            if asking.pooled:
-                original(self, message_body, **options)
-            else:
-                fail_as_taped(asking.exchange, "request")
-                with asking.inside():
-                    original(self, message_body, **options)
-        except BaseException as error:
-            if not asking.pooled:
-                withdraw(self)
-                asking.exchange.failed(error, stage="request")
-            raise
-        finally:
-            asking.busy = False
+        if asking is not None:
+            return send_head(self, asking, lambda: original(self, message_body, **options))
+        open_deck = recording_deck()
+        if open_deck is None:
+            return original(self, message_body, **options)
+        made = open_deck.describe(
+            lambda: _Sending(self, message_body, lambda body: original(self, body, **options)),
+            "an HTTP request",
+            "http",
+        )
+        call = None if made is None else call_of(open_deck, made.request)
+        if made is None or call is None:
+            return original(self, message_body, **options)
+        open_deck.perform(call, made)
+        return None
 
     return endheaders
 
@@ -137,7 +197,7 @@ def _around_send(original: Callable[..., None]) -> Callable[..., None]:
             self.sock = self.sock or Unconnected()
             return _exhaust(data)
         if isinstance(self.sock, Unconnected):
-            self.sock = None  # this one goes live: the connection is made after all
+            self.sock = None  # this request is performed: now the connection is made
         if upload is None:
             return original(self, data)
         asking.upload = None  # making the connection sends things too: not the body
@@ -151,7 +211,7 @@ def _around_send(original: Callable[..., None]) -> Callable[..., None]:
 
 def _around_getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
     def getresponse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # urllib3 1.26 first asks as Python 2 had it, and takes the TypeError for an answer.
+        # urllib3 1.26 first passes `buffering`, which Python 2 had, and calls again after the TypeError.
         asking = None if args or kwargs else self.__dict__.pop(_KEY, None)
         if asking is None:
             return original(self, *args, **kwargs)
@@ -187,11 +247,11 @@ def _around_close(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def around_connect(original: Callable[..., None]) -> Callable[..., None]:
-    """Keep a replay off the network: who will answer is known only when the request is."""
+    """Keep a replay off the network: only a request decides who answers, and clients connect before."""
 
     def connect(self: Any) -> None:
         open_deck = deck.active()
-        if open_deck is None or open_deck.mode is None or open_deck.is_inside("http", "llm"):
+        if open_deck is None or open_deck.is_inside("http", "llm"):
             return original(self)
         asking: Asking | None = self.__dict__.get(_KEY)
         if asking is not None and asking.exchange.taped is None:
@@ -204,26 +264,8 @@ def around_connect(original: Callable[..., None]) -> Callable[..., None]:
     return connect
 
 
-def _begin(connection: Any, body: Any) -> Asking | None:
-    headers = _headers(connection._buffer)
-    target = connection._buffer[0].decode("latin-1").split(" ")[1]
-    if body is None and _announces_body(headers):
-        body = STREAMED
-    exchange = begin(
-        library="http.client",
-        method=connection._method,
-        url=_url(connection, target),
-        headers=headers,
-        body=body_of(body),
-        rewrites=True,
-    )
-    if exchange is None:
-        return None
-    return Asking(exchange, pooled=False, streamed=body_of(body) is STREAMED)
-
-
 def body_of(body: Any) -> Any:
-    """A request's body as `exchange.begin` takes it."""
+    """A request's body as `exchange.Request` has it."""
     if body is None or isinstance(body, bytes):
         return body
     if isinstance(body, (bytearray, memoryview)):
@@ -266,7 +308,7 @@ def fail_as_taped(exchange: Exchange, stage: str | None = None) -> None:
     """Raise what the taped call raised, if it failed before an answer began and at this stage."""
     taped = exchange.taped
     if taped is not None and taped.facts.get("stage") in {None, stage}:
-        served.must_have_begun(taped, exchange.name)
+        served.must_have_begun(exchange)
 
 
 def fail_if_late(exchange: Exchange, timeout: object) -> None:
@@ -275,16 +317,14 @@ def fail_if_late(exchange: Exchange, timeout: object) -> None:
 
 
 def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:
-    """Makes the response that http.client asks for, with an ear on it, or out of the tape."""
+    """Stands for the connection's `response_class`: makes a response that is observed, or served."""
 
     def respond(sock: Any, *args: Any, **kwargs: Any) -> Any:
-        taped = exchange.taped
-        if taped is not None and taped.quiet and taped.dies is None:
-            # Nobody is to be told: it is all on the tape that it comes from.
-            return response_class(TapedAnswer(taped, exchange.name, None), *args, **kwargs)
+        if exchange.is_silent:
+            return response_class(TapedAnswer(exchange, None), *args, **kwargs)
         listener = Listener(exchange, kwargs.get("method") or "GET")
-        if taped is not None:
-            return response_class(TapedAnswer(taped, exchange.name, listener), *args, **kwargs)
+        if exchange.taped is not None:
+            return response_class(TapedAnswer(exchange, listener), *args, **kwargs)
         response = response_class(sock, *args, **kwargs)
         try:
             listen(response.fp, listener)
@@ -296,7 +336,7 @@ def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:
 
 
 def _teed(data: Any, upload: Upload) -> Any:
-    """What is sent, told to the exchange as it is taken."""
+    """The data that is sent, reported to the exchange as it is taken."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         upload.feed(bytes(data))
         return data
@@ -323,7 +363,7 @@ class _TeedFile:
 
 
 def _exhaust(data: Any) -> None:
-    """Take what would have been sent, so that what makes it runs as it did."""
+    """Read what would have been sent, so that the code that makes it runs as it did."""
     if hasattr(data, "read"):
         while data.read(65536):
             continue

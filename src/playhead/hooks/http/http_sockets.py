@@ -1,7 +1,7 @@
-"""What stands in for a socket under http.client: an ear on the real one, or a tape.
+"""The socket under http.client's responses: the real one with an observer on it, or a taped answer.
 
-Knows `socket.SocketIO` and how http.client reads; not requests, not the deck. The real parser runs
-in both cases, so chunks, compression, cut bodies and their exceptions are the client's own.
+Knows `socket.SocketIO` and how http.client reads; does not know requests. http.client's own parser runs in both
+cases, so chunks, compression, cut bodies and their exceptions are the client's own.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from playhead.hooks.guest import NotAsExpected
 from playhead.hooks.http import http1, served
 from playhead.hooks.http.listener import Listener
-from playhead.recording import pacing
+from playhead.recording.crossing import END
 
 if TYPE_CHECKING:
-    from playhead.recording.calls import Taped
+    from playhead.hooks.http.exchange import Exchange
 
 
 class HeardSocketIO(socket.SocketIO):
-    """A socket's reading end with an ear on it. An instance becomes one of these where it stands:
-    what holds it (a buffered reader, urllib3, docker's attach) keeps the very object it had.
+    """A socket's reading end that reports to a listener. An existing instance gets this class: objects that
+    hold it (a buffered reader, urllib3, docker's attach) keep the very object that they had.
     """
 
     playhead: Listener
@@ -47,7 +47,7 @@ class HeardSocketIO(socket.SocketIO):
 
 
 def listen(fp: Any, listener: Listener) -> None:
-    """Hear what http.client reads from `fp`. NotAsExpected where it does not read from a socket."""
+    """Observe what http.client reads from `fp`. NotAsExpected where that is not a socket's file."""
     raw = getattr(fp, "raw", None)
     if type(raw) is not socket.SocketIO:
         raise NotAsExpected(f"an answer is read from {type(raw).__name__}, not from SocketIO")
@@ -58,8 +58,8 @@ def listen(fp: Any, listener: Listener) -> None:
 class TapedAnswer:
     """Given to http.client's response in place of a socket: its file is the tape."""
 
-    def __init__(self, taped: Taped, name: str, listener: Listener | None) -> None:
-        self._raw = _TapedIO(taped, name, listener)
+    def __init__(self, exchange: Exchange, listener: Listener | None) -> None:
+        self._raw = _TapedIO(exchange, listener)
 
     def makefile(self, mode: str = "rb", buffering: int = -1, **_: Any) -> Any:
         return self._raw if buffering == 0 else io.BufferedReader(self._raw)
@@ -68,9 +68,9 @@ class TapedAnswer:
 class _TapedIO(io.RawIOBase):
     """A taped answer as bytes from a socket, block by block."""
 
-    def __init__(self, taped: Taped, name: str, listener: Listener | None) -> None:
+    def __init__(self, exchange: Exchange, listener: Listener | None) -> None:
         super().__init__()
-        self._blocks = _wire(taped, name)
+        self._blocks = _wire(exchange)
         self._rest = b""
         self._listener = listener
 
@@ -101,22 +101,20 @@ class _TapedIO(io.RawIOBase):
         super().close()
 
 
-def _wire(taped: Taped, name: str) -> Iterator[bytes]:
-    pieces = [piece for piece in taped.pieces if piece.stream == "body"]
+def _wire(exchange: Exchange) -> Iterator[bytes]:
+    taped, reach = served.taped_of(exchange), exchange.crossing.reach
+    pieces = [(point, one.data) for point, one in enumerate(taped.pieces) if one.stream == "body"]
     whole = taped.how == "returned"
     sizes = taped.facts.get("sizes") or ()
-    blocks = http1.blocks(taped.head, [one.data for one in pieces], whole=whole, sizes=sizes)
-    # A block for the head, one for each piece, and maybe one that says that there are no more.
-    at = served.first_ns(taped)
+    blocks = http1.blocks(taped.head, [data for _, data in pieces], whole=whole, sizes=sizes)
+    # A block for the head, one for each piece, and maybe one that ends a chunked body.
     yield next(blocks)
-    times = [*(one.at_ns for one in pieces), taped.took_ns]
-    for block, piece_ns in zip(blocks, times, strict=False):
-        pacing.rest(piece_ns - at)
-        at = piece_ns
+    for block, point in zip(blocks, [*(point for point, _ in pieces), END], strict=False):
+        reach(point)
         yield block
     if whole or (taped.how == "cut" and taped.error is None):
-        return  # the end of the connection; the client says what it thinks of it
-    raise served.ending(taped, name, ConnectionResetError)
+        return  # the end of the connection: the client decides whether that is an error
+    raise served.ending(taped, exchange.name, ConnectionResetError)
 
 
 class Unconnected:

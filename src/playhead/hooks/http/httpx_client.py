@@ -1,39 +1,45 @@
 """httpx and httpx2: a transport around the client's own, for one request at a time.
 
-Below authentication, redirects and cookies, above any custom transport: so each attempt is an
-exchange of its own, and HTTP/2, proxies and aiohttp underneath need no hook. Knows the two
-libraries' transports and streams, which have the same names; not what is recorded.
+Below authentication, redirects and cookies, and above any custom transport: so each attempt is an exchange of
+its own, and HTTP/2, proxies and aiohttp underneath need no hook. Knows the transports and streams of the two
+libraries, which have the same names; what is reported is in `exchange`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.http import served
-from playhead.hooks.http.exchange import STREAMED, Exchange, begin, decoded, encoded, with_length
+from playhead.hooks.http.exchange import (
+    STREAMED,
+    Exchange,
+    HttpAdapter,
+    Request,
+    call_of,
+    decoded,
+    encoded,
+    recording_deck,
+    with_length,
+)
 from playhead.hooks.websocket.httpx_websocket import (
     AsyncHeardStream,
     AsyncTapedStream,
     HeardStream,
     TapedStream,
 )
-from playhead.host.later import Later
-from playhead.recording import deck, pacing
+from playhead.recording import deck
+from playhead.recording.crossing import WHOLE, Crossing
 
 if TYPE_CHECKING:
-    from playhead.hooks.http import httpx_served
     from playhead.recording.calls import Taped
-else:
-    httpx_served = Later("playhead.hooks.http.httpx_served")  # a recorded program never needs it
 
 _NAMES = ("Client", "AsyncClient", "Request", "Response", "BaseTransport", "AsyncBaseTransport")
 _STREAMS = ("SyncByteStream", "AsyncByteStream", "ByteStream")
 _MOST_ADDRESSES = 1000
-# Programs inside this process: nothing crosses a boundary, and what they answer is not the world's.
+# Transports to a program inside this process: nothing crosses a boundary.
 _IN_PROCESS = ("ASGITransport", "WSGITransport", "MockTransport")
 
 
@@ -48,10 +54,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 class _Library:
-    """The classes that stand between a client and its transport, made of the library's own."""
+    """One of the two libraries, and our classes between its clients and their transports."""
 
     def __init__(self, module: ModuleType) -> None:
-        self.module = module
         self.name = module.__name__
         self.in_process = tuple(getattr(module, name) for name in _IN_PROCESS)
         self._addresses: dict[Any, str] = {}
@@ -63,16 +68,14 @@ class _Library:
         self.late = module.ReadTimeout
         self.heard = type("Heard", (_Heard, module.SyncByteStream), {})
         self.async_heard = type("AsyncHeard", (_AsyncHeard, module.AsyncByteStream), {})
+        self.served = type("Served", (_Served, module.SyncByteStream), {})
+        self.async_served = type("AsyncServed", (_AsyncServed, module.AsyncByteStream), {})
         self.upload = type("Upload", (_Upload, module.SyncByteStream), {})
         self.async_upload = type("AsyncUpload", (_AsyncUpload, module.AsyncByteStream), {})
         self.transport = type("Transport", (_Transport, module.BaseTransport), {})
         self.async_transport = type(
             "AsyncTransport", (_AsyncTransport, module.AsyncBaseTransport), {}
         )
-
-    @cached_property
-    def at_once(self) -> httpx_served.Served:
-        return httpx_served.Served(self.module)
 
     def around(self, transport: type) -> Callable[[Any], Any]:
         in_process = self.in_process
@@ -93,22 +96,14 @@ class _Library:
 
         return wrap
 
-    def begin(self, request: Any) -> Exchange | None:
-        return begin(
-            library=self.name,
-            method=request.method,
-            url=self.address_of(request.url),
-            headers=request.headers.raw,
-            body=request.__dict__.get("_content", STREAMED),
-            rewrites=True,
-        )
-
     def address_of(self, url: Any) -> str:
-        """As text. Put together by the library anew each time, for as much as an event costs."""
+        """A URL as text. Cached by the parsed parts, which httpx keeps in `_uri_reference`: `str(url)` joins
+        them each time, which costs as much as writing an event.
+        """
         parts = getattr(url, "_uri_reference", None)
         try:
             known = self._addresses.get(parts)
-        except TypeError:  # not what we think it is
+        except TypeError:  # not a tuple of texts in this version
             return str(url)
         if known is None:
             known = str(url)
@@ -116,11 +111,8 @@ class _Library:
                 self._addresses[parts] = known
         return known
 
-    def rewritten(self, request: Any, exchange: Exchange) -> Any:
-        """The request as it is to be sent: the program keeps the one that it made."""
-        body = exchange.instead
-        if body is None:
-            return request
+    def rewritten(self, request: Any, body: bytes) -> Any:
+        """The request with another body. A copy: the program keeps the request that it made."""
         headers = list(encoded(with_length(decoded(request.headers.raw), body)))
         return self.request(
             request.method,
@@ -131,12 +123,12 @@ class _Library:
         )
 
     def must_be_in_time(self, taped: Taped, request: Any) -> None:
-        """An answer slower than the client waits for never comes."""
+        """Raise the client's timeout for an answer that a fault made too slow."""
         if served.is_late(taped, request.extensions.get("timeout", {}).get("read")):
             raise self.late("timed out", request=request)
 
-    def hear(self, exchange: Exchange, response: Any, stream: type) -> Any:
-        """Tell of an answer's head, and listen to its body as the client takes it."""
+    def observe(self, exchange: Exchange, response: Any, stream: type) -> Any:
+        """Report an answer's head, and have its body reported as the client takes it."""
         extensions = response.extensions
         version = extensions.get("http_version", b"HTTP/1.1").decode("latin-1")
         reason = extensions.get("reason_phrase", b"").decode("latin-1")
@@ -145,7 +137,7 @@ class _Library:
             ear = AsyncHeardStream if stream is self.async_heard else HeardStream
             extensions["network_stream"] = ear(extensions["network_stream"], exchange)
         if isinstance(response.stream, self.whole) and "_content" in response.__dict__:
-            # A custom transport's answer that was never a stream: nobody will iterate over it.
+            # A custom transport's answer that was never a stream: the client will not iterate over it.
             for piece in response.stream:
                 exchange.chunk(piece)
             exchange.returned()
@@ -154,15 +146,117 @@ class _Library:
         return response
 
     def answer(self, taped: Taped, stream: Any, socket: type) -> Any:
+        """The library's response for a taped answer. `socket` is made where a WebSocket was opened."""
         head = taped.head
-        version = str(head.get("http_version") or "HTTP/1.1")
-        extensions: dict[str, Any] = {"http_version": version.encode("latin-1")}
+        version = head.get("http_version")
+        extensions: dict[str, Any] = {
+            "http_version": str(version).encode("latin-1") if version else b"HTTP/1.1"
+        }
         if head.get("reason"):
             extensions["reason_phrase"] = str(head["reason"]).encode("latin-1")
         if head["status"] == 101:
             extensions["network_stream"] = socket(taped)
         headers = list(encoded(head.get("headers") or ()))
         return self.response(head["status"], headers=headers, stream=stream, extensions=extensions)
+
+
+class _Exchanging(HttpAdapter):
+    """One request of a client, sync or async, through its own transport."""
+
+    def __init__(self, library: _Library, inner: Any, request: Any) -> None:
+        self._library = library
+        self._inner = inner
+        self._request = request
+        # httpx keeps a body that it has whole in `_content`; without it, the body is made while it is sent.
+        content = request.__dict__.get("_content", STREAMED)
+        url = library.address_of(request.url)
+        super().__init__(Request(library.name, request.method, url, request.headers.raw, content))
+
+    def whole_body(self, crossing: Crossing) -> bytes | None:
+        """The body of a taped answer that came in one piece; None: it is a stream, or it broke off.
+
+        Also None where the tape knows the place of its end (not a plain `int`): the library's own class for
+        whole bodies has no end to wait for.
+        """
+        taped = crossing.taped
+        if taped is None or taped.how != "returned" or len(taped.pieces) != 1:
+            return None
+        if type(taped.took_ns) is not int:
+            return None
+        piece = taped.pieces[0]
+        return piece.data if piece.stream == "body" and taped.head is not None else None
+
+
+class _SyncExchanging(_Exchanging):
+    def live(self, crossing: Crossing) -> Any:
+        exchange, library, request = self.begin(crossing), self._library, self._request
+        if crossing.instead is not None:
+            return self._inner.handle_request(library.rewritten(request, crossing.instead))
+        if self.request.body is not STREAMED:
+            return self._inner.handle_request(request)
+        stream = request.stream
+        request.stream = library.upload(stream, exchange)
+        try:
+            return self._inner.handle_request(request)
+        finally:
+            request.stream = stream
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return self._library.observe(self.exchange, result, self._library.heard)
+
+    def serve(self, crossing: Crossing) -> Any:
+        exchange, library = self.begin(crossing), self._library
+        taped = served.taped_of(exchange)
+        if self.request.body is STREAMED:
+            served.take(library.upload(self._request.stream, exchange), exchange)
+        library.must_be_in_time(taped, self._request)
+        body = self.whole_body(crossing) if exchange.is_silent else None
+        if body is not None:
+            crossing.reach(WHOLE)
+            return library.answer(taped, library.whole(body), TapedStream)
+        served.must_have_begun(exchange, library.reset)
+        pieces = library.served(served.body(exchange, library.broken))
+        response = library.answer(taped, pieces, TapedStream)
+        return (
+            response if exchange.is_silent else library.observe(exchange, response, library.heard)
+        )
+
+
+class _AsyncExchanging(_Exchanging):
+    async def live(self, crossing: Crossing) -> Any:
+        exchange, library, request = self.begin(crossing), self._library, self._request
+        if crossing.instead is not None:
+            sent = library.rewritten(request, crossing.instead)
+            return await self._inner.handle_async_request(sent)
+        if self.request.body is not STREAMED:
+            return await self._inner.handle_async_request(request)
+        stream = request.stream
+        request.stream = library.async_upload(stream, exchange)
+        try:
+            return await self._inner.handle_async_request(request)
+        finally:
+            request.stream = stream
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return self._library.observe(self.exchange, result, self._library.async_heard)
+
+    async def serve(self, crossing: Crossing) -> Any:
+        exchange, library = self.begin(crossing), self._library
+        taped = served.taped_of(exchange)
+        if self.request.body is STREAMED:
+            upload = library.async_upload(self._request.stream, exchange)
+            await served.take_async(upload, exchange)
+        library.must_be_in_time(taped, self._request)
+        body = self.whole_body(crossing) if exchange.is_silent else None
+        if body is not None:
+            await crossing.reach_async(WHOLE)
+            return library.answer(taped, library.whole(body), AsyncTapedStream)
+        await served.must_have_begun_async(exchange, library.reset)
+        pieces = library.async_served(served.body_async(exchange, library.broken), crossing)
+        response = library.answer(taped, pieces, AsyncTapedStream)
+        if exchange.is_silent:
+            return response
+        return library.observe(exchange, response, library.async_heard)
 
 
 class _Transport:
@@ -173,39 +267,14 @@ class _Transport:
         self._inner = inner
 
     def handle_request(self, request: Any) -> Any:
-        library = self._library
-        if deck.replays() and (answer := library.at_once.answer(request)) is not None:
-            return answer
-        exchange = library.begin(request)
-        if exchange is None:
+        open_deck = recording_deck()
+        if open_deck is None:
             return self._inner.handle_request(request)
-        stream = request.stream
-        uploading = "_content" not in request.__dict__
-        if uploading:
-            request.stream = library.upload(stream, exchange)
-        try:
-            with exchange.crossing:
-                if exchange.taped is None and exchange.instead is None:
-                    response = self._inner.handle_request(request)
-                else:
-                    response = self._answer(request, exchange)
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        finally:
-            if uploading:
-                request.stream = stream
-        return library.hear(exchange, response, library.heard)
-
-    def _answer(self, request: Any, exchange: Exchange) -> Any:
-        taped = exchange.taped
-        if taped is None:
-            return self._inner.handle_request(self._library.rewritten(request, exchange))
-        served.take(request.stream, taped)
-        self._library.must_be_in_time(taped, request)
-        served.must_have_begun(taped, exchange.name, self._library.reset)
-        pieces = served.body(taped, exchange.name, self._library.broken)
-        return self._library.answer(taped, pieces, TapedStream)
+        adapter = _SyncExchanging(self._library, self._inner, request)
+        call = call_of(open_deck, adapter.request)
+        if call is None:
+            return self._inner.handle_request(request)
+        return open_deck.perform(call, adapter)
 
     def close(self) -> None:
         self._inner.close()
@@ -219,40 +288,14 @@ class _AsyncTransport:
         self._inner = inner
 
     async def handle_async_request(self, request: Any) -> Any:
-        library = self._library
-        if deck.replays() and (answer := await library.at_once.answer_async(request)) is not None:
-            return answer
-        exchange = library.begin(request)
-        if exchange is None:
+        open_deck = recording_deck()
+        if open_deck is None:
             return await self._inner.handle_async_request(request)
-        stream = request.stream
-        uploading = "_content" not in request.__dict__
-        if uploading:
-            request.stream = library.async_upload(stream, exchange)
-        try:
-            with exchange.crossing:
-                if exchange.taped is None and exchange.instead is None:
-                    response = await self._inner.handle_async_request(request)
-                else:
-                    response = await self._answer(request, exchange)
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        finally:
-            if uploading:
-                request.stream = stream
-        return library.hear(exchange, response, library.async_heard)
-
-    async def _answer(self, request: Any, exchange: Exchange) -> Any:
-        taped = exchange.taped
-        if taped is None:
-            sent = self._library.rewritten(request, exchange)
-            return await self._inner.handle_async_request(sent)
-        await served.take_async(request.stream, taped)
-        self._library.must_be_in_time(taped, request)
-        await served.must_have_begun_async(taped, exchange.name, self._library.reset)
-        pieces = served.body_async(taped, exchange.name, self._library.broken)
-        return self._library.answer(taped, pieces, AsyncTapedStream)
+        adapter = _AsyncExchanging(self._library, self._inner, request)
+        call = call_of(open_deck, adapter.request)
+        if call is None:
+            return await self._inner.handle_async_request(request)
+        return await open_deck.perform_async(call, adapter)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -264,8 +307,33 @@ class _Stream:
         self._exchange = exchange
 
 
+class _Served:
+    """The body of a taped answer."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+
+class _AsyncServed:
+    def __init__(self, pieces: AsyncIterator[bytes], crossing: Crossing) -> None:
+        self._pieces = pieces
+        self._crossing = crossing
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        # An observed stream does this itself (`_AsyncHeard`), and a silent one has no other around it.
+        taped = self._crossing.taped
+        if taped is not None and taped.quiet and taped.dies is None:
+            await self._crossing.close_async()
+
+
 class _Heard(_Stream):
-    """The body of an answer, told to the exchange piece by piece as the client takes it."""
+    """The body of an answer, reported to the exchange piece by piece as the client takes it."""
 
     def __iter__(self) -> Iterator[bytes]:
         exchange = self._exchange
@@ -302,11 +370,11 @@ class _AsyncHeard(_Stream):
             await self._stream.aclose()
         finally:
             self._exchange.left()
-            await pacing.close_async()
+            await self._exchange.crossing.close_async()
 
 
 class _Upload(_Stream):
-    """A body that is made while it is sent, told to the exchange as it goes out."""
+    """A body that is made while it is sent, reported to the exchange as it goes out."""
 
     def __iter__(self) -> Iterator[bytes]:
         for piece in self._stream:

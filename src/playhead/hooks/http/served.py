@@ -1,113 +1,120 @@
-"""An answer from the tape, given out as it came: same pieces, same end. Knows `Taped`, and how
-long to wait for an agent that gave up then; no HTTP client by name.
+"""A taped HTTP answer, handed out as it came: the same pieces, the same end. Knows `Taped` and how long to wait
+for an agent that gave up then; does not know any HTTP client.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import Divergence
 from playhead.host.later import Later
-from playhead.recording import pacing
+from playhead.recording.crossing import END, HEAD
 
 if TYPE_CHECKING:
     from playhead.hooks.http import revive
+    from playhead.hooks.http.exchange import Exchange
     from playhead.recording.calls import Taped
 else:
     revive = Later("playhead.hooks.http.revive")  # a recorded program never needs it
 
-# An agent that gave up then (a timeout of its own, a race it let another task win) gives up again.
-# Whatever made it leave may not come back, though, and a replay must never hang.
+# An agent that gave up then (a timeout of its own, a race that another task won) gives up again. But what made
+# it leave may not come back, and a replay must never hang.
 PATIENCE_S = 60.0
 
 # The fact of a taped answer that says by how much it was slowed down.
 SLOW_NS = "slow_ns"
 
 
-def take(stream: Any, taped: Taped) -> None:
-    """Take from the agent as much of its upload as was taken then."""
-    left = _sent(taped)
-    for piece in stream if left else ():
-        left -= len(piece)
-        if left <= 0:
-            return
+def taped_of(exchange: Exchange) -> Taped:
+    if exchange.taped is None:
+        raise AssertionError("only a taped exchange is served")
+    return exchange.taped
 
 
-async def take_async(stream: Any, taped: Taped) -> None:
-    left = _sent(taped)
+def take(stream: Any, exchange: Exchange) -> None:
+    """Read as much of the agent's upload as the server read then. The code that makes the upload runs inside
+    the crossing, as it did then.
+    """
+    left = _sent(taped_of(exchange))
     if not left:
         return
-    async for piece in stream:
-        left -= len(piece)
-        if left <= 0:
-            return
+    with exchange.crossing:
+        for piece in stream:
+            left -= len(piece)
+            if left <= 0:
+                return
 
 
-def body(taped: Taped, name: str, broken: Callable[[str], Exception]) -> Iterator[bytes]:
+async def take_async(stream: Any, exchange: Exchange) -> None:
+    left = _sent(taped_of(exchange))
+    if not left:
+        return
+    with exchange.crossing:
+        async for piece in stream:
+            left -= len(piece)
+            if left <= 0:
+                return
+
+
+def body(exchange: Exchange, broken: Callable[[str], Exception]) -> Iterator[bytes]:
     """The pieces of an answer's body, then its end.
 
-    `broken` is what the client raises when the other side breaks off, where the tape does not say.
+    `broken` makes the client's own error for a server that breaks off, for tapes that have none.
     """
-    at = first_ns(taped)
-    for piece in taped.pieces:
+    taped, reach = taped_of(exchange), exchange.crossing.reach
+    for point, piece in enumerate(taped.pieces):
         if piece.stream == "body":
-            pacing.rest(piece.at_ns - at)
-            at = piece.at_ns
+            reach(point)
             yield piece.data
     if taped.how == "returned":
-        pacing.rest_to_end(taped.took_ns)
+        exchange.crossing.reach_last()
     else:
-        pacing.rest(taped.took_ns - at)
-        raise ending(taped, name, broken)
+        reach(END)
+        raise ending(taped, exchange.name, broken)
 
 
 async def body_async(
-    taped: Taped, name: str, broken: Callable[[str], Exception]
+    exchange: Exchange, broken: Callable[[str], Exception]
 ) -> AsyncIterator[bytes]:
-    at = first_ns(taped)
-    for piece in taped.pieces:
+    taped, reach = taped_of(exchange), exchange.crossing.reach_async
+    for point, piece in enumerate(taped.pieces):
         if piece.stream == "body":
-            await pacing.rest_async(piece.at_ns - at)
-            at = piece.at_ns
+            await reach(point)
             yield piece.data
     if taped.how == "returned":
-        await pacing.rest_to_end_async(taped.took_ns)
+        await exchange.crossing.reach_last_async()
     else:
         if taped.how == "left":
-            await abandon(taped)
-        await pacing.rest_async(taped.took_ns - at)
-        raise ending(taped, name, broken)
-
-
-def first_ns(taped: Taped) -> int:
-    """When the answer began. Without a place on the tape, heads come with what follows them."""
-    return taped.first_ns
+            await abandon(exchange)
+        await reach(END)
+        raise ending(taped, exchange.name, broken)
 
 
 def must_have_begun(
-    taped: Taped, name: str, broken: Callable[[str], Exception] = ConnectionResetError
+    exchange: Exchange, broken: Callable[[str], Exception] = ConnectionResetError
 ) -> None:
-    """Raise what the taped call raised, if its answer never began."""
-    pacing.rest(first_ns(taped))
+    """Wait for the head; raise what the taped call raised, if its answer never began."""
+    exchange.crossing.reach(HEAD)
+    taped = taped_of(exchange)
     if taped.head is None:
-        raise ending(taped, name, broken)
+        raise ending(taped, exchange.name, broken)
 
 
 async def must_have_begun_async(
-    taped: Taped, name: str, broken: Callable[[str], Exception] = ConnectionResetError
+    exchange: Exchange, broken: Callable[[str], Exception] = ConnectionResetError
 ) -> None:
+    taped = taped_of(exchange)
     if taped.head is None and taped.how == "left":
-        await abandon(taped)
-    await pacing.rest_async(first_ns(taped))
+        await abandon(exchange)
+    await exchange.crossing.reach_async(HEAD)
     if taped.head is None:
-        raise ending(taped, name, broken)
+        raise ending(taped, exchange.name, broken)
 
 
 def is_late(taped: Taped, timeout: object) -> bool:
-    """Whether an answer was made slower, on purpose, than its client waits for: then it stays on the
-    tape, for the client that tries again.
+    """Whether a fault made the answer slower than its client waits for. Such an answer stays on the tape for
+    the client's next attempt.
     """
     slow = taped.facts.get(SLOW_NS)
     if not isinstance(slow, int) or not isinstance(timeout, (int, float)) or slow <= timeout * 1e9:
@@ -131,31 +138,17 @@ def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseE
     if taped.how == "left":
         return Divergence(
             f"The tape of {name} ends here: when it was recorded, the agent stopped listening at "
-            "this point, and now it goes on. Record the run anew, or let this call go live."
+            "this point, and now it reads on. Record the run again, or let this call go live."
         )
     return Divergence(
         f"The tape of {name} ends here: the recorded process died before the answer was whole. "
-        "Record the run anew, or let this call go live."
+        "Record the run again, or let this call go live."
     )
 
 
-async def abandon(taped: Taped) -> None:
-    """Wait as a call does that is never answered, until the agent gives it up; but not for ever."""
-    if await pacing.abandon(taped.took_ns):
-        return
-    trio = sys.modules.get("trio")
-    if trio is not None and _runs_trio(trio):
-        await trio.sleep(PATIENCE_S)
-    else:
-        await sys.modules["asyncio"].sleep(PATIENCE_S)
-
-
-def _runs_trio(trio: Any) -> bool:
-    try:
-        trio.lowlevel.current_task()
-    except RuntimeError:
-        return False
-    return True
+async def abandon(exchange: Exchange) -> None:
+    """Wait as a call does that is never answered, until the agent gives up; but not for ever."""
+    await exchange.crossing.abandon_async(PATIENCE_S)
 
 
 def _sent(taped: Taped) -> int:

@@ -1,8 +1,8 @@
-"""urllib3's pools (and so requests, botocore, …): say what is asked before anything is done.
+"""urllib3's pools (and so requests, botocore, …): announce a request before anything is done for it.
 
-`http_client` hears the connection itself. But a pool connects before it sends, so only here is
-the request known when a connection fails, and only here is its body known before it goes out.
-`_make_request` is one attempt: redirects and retries call it again. Knows pools; not sockets.
+`http_client` observes the connection itself. But a pool connects before it sends, so only here is the request
+known when a connection fails, and only here is its body known before it is sent. The private `_make_request` is
+one attempt: redirects and retries call it again. Knows pools; does not know sockets.
 """
 
 from __future__ import annotations
@@ -10,10 +10,19 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.http.exchange import STREAMED, AnyPair, Exchange, begin, decoded, with_length
+from playhead.hooks.http.exchange import (
+    STREAMED,
+    AnyPair,
+    HttpAdapter,
+    Request,
+    call_of,
+    decoded,
+    recording_deck,
+    with_length,
+)
 from playhead.hooks.http.http_client import (
     Asking,
     address,
@@ -24,78 +33,89 @@ from playhead.hooks.http.http_client import (
     fail_if_late,
     withdraw,
 )
-from playhead.host.later import Later
-from playhead.recording import deck
+from playhead.recording.crossing import Crossing
 
-if TYPE_CHECKING:
-    from playhead.hooks.http import short_way
-else:
-    short_way = Later("playhead.hooks.http.short_way")  # a recorded program never needs it
-
-# Of `_make_request`, after the connection, the method and the address.
+# The parameters of `_make_request` after the connection, the method and the address.
 _POSITIONAL = ("body", "headers", "retries", "timeout", "chunked")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "HTTPConnectionPool", "HTTPConnection", "HTTPSConnection")
     patches.replace(module.HTTPConnectionPool, "_make_request", _around_make_request)
+
+
+def hook_connect(module: ModuleType, patches: Patches) -> None:
+    """In a replay: a connection waits until it is known who answers its request."""
     for connection in (module.HTTPConnection, module.HTTPSConnection):
         if hasattr(connection, "connect"):  # without ssl the second is a stand-in that has none
             patches.replace(connection, "connect", around_connect)
+
+
+class _Attempt(HttpAdapter):
+    """One attempt of a pool to make a request. Served answers pass through the same code of urllib3 and
+    http.client as live ones, with a taped answer in place of the socket.
+    """
+
+    def __init__(self, request: Request, conn: Any, make: Callable[[bytes | None], Any]) -> None:
+        super().__init__(request)
+        self._conn = conn
+        self._make = make
+
+    def live(self, crossing: Crossing) -> Any:
+        self.begin(crossing)
+        return self._made(crossing)
+
+    def serve(self, crossing: Crossing) -> Any:
+        exchange = self.begin(crossing)
+        fail_as_taped(exchange)
+        fail_if_late(exchange, getattr(self._conn, "timeout", None))
+        return self._made(crossing)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return result  # the connection's listener has reported it, or will
+
+    def _made(self, crossing: Crossing) -> Any:
+        streamed = self.request.body is STREAMED
+        announce(self._conn, Asking(self.exchange, pooled=True, streamed=streamed))
+        try:
+            return self._make(crossing.instead)
+        finally:
+            withdraw(self._conn)
 
 
 def _around_make_request(original: Callable[..., Any]) -> Callable[..., Any]:
     def _make_request(
         pool: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any
     ) -> Any:
-        asking = _begin(pool, method, url, args, kwargs)
-        if asking is None:
-            return original(pool, conn, method, url, *args, **kwargs)
-        exchange = asking.exchange
-        if exchange.instead is not None:
-            args, kwargs = _rewritten(exchange.instead, args, kwargs)
-        announce(conn, asking)
-        try:
-            if exchange.taped is not None:
-                fail_as_taped(exchange)
-                fail_if_late(exchange, getattr(conn, "timeout", None))
+        def make(instead: bytes | None) -> Any:
+            if instead is None:
                 return original(pool, conn, method, url, *args, **kwargs)
-            with exchange.crossing:
-                return original(pool, conn, method, url, *args, **kwargs)
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        finally:
-            withdraw(conn)
+            changed, named = _rewritten(instead, args, kwargs)
+            return original(pool, conn, method, url, *changed, **named)
+
+        open_deck = recording_deck()
+        if open_deck is None:
+            return make(None)
+        request = open_deck.describe(
+            lambda: _request(pool, method, url, args, kwargs), "an HTTP request", "http"
+        )
+        call = None if request is None else call_of(open_deck, request)
+        if request is None or call is None:
+            return make(None)
+        return open_deck.perform(call, _Attempt(request, conn, make))
 
     return _make_request
 
 
-def _begin(
+def _request(
     pool: Any, method: str, url: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Asking | None:
+) -> Request:
     body = kwargs.get("body", args[0] if args else None)
     headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
     sent = body_of(body.encode() if isinstance(body, str) else body)
-    pairs = _pairs(headers)
     absolute = "://" in url.partition("?")[0]
     target = url if absolute else address(pool.scheme, pool.host, pool.port, url)
-    exchange: Exchange | None = None
-    if deck.replays():
-        parts = (target, tuple(pairs))
-        exchange = short_way.begin("urllib3", method, parts, lambda: (target, decoded(pairs)), sent)
-    if exchange is None:
-        exchange = begin(
-            library="urllib3",
-            method=method,
-            url=target,
-            headers=pairs,
-            body=sent,
-            rewrites=True,
-        )
-    if exchange is None:
-        return None
-    return Asking(exchange, pooled=True, streamed=sent is STREAMED)
+    return Request("urllib3", method, target, _pairs(headers), sent)
 
 
 def _rewritten(
@@ -112,7 +132,7 @@ def _rewritten(
 def _pairs(headers: Any) -> list[AnyPair]:
     if headers is None:
         return []
-    # Of requests' headers: its own `items` calls back into Python four times a header.
+    # The private `_store` of requests' headers: `items` makes four Python calls per header.
     store = getattr(headers, "_store", None)
     if type(store) is OrderedDict and type(headers).__name__ == "CaseInsensitiveDict":
         return list(store.values())

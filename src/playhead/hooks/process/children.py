@@ -46,7 +46,7 @@ def ref_of(crossing: Crossing) -> str | None:
     """The name of a call in its run: what a child's segment has as its parent."""
     if crossing.seq is None:
         return None
-    return f"{crossing._deck.recorder.segment}:{crossing.seq}"
+    return f"{crossing.deck.recorder.segment}:{crossing.seq}"
 
 
 def carry(
@@ -61,7 +61,7 @@ def carry(
         carried, made = _carrier(list(words), told, ref)
     except Exception as error:  # noqa: BLE001  fails open
         # An environment that cannot be one is the caller's to hear about, from the call itself.
-        crossing._deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
+        crossing.deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
         return words, None
     return carried, None if made is None or made == told else made
 

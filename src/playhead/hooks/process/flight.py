@@ -99,7 +99,7 @@ class Flight:
     def crossing(self) -> Crossing | None:
         """None where there is nobody left to tell: the run is over, or this is a forked copy."""
         crossing = self._crossing
-        return crossing if crossing is not None and crossing._deck is deck.active() else None
+        return crossing if crossing is not None and crossing.deck is deck.active() else None
 
     @_fails_open
     def started(self, pid: int) -> None:
@@ -107,7 +107,7 @@ class Flight:
         by_pid[pid] = self
         _unfinished.add(self)
         if (crossing := self.crossing) is not None:
-            last_words = crossing._deck.recorder.last_words
+            last_words = crossing.deck.recorder.last_words
             if leave_all not in last_words:
                 last_words.append(leave_all)
 

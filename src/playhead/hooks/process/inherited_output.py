@@ -55,7 +55,7 @@ class Inherited:
 
 def of(crossing: Crossing) -> Inherited:
     """Of a process that has both from us, and is waited for: the caller says when it has ended."""
-    return Inherited(crossing._deck.recorder.run, _streams("inherited", "inherited"))
+    return Inherited(crossing.deck.recorder.run, _streams("inherited", "inherited"))
 
 
 def print_again(pieces: Iterable[Piece]) -> None:
@@ -71,7 +71,7 @@ def expect_inherited(flight: Flight, crossing: Crossing, stdout: str, stderr: st
     """Before a process starts whose streams are of these kinds."""
     streams = _streams(stdout, stderr)
     if waited_for.get() and streams:
-        inherited = Inherited(crossing._deck.recorder.run, streams)
+        inherited = Inherited(crossing.deck.recorder.run, streams)
         flight.at_exit(lambda flight: flight.add_facts(inherited.end()))
 
 

@@ -1,8 +1,7 @@
 """The websockets library, asyncio and threads: one exchange from `connect` to close.
 
-Knows what `connect` takes; what is said then is told by `websockets_messages`. A taped
-conversation is given to the real client as a socket, by the public `sock` argument, so the rest
-of it is its own.
+Knows the arguments of `connect`; `websockets_messages` reports the messages. A taped conversation is given to
+the real client as a socket, through the public `sock` argument, so that the rest of the client is its own.
 """
 
 from __future__ import annotations
@@ -11,17 +10,23 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from playhead import events
-from playhead.errors import Divergence
-from playhead.hooks.guest import Patches, need, report
+from playhead.hooks.guest import Patches, need
 from playhead.hooks.http import served
-from playhead.hooks.http.exchange import Exchange, Pair, begin
+from playhead.hooks.http.exchange import (
+    Exchange,
+    HttpAdapter,
+    Pair,
+    Request,
+    call_of,
+    recording_deck,
+)
 from playhead.hooks.websocket.websocket_pair import taped_socket
 from playhead.hooks.websocket.websockets_messages import follow, hook_messages
 from playhead.recording import deck
+from playhead.recording.crossing import Crossing
 
 _KEY = "_playhead"
-# Where to connect to, and how: not for a socket that is connected already.
+# Options that say where to connect to, and how: a connected socket takes none of them.
 _OF_THE_CONNECTION = ("ssl", "server_hostname", "proxy", "host", "port", "sock", "unix", "path")
 _OF_THE_SOCKET = ("local_addr", "address", "timeout", "source_address", "all_errors", "family")
 
@@ -48,17 +53,15 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _around_unfollowed(library: str) -> Callable[[Any], Any]:
-    """The library loads these clients by itself, so that they are there says nothing yet."""
-    what = f"what is said over {library} is not followed"
+    """For clients whose messages no hook reports. Noted when they are used: the library imports them even
+    where the program does not use them.
+    """
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def connect(*args: Any, **kwargs: Any) -> Any:
             open_deck = deck.active()
-            if open_deck is not None and open_deck.mode is not None:
-                raise Divergence(
-                    f"A WebSocket is about to be opened, and {what}: nothing goes out."
-                )
-            report(events.HOLE, {"boundary": "http", "what": library, "why": what})
+            if open_deck is not None:
+                open_deck.unfollowed("http", library, f"the messages of {library} are not followed")
             return original(*args, **kwargs)
 
         return connect
@@ -74,26 +77,82 @@ def _around_init(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+class _Connecting(HttpAdapter):
+    """One handshake of the client with threads; the conversation follows in `websockets_messages`."""
+
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, Any],
+        connect: Callable[[], Any],
+        connect_to: Callable[[Any], Any],
+    ) -> None:
+        """`connect` makes the real connection, `connect_to(sock)` one to a socket."""
+        headers = _pairs(options.get("additional_headers"))
+        if options.get("subprotocols"):
+            headers.append(("Sec-WebSocket-Protocol", ", ".join(options["subprotocols"])))
+        super().__init__(Request("websockets", "GET", uri, headers, None))
+        self._connect = connect
+        self._connect_to = connect_to
+
+    def live(self, crossing: Crossing) -> Any:
+        self.begin(crossing)
+        return self._connect()
+
+    def serve(self, crossing: Crossing) -> Any:
+        exchange = self.begin(crossing)
+        served.must_have_begun(exchange)
+        connection = self._connect_to(taped_socket(served.taped_of(exchange)))
+        return self.observe(crossing, connection)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        if result.response is not None:
+            _head(self.exchange, result.response)
+        follow(result, self.exchange)
+        return result
+
+    def failed(self, crossing: Crossing, error: BaseException) -> None:
+        """No conversation: the server refused the handshake, or there was no server."""
+        response = getattr(error, "response", None)
+        if response is None or not hasattr(response, "status_code"):
+            self.exchange.failed(error)
+            return
+        _head(self.exchange, response)
+        self.exchange.chunk(bytes(response.body or b""))
+        self.exchange.returned()
+
+
+class _AsyncConnecting(_Connecting):
+    async def live(self, crossing: Crossing) -> Any:
+        self.begin(crossing)
+        return await self._connect()
+
+    async def serve(self, crossing: Crossing) -> Any:
+        exchange = self.begin(crossing)
+        await served.must_have_begun_async(exchange)
+        connection = await self._connect_to(taped_socket(served.taped_of(exchange)))
+        return self.observe(crossing, connection)
+
+
 def _around_await(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     async def connected(self: Any) -> Any:
         uri, options = self.__dict__.get(_KEY, (self.uri, {}))
-        exchange = _begin(uri, options)
-        if exchange is None:
-            return await _Awaitable(original, self)
-        try:
-            if exchange.taped is not None:
-                await served.must_have_begun_async(exchange.taped, exchange.name)
-                inner = type(self)(_plain(uri), **_served(options, exchange))
-                inner.process_exception = self.process_exception
-                connection = await _Awaitable(original, inner)
-                self.connection = connection
-            else:
-                with exchange.crossing:
-                    connection = await _Awaitable(original, self)
-        except BaseException as error:
-            _refused(exchange, error)
-            raise
-        return _followed(connection, exchange)
+
+        def connect() -> _Awaitable:
+            return _Awaitable(original, self)
+
+        async def connect_to(sock: Any) -> Any:
+            inner = type(self)(_plain(uri), **_without_network(options), sock=sock)
+            inner.process_exception = self.process_exception
+            self.connection = await _Awaitable(original, inner)
+            return self.connection
+
+        open_deck = recording_deck()
+        adapter = _AsyncConnecting(uri, options, connect, connect_to)
+        call = None if open_deck is None else call_of(open_deck, adapter.request)
+        if open_deck is None or call is None:
+            return await connect()
+        return await open_deck.perform_async(call, adapter)
 
     def __await__(self: Any) -> Any:  # noqa: N807 - stands where the class's own stood
         return connected(self).__await__()
@@ -102,7 +161,7 @@ def _around_await(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class _Awaitable:
-    """What `__await__` of the library gives, to be awaited in a coroutine of ours."""
+    """Awaits the library's own `__await__` of an object in a coroutine of ours."""
 
     def __init__(self, original: Callable[[Any], Any], connect: Any) -> None:
         self._original = original
@@ -116,20 +175,20 @@ def _around_method(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def connect(self: Any) -> Any:
         uri, options = self.__dict__.get(_KEY, (self.uri, {}))
 
-        def on_tape(exchange: Exchange) -> Any:
-            return original(type(self)(_plain(uri), **_served(options, exchange)))
+        def connect_to(sock: Any) -> Any:
+            return original(type(self)(_plain(uri), **_without_network(options), sock=sock))
 
-        return _connected(uri, options, lambda: original(self), on_tape)
+        return _connected(uri, options, lambda: original(self), connect_to)
 
     return connect
 
 
 def _around_function(original: Callable[..., Any]) -> Callable[..., Any]:
     def connect(uri: str, **options: Any) -> Any:
-        def on_tape(exchange: Exchange) -> Any:
-            return original(_plain(uri), **_served(options, exchange))
+        def connect_to(sock: Any) -> Any:
+            return original(_plain(uri), **_without_network(options), sock=sock)
 
-        return _connected(uri, options, lambda: original(uri, **options), on_tape)
+        return _connected(uri, options, lambda: original(uri, **options), connect_to)
 
     return connect
 
@@ -137,30 +196,15 @@ def _around_function(original: Callable[..., Any]) -> Callable[..., Any]:
 def _connected(
     uri: str,
     options: Mapping[str, Any],
-    live: Callable[[], Any],
-    on_tape: Callable[[Exchange], Any],
+    connect: Callable[[], Any],
+    connect_to: Callable[[Any], Any],
 ) -> Any:
-    exchange = _begin(uri, options)
-    if exchange is None:
-        return live()
-    try:
-        if exchange.taped is not None:
-            served.must_have_begun(exchange.taped, exchange.name)
-            connection = on_tape(exchange)
-        else:
-            with exchange.crossing:
-                connection = live()
-    except BaseException as error:
-        _refused(exchange, error)
-        raise
-    return _followed(connection, exchange)
-
-
-def _begin(uri: str, options: Mapping[str, Any]) -> Exchange | None:
-    headers = _pairs(options.get("additional_headers"))
-    if options.get("subprotocols"):
-        headers.append(("Sec-WebSocket-Protocol", ", ".join(options["subprotocols"])))
-    return begin(library="websockets", method="GET", url=uri, headers=headers)
+    open_deck = recording_deck()
+    adapter = _Connecting(uri, options, connect, connect_to)
+    call = None if open_deck is None else call_of(open_deck, adapter.request)
+    if open_deck is None or call is None:
+        return connect()
+    return open_deck.perform(call, adapter)
 
 
 def _pairs(headers: Any) -> list[Pair]:
@@ -174,37 +218,18 @@ def _pairs(headers: Any) -> list[Pair]:
 
 
 def _plain(uri: str) -> str:
-    return f"ws:{uri.partition(':')[2]}"  # nothing is encrypted on the way from the tape
+    return f"ws:{uri.partition(':')[2]}"  # a taped conversation is not encrypted
 
 
-def _served(options: Mapping[str, Any], exchange: Exchange) -> dict[str, Any]:
-    assert exchange.taped is not None  # noqa: S101 - the caller has looked
-    kept = {
+def _without_network(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a client takes together with a connected socket."""
+    return {
         name: value
         for name, value in options.items()
         if name not in _OF_THE_CONNECTION
         and name not in _OF_THE_SOCKET
         and not name.startswith(("ssl_", "proxy_"))
     }
-    return {**kept, "sock": taped_socket(exchange.taped)}
-
-
-def _refused(exchange: Exchange, error: BaseException) -> None:
-    """No conversation: the server said no, or there was none."""
-    response = getattr(error, "response", None)
-    if response is None or not hasattr(response, "status_code"):
-        exchange.failed(error)
-        return
-    _head(exchange, response)
-    exchange.chunk(bytes(response.body or b""))
-    exchange.returned()
-
-
-def _followed(connection: Any, exchange: Exchange) -> Any:
-    if connection.response is not None:
-        _head(exchange, connection.response)
-    follow(connection, exchange)
-    return connection
 
 
 def _head(exchange: Exchange, response: Any) -> None:

@@ -1,7 +1,7 @@
-"""One client of the proxy: its requests one after the other, each across the deck.
+"""One client of the proxy: its requests one after the other, each performed through the deck.
 
-Knows connections and the order of things; who answers is the deck's business, and how is in `live`,
-`taped` and `socket`.
+Knows connections and their order; the deck decides who answers, and `live`, `taped_response` and
+`proxied_websocket` know how.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import ssl
 from collections.abc import Callable, Mapping
 
 from playhead.errors import Divergence
-from playhead.hooks.http import exchange
-from playhead.hooks.http.exchange import Exchange
+from playhead.hooks.http.exchange import HttpAdapter, Request, call_of
 from playhead.hooks.http.http1 import NotHttp
 from playhead.launch.proxy import (
     live,
@@ -34,6 +33,7 @@ from playhead.launch.proxy.proxied_request import Asked
 from playhead.launch.proxy.routes import Origin, addresses, arrived, guessed
 from playhead.launch.proxy.unheard import Unheard
 from playhead.recording import deck, lanes, where
+from playhead.recording.crossing import Crossing
 
 
 class Listening(asyncio.StreamReaderProtocol):
@@ -146,48 +146,72 @@ class Client:
         lanes.enclosing.set(parent)
         # Which connection a client takes is a race: conversations are told apart by what is said.
         lanes.current.set(lanes.MAIN)
-        plain = asked.plain()
+        open_deck = deck.active()
+        if open_deck is None:
+            why = "Nothing is recorded any more, and nothing is replayed: the run has ended."
+            return await self._refuse(url, why)
+        adapter = _Passing(self, asked, origin, target, url)
+        call = call_of(open_deck, adapter.request)
+        if call is None:
+            return await self.server.answer(Unheard(open_deck), adapter.sent, origin)
         try:
-            crossing = _announced(plain, url)
+            return bool(await open_deck.perform_async(call, adapter))
         except Divergence as error:
-            self.writer.write(refusal.diverged(url, str(error)))
-            await self.writer.drain()
-            return False
-        # What the agent made goes on as it is; what is sent instead is not compressed.
-        asked = dataclasses.replace(asked if crossing.instead is None else plain, target=target)
-        if crossing.taped is None:
-            if not asked.is_upgrade:
-                return await self.server.answer(crossing, asked, origin)
-            await sockets.live(self, crossing, asked, origin)
-            return False
-        if not (asked.is_upgrade and sockets.is_talk(crossing.taped)):
-            return await taped.answer(self, crossing, asked)
-        await sockets.taped(self, crossing, asked)
+            if adapter.has_begun:
+                raise
+            return await self._refuse(url, str(error))
+
+    async def _refuse(self, url: str, why: str) -> bool:
+        self.writer.write(refusal.diverged(url, why))
+        await self.writer.drain()
         return False
 
 
-def _announced(asked: Asked, url: str) -> Exchange:
-    """The request goes onto the tape before it is made."""
-    crossing = exchange.begin(
-        library="proxy",
-        method=asked.method,
-        url=url,
-        headers=asked.headers,
-        body=asked.body,
-        rewrites=True,
-        at=where.json_text(_agent(asked)),
-        facts=side.facts(asked.method, url, asked.body),
-    )
-    if crossing is not None:
-        return crossing
-    open_deck = deck.active()
-    if open_deck is None:
-        raise Divergence(
-            "Nothing is recorded any more, and nothing is replayed: the run has ended."
+class _Passing(HttpAdapter):
+    """One request that passes through the proxy. Its results say whether the connection can be used again."""
+
+    def __init__(self, client: Client, asked: Asked, origin: Origin, target: str, url: str) -> None:
+        # Two equal bodies are not compressed to the same bytes: the plain one is compared.
+        plain = asked.plain()
+        super().__init__(
+            Request(
+                "proxy",
+                plain.method,
+                url,
+                plain.headers,
+                plain.body,
+                where.json_text(_agent(plain)),
+                side.facts(plain.method, url, plain.body),
+            )
         )
-    return Unheard(open_deck)
+        self._client = client
+        self._origin = origin
+        # The agent's own bytes are passed on as they are; a changed body is sent uncompressed.
+        self.sent = dataclasses.replace(asked, target=target)
+        self._plain = dataclasses.replace(plain, target=target)
+        self.has_begun = False
+
+    async def live(self, crossing: Crossing) -> bool:
+        exchange = self.begin(crossing)
+        self.has_begun = True
+        asked = self.sent if crossing.instead is None else self._plain
+        if not asked.is_upgrade:
+            return await self._client.server.answer(exchange, asked, self._origin)
+        await sockets.live(self._client, exchange, asked, self._origin)
+        return False
+
+    def observe(self, crossing: Crossing, result: bool) -> bool:
+        return result  # `live` has reported the answer piece by piece while it passed
+
+    async def serve(self, crossing: Crossing) -> bool:
+        exchange = self.begin(crossing)
+        self.has_begun = True
+        if crossing.taped is None or not (self.sent.is_upgrade and sockets.is_talk(crossing.taped)):
+            return await taped.answer(self._client, exchange, self.sent)
+        await sockets.taped(self._client, exchange, self.sent)
+        return False
 
 
 def _agent(asked: Asked) -> str:
-    """Who asks, by its own word: `claude-cli/2.1.325`."""
+    """The agent's name in its own words: `claude-cli/2.1.325`."""
     return (asked.value("user-agent") or "").partition(" ")[0][:80]

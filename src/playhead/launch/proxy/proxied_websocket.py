@@ -1,6 +1,6 @@
-"""A WebSocket through the proxy: frames as they come, messages onto the tape; or a taped peer.
+"""A WebSocket through the proxy: frames are passed on, their messages recorded; or a taped peer answers.
 
-Knows frames and both ends; what a conversation is lives in `boundaries.websocket_talk`.
+Knows frames and both ends; conversations are in `hooks.websocket.conversation`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ from playhead.errors import Divergence
 from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.http1 import AnswerReader, NotHttp
 from playhead.hooks.websocket import websocket_frames as frames
-from playhead.hooks.websocket.conversation import Talk, TapedPeer
-from playhead.launch.proxy import talks
+from playhead.hooks.websocket.conversation import Talk, TapedPeer, alike
 from playhead.launch.proxy.proxied_request import Asked
 from playhead.launch.proxy.routes import Origin
-from playhead.recording import deck
 from playhead.recording.deck import Taped
-from playhead.replay.modes.taped_mode import ReplayMode
-from playhead.replay.report.divergence import Parting
 
 if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
@@ -167,7 +163,7 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
     headers = [(str(name), str(value)) for name, value in answer.head.get("headers") or ()]
     exchange.head(101, str(answer.head.get("reason") or ""), "HTTP/1.1", headers)
     early = await _first_words(client, answer)
-    answer = exchange.taped = _meant(answer, early)
+    answer = _rematched(exchange, answer, early)
     talk, peer = Talk(exchange), TapedPeer(answer)
     closes: list[Close] = []
     agent, said = _Heard(talk, "agent", closes), _Heard(talk, "peer", closes)
@@ -183,7 +179,8 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
         try:
             agent.read(data)
         except Divergence as error:
-            _part(exchange, error)
+            crossing = exchange.crossing
+            crossing.deck.part(crossing.call, "socket", str(error))
             client.writer.write(frames.encode_close(_BROKEN, str(error)[:120]))
             exchange.cut()
             return
@@ -196,7 +193,7 @@ async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
 
 async def _first_words(client: Client, answer: Taped) -> bytes:
     """What the client says up to its first message, where it is the client who speaks first."""
-    if not talks.begins_with_the_agent(answer):
+    if not _begins_with_the_agent(answer):
         return b""
     early, reader = b"", frames.FrameReader()
     while data := await client.reader.read(_PIECE):
@@ -206,12 +203,24 @@ async def _first_words(client: Client, answer: Taped) -> bytes:
     return early
 
 
-def _meant(answer: Taped, early: bytes) -> Taped:
+def _rematched(exchange: Exchange, answer: Taped, early: bytes) -> Taped:
+    """The conversation that begins with the client's first message. Handshakes look all the same, and those
+    of agents that work side by side come in any order.
+    """
     spoken = [one for one in frames.FrameReader().read(early) if one.opcode != frames.PING]
-    open_deck = deck.active()
-    if not spoken or open_deck is None or not isinstance(open_deck.mode, ReplayMode):
+    if not spoken:
         return answer
-    return talks.meant(open_deck.mode, answer, spoken[0].payload)
+
+    def fits(other: Taped) -> bool:
+        return _begins_with_the_agent(other) and alike(other.pieces[0].data, spoken[0].payload)
+
+    exchange.crossing.deck.rematch(exchange.crossing, fits)
+    exchange.taped = exchange.crossing.taped
+    return exchange.taped or answer
+
+
+def _begins_with_the_agent(taped: Taped) -> bool:
+    return bool(taped.pieces) and taped.pieces[0].stream.startswith("sent")
 
 
 def _handshake(answer: Taped, key: str) -> bytes:
@@ -222,11 +231,3 @@ def _handshake(answer: Taped, key: str) -> bytes:
         else:
             lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
-
-
-def _part(exchange: Exchange, error: Divergence) -> None:
-    """On the tape of the replay, and so in its report."""
-    open_deck = deck.active()
-    if open_deck is not None and isinstance(open_deck.mode, ReplayMode):
-        name = exchange.name
-        open_deck.mode.part(Parting(kind="socket", boundary="llm", name=name, detail=str(error)))

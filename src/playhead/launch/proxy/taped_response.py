@@ -1,4 +1,4 @@
-"""Answer from the tape: the same pieces, the same end. Knows `Taped` and HTTP/1.1; no server."""
+"""Answer a client of the proxy from the tape: the same pieces, the same end. Knows `Taped` and HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from playhead.hooks.http.served import PATIENCE_S, SLOW_NS
 from playhead.launch.proxy import refusal
 from playhead.launch.proxy.live import LAST_BYTES_S
 from playhead.launch.proxy.proxied_request import Asked
-from playhead.recording import deck
 from playhead.recording.deck import Taped
-from playhead.replay.modes.taped_mode import ReplayMode
 
 if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
@@ -30,16 +28,19 @@ async def answer(client: Client, exchange: Exchange, asked: Asked) -> bool:
         return False
     _tell_head(exchange, taped)
     whole = taped.how == "returned"
-    pieces = [piece for piece in taped.pieces if piece.stream == "body"]
+    points = [at for at, piece in enumerate(taped.pieces) if piece.stream == "body"]
+    pieces = [taped.pieces[at] for at in points]
     data = [piece.data for piece in pieces]
     blocks = http1.blocks(taped.head, data, whole=whole, sizes=taped.facts.get("sizes") or ())
     at = 0
     try:
         for number, block in enumerate(blocks):
-            # The head, then a block for each piece, and maybe one that says that there are no more.
-            if client.paced and 1 <= number <= len(pieces):
-                await asyncio.sleep(max(0, pieces[number - 1].at_ns - at) / 1e9)
-                at = pieces[number - 1].at_ns
+            # The head, then a block for each piece, and maybe one that ends a chunked body.
+            if 1 <= number <= len(pieces):
+                await exchange.crossing.reach_async(points[number - 1])
+                if client.paced:
+                    await asyncio.sleep(max(0, pieces[number - 1].at_ns - at) / 1e9)
+                    at = pieces[number - 1].at_ns
             client.writer.write(block)
             if 1 <= number <= len(pieces):
                 exchange.chunk(pieces[number - 1].data)
@@ -60,7 +61,7 @@ async def _end(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -
         return asked.keeps_alive and "close" not in words and framed
     if taped.how == "left":
         # The agent gave up then: it will again. But a replay must never hang.
-        await _until_left(client)
+        await _until_left(client, exchange)
         exchange.left()
         return False
     last = max((piece.at_ns for piece in taped.pieces), default=0)
@@ -82,7 +83,7 @@ async def _headless(client: Client, exchange: Exchange, asked: Asked, taped: Tap
     traffic that nobody misses.
     """
     if taped.how == "left":
-        await _until_left(client)
+        await _until_left(client, exchange)
         exchange.left()
         return False
     if taped.how == "returned":
@@ -106,13 +107,13 @@ async def _late(client: Client, exchange: Exchange, taped: Taped) -> bool:
     return False
 
 
-async def _until_left(client: Client) -> None:
-    """The agent left here then: by itself, as it will now, or because it was killed."""
-    open_deck = deck.active()
-    mode = None if open_deck is None else open_deck.mode
-    if isinstance(mode, ReplayMode) and mode.mortal is not None and mode.is_where_it_was_killed:
-        await asyncio.sleep(4 * LAST_BYTES_S)  # what it did with them then was done by then
-        mode.die()
+async def _until_left(client: Client, exchange: Exchange) -> None:
+    """Wait until the agent leaves, as it did then: of its own accord, or because it was killed."""
+    open_deck = exchange.crossing.deck
+    kill = open_deck.ends_command
+    if kill is not None and open_deck.was_killed_here:
+        await asyncio.sleep(4 * LAST_BYTES_S)  # time for the agent to use what it has received
+        kill()
     await _has_left_within(client, PATIENCE_S)
 
 

@@ -1,5 +1,5 @@
-"""One shim, from its call to its end: told to the tape, or played from it. Knows the deck and the player
-of taped processes; not how callers come in.
+"""One shim, from its call to its end: recorded, or played from the tape. Knows the deck and the player of taped
+processes; does not know how shims connect.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from playhead.launch.shims.shim_frames import (
 from playhead.launch.shims.shim_request import LONGEST_INPUT, Surroundings, call_from
 from playhead.launch.shims.telling import heard
 from playhead.recording import lanes
+from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing, Deck
 from playhead.recording.lanes import Lane
 from playhead.workspace.watch.call_marks import marks_of
@@ -45,15 +46,11 @@ if TYPE_CHECKING:
         stand_in as process_stand_in,
     )
     from playhead.recording.calls import Taped
-    from playhead.replay.modes import taped_mode as modes
-    from playhead.replay.report import divergence
 else:
     # Only what replays needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
     process_stand_in = Later("playhead.hooks.process.stand_in")
-    divergence = Later("playhead.replay.report.divergence")
-    modes = Later("playhead.replay.modes.taped_mode")
 
 _AT_ONCE = 1 << 18
 _PIECE = 1 << 16
@@ -123,15 +120,17 @@ class Caller:
         # A program that another taped one started changes files for that one.
         is_outermost = not asked.parent or asked.parent == self._then.env.get(PARENT)
         self._deck.marks = self._marks if is_outermost else None
+        call = call_from(asked, self._then, known)
         try:
-            crossing = self._deck.open(call_from(asked, self._then, known))
+            self._deck.perform(call, _Shim(self, asked, lane, files, known is not None))
         except Divergence as divergence:
+            if self._crossing is not None:
+                raise
             self._say(refusal(str(divergence)))
-            return
+
+    def start(self, crossing: Crossing, asked: Asked, lane: str, files: dict[int, int]) -> None:
+        """Let the shim run its program; the shim then reports what the program does."""
         self._crossing = crossing
-        if crossing.taped is not None:
-            self._play(crossing, crossing.taped, files, known is not None)
-            return
         self._watch_files(asked, files)
         segment = self._deck.recorder.segment
         ref = "" if crossing.seq is None else f"{segment}:{crossing.seq}"
@@ -168,7 +167,9 @@ class Caller:
             for piece in _written(fd, start):
                 crossing.chunk(piece, stream)
 
-    def _play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:
+    def play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:
+        """Play a taped process to the shim. `sent`: the request has all that goes to stdin."""
+        self._crossing = crossing
         if taped.how == "raised":
             crossing.raised(taped.error)
             # As a shell leaves: a shim that is there cannot be one that is not found.
@@ -177,9 +178,8 @@ class Caller:
             self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
             return
         script = process_script.script_of(taped, sent=sent)
-        mode = self._deck.mode
-        # As the run ended then, the command ends now.
-        dies = isinstance(mode, modes.ReplayMode) and bool(mode.mortal) and taped.dies == mode.die
+        # Where the recorded run was killed, the command is killed now.
+        dies = taped.dies is not None and self._deck.ends_command is not None
         if script.cut and not dies:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
             script = replace(script, ending=REFUSED)
@@ -203,19 +203,9 @@ class Caller:
             crossing.cut()
 
     def _part(self, detail: str) -> None:
-        mode, crossing = self._deck.mode, self._crossing
-        if isinstance(mode, modes.ReplayMode) and crossing is not None:
-            lane = lanes.current.get().name
-            mode.part(
-                divergence.Parting(
-                    kind="parted",
-                    boundary="process",
-                    name=crossing.call.name,
-                    lane=lane,
-                    detail=detail,
-                    advice="Record the run anew, or let this process run for real: `--live process`.",
-                )
-            )
+        if self._crossing is not None:
+            advice = "Record the run again, or let this process run for real: `--live process`."
+            self._deck.part(self._crossing.call, "parted", detail, advice)
 
     def diverged(self, error: Divergence) -> None:
         """The program sends something else to it than it did then."""
@@ -241,6 +231,31 @@ class Caller:
     def _say(self, said: bytes) -> None:
         with suppress(OSError):  # it has gone: its end is heard of next
             self.line.sendall(said)
+
+
+class _Shim(Adapter):
+    """The call of a shim. Its outcome comes with the shim's later frames, or from the player."""
+
+    streams = True
+
+    def __init__(
+        self, caller: Caller, asked: Asked, lane: str, files: dict[int, int], sent: bool
+    ) -> None:
+        self._caller = caller
+        self._asked = asked
+        self._lane = lane
+        self._files = files
+        self._sent = sent
+
+    def live(self, crossing: Crossing) -> None:
+        self._caller.start(crossing, self._asked, self._lane, self._files)
+
+    def observe(self, crossing: Crossing, result: None) -> None:
+        """The shim reports by itself."""
+
+    def serve(self, crossing: Crossing) -> None:
+        if crossing.taped is not None:
+            self._caller.play(crossing, crossing.taped, self._files, self._sent)
 
 
 class _Heard(Flight):

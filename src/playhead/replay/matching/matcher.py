@@ -10,13 +10,12 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from playhead.replay.matching.fingerprint import canonical_text, plain_key
 from playhead.replay.matching.normalise import Places, Settler
 from playhead.replay.matching.taped import TapedCall
 
-T = TypeVar("T")
 Rung = str  # exact, normalised; other modes add theirs
 
 
@@ -105,25 +104,6 @@ class Matcher:
                 return None
             self.mark(match.call)
             return match
-
-    def take_next(
-        self, calls: deque[TapedCall], serve: Callable[[TapedCall], T | None]
-    ) -> T | None:
-        """The next of these that has not been served, if `serve` makes something of it."""
-        with self._lock:
-            while calls:
-                call = calls[0]
-                if call.served:
-                    calls.popleft()
-                    continue
-                served = serve(call)
-                if served is not None:
-                    calls.popleft()
-                    call.served = True
-                    if self._below:
-                        self.mark(call)
-                return served
-            return None
 
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
         """What `take` would give; it stays there."""

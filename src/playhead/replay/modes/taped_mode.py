@@ -9,8 +9,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Hashable
-from functools import cached_property
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -19,13 +18,11 @@ from playhead.errors import Divergence
 from playhead.recording import where
 from playhead.recording.deck import Call, Taped
 from playhead.recording.recorder import Recorder
-from playhead.replay.matching.alike import Alike, Common, grouped
 from playhead.replay.matching.aside import answer_aside, is_side
 from playhead.replay.matching.matcher import Matcher
 from playhead.replay.matching.nearest import nearest
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import Recording, answer_of
-from playhead.replay.matching.whole import Whole, whole_of
 from playhead.replay.report.divergence import Parting, advice_for
 from playhead.replay.report.inherited import Printed, with_output
 
@@ -55,16 +52,14 @@ class ReplayMode:
             now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
         )
         self.table = recording.table
-        # Whether requests on the tape are found as they stand, and nothing of theirs is written again.
-        self.is_short = lean and trim is None and recorder.level == "full"
-        # What a boundary has worked out about requests that come again and again.
-        self.outlines: dict[Hashable, Any] = {}
         self.partings: list[Parting] = []
         self.frozen = recorder.frozen
         self._recorder = recorder
         self._steps = count(1)
         self._names: dict[str, str] = {}
         self._printed: dict[str, Printed] = {}
+        # The calls that `rematch` has given out, by number.
+        self._rematched: set[int] = set()
         # Who dies where the run was killed; None: this process.
         self.mortal: int | None = None
         self._lock = threading.Lock()
@@ -97,25 +92,6 @@ class ReplayMode:
         if taped.dies is not None and waits:
             self.die()
         return taped
-
-    @cached_property
-    def alike(self) -> dict[Common, Alike]:
-        return grouped(self.matcher.calls)
-
-    def exact(self, alike: Alike, text: str, lane: str, at: str) -> Whole | None:
-        """The answer to a call of this group with that body, in this lane, that came to its end: what
-        most are. None: `answer` decides. `at` says where, as JSON.
-        """
-        calls = alike.find(text, lane)
-        whole = None if calls is None else self.matcher.take_next(calls, whole_of)
-        if whole is None:
-            return None
-        next(self._steps)
-        event = whole.call.event
-        of = f'"{event.pid}:{event.seq}"' if event.seg is None else where.json_text(event.ref)
-        told = f'{alike.told}{of},"number":{whole.call.number},"quiet":true}}}}'
-        self._recorder.add(events.CALL, told.encode(), at, clean=True)
-        return whole
 
     def with_output(self, taped: Taped) -> Taped:
         """With what a child had printed by itself, on the output that it had from the program."""
@@ -154,6 +130,44 @@ class ReplayMode:
             self.partings.append(parting)
         self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
         return Divergence(str(parting), parting)
+
+    def part_within(
+        self, call: Call, lane: str, kind: str, detail: str, advice: str | None
+    ) -> None:
+        """Put a divergence within a served call on the tape."""
+        self.part(
+            Parting(
+                kind=kind,
+                boundary=call.boundary,
+                name=call.name,
+                lane=lane,
+                detail=detail,
+                advice=advice,
+            )
+        )
+
+    def rematch(self, taped: Taped, fits: Callable[[Taped], bool]) -> Taped:
+        """The taped call of the same name whose answer `fits`, each taken once: that of `taped` first, then
+        all others; `taped` where none does.
+        """
+        number = taped.match.get("number")
+        if not isinstance(number, int):
+            return taped
+        own = self.matcher.calls[number - 1]
+        others = [
+            one
+            for one in self.matcher.calls
+            if one is not own and (one.boundary, one.name) == (own.boundary, own.name)
+        ]
+        for call in (own, *others):
+            if call.number in self._rematched:
+                continue
+            answer = taped if call is own else answer_of(self.recording.tape, call, match={})
+            if fits(answer):
+                self._rematched.add(call.number)
+                return answer
+        self._rematched.add(number)
+        return taped
 
     def name_on_tape(self, name: str) -> str:
         """As it stands on a tape. Remembered: a program asks for the same few things again and again."""

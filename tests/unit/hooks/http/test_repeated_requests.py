@@ -5,7 +5,13 @@ import json
 import httpx
 import pytest
 
-from playhead.hooks.http.exchange import STREAMED, begin
+from playhead.hooks.http.exchange import (
+    STREAMED,
+    HttpAdapter,
+    Request,
+    call_of,
+    recording_deck,
+)
 from playhead.recording import deck
 from playhead.recording.deck import Deck
 from playhead.recording.recorder import Recorder
@@ -15,6 +21,22 @@ from playhead.tape.reader import Tape
 URL = "https://api.example.com/v1/things"
 SECRET = "sk-ant-api03-" + "Zq7w" * 10
 CHAT = "https://api.example.com/v1/chat/completions"
+
+
+class Announced(HttpAdapter):
+    """A client that hands out its exchange, so that a test can report the answer."""
+
+    def live(self, crossing):
+        return self.begin(crossing)
+
+    def observe(self, crossing, result):
+        return result
+
+
+def begin(*, library, method, url, headers, body=None):
+    request = Request(library, method, url, headers, body)
+    open_deck = recording_deck()
+    return open_deck.perform(call_of(open_deck, request), Announced(request))
 
 
 @pytest.fixture
