@@ -18,6 +18,7 @@ from playhead.host.interrupts import is_interrupt
 from playhead.launch import record_run as recording
 from playhead.recording import runs, where
 from playhead.recording.emitted import understood
+from playhead.recording.encoder import Entry
 from playhead.recording.runs import NoRun, Run
 
 _MARK = "_playhead_tap"
@@ -201,4 +202,4 @@ def _write(
         if is_interrupt(error):
             raise
         kind, data = fallback, {"args": list(args), "kwargs": kwargs, "why": type(error).__name__}
-    target.recorder.add(kind, data, where.fragment(frame), user=True)
+    target.recorder.append(Entry(kind, data, where.fragment(frame), user=True))

@@ -162,7 +162,7 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
 
 def _joined(recorder: Recorder) -> Recorded:
     def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
-        return recorder.add(kind, data, '""', None, None, parent, clean=clean)
+        return recorder.add(kind, data, parent=parent, clean=clean)
 
     return Recorded(
         run=recorder.run,

@@ -22,10 +22,10 @@ from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
 from playhead.loop.state import State
-from playhead.recording.payloads import Payloads
+from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
-from playhead.tape.hand import HandWriter
+from playhead.tape.shared_writer import SharedSegmentWriter
 
 if TYPE_CHECKING:
     import dataclasses
@@ -145,19 +145,14 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
     level: Level = next((one for one in LEVELS if one == state.level), "standard")
     run = stores.run_path(home, state.run)
     redactor = _redactor(home, state.redact)
-    payloads = Payloads(run, level=level, redactor=redactor, may_import=False)
-    writer = HandWriter(run, state.segment, who=state.session, encode=payloads.encode)
-    looked_through = HandWriter(
-        run,
-        state.segment,
-        who=state.session,
-        encode=lambda kind, data, _: payloads.encode_clean(kind, data),
-    )
+    encoder = Encoder(run, who=state.session, level=level, redactor=redactor)
+    encoder.name_segment(state.segment)
+    segment = Segment(encoder, SharedSegmentWriter(run, state.segment))
 
     def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
         above = state.root if parent is None else parent
         try:
-            return (looked_through if clean else writer).add(kind, data, parent=above)
+            return append(segment, DatedEntry(kind, data, parent=above, redacted=clean))
         except OSError as error:
             session.complain(error)
             return None
@@ -212,7 +207,7 @@ def _close(recorded: Recorded, segment: str, status: Status) -> None:
     now = clock.wall_ns()
     took = now - found.started_ns
     recorded.tell(events.RUN_END, {"status": status, "error": None, "took_ns": took}, None)
-    writer = HandWriter(recorded.run, segment, who=found.name, encode=lambda *_: b"null")
+    writer = SharedSegmentWriter(recorded.run, segment)
     count, _, _ = writer.summary()
     recorded.tell(events.SEGMENT_END, {"events": count + 1, "lost": 0}, None)
     count, size, crc = writer.summary()

@@ -15,6 +15,7 @@ from playhead import clock, events
 from playhead.host.lean import Protocol
 from playhead.recording import lanes
 from playhead.recording.code_owners import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
+from playhead.recording.encoder import Entry
 from playhead.recording.lanes import Lane
 from playhead.recording.readings import MOST_EXACT, Run
 from playhead.recording.recorder import Recorder
@@ -138,45 +139,27 @@ class TapingSource:
             rows = [[*key, run.packed()] for key, run in runs.items()]
             # Still in here: another thread's, which are later, must not come onto the tape before.
             if rows:
-                self._recorder.add(events.AMBIENT, {"readings": rows}, '""')
+                self._recorder.append(Entry(events.AMBIENT, {"readings": rows}))
         finally:
             self._busy.release()
 
     def _write_few(self) -> bool:
-        """What a program reads between two calls, mostly: some clocks. Each is a row, spelled by hand."""
-        recorder = self._recorder
-        if recorder.level != "full" or not self._busy.acquire(blocking=False):
+        """What a program reads between two calls is mostly a clock or two: each is a row of its own."""
+        if not self._busy.acquire(blocking=False):
             return False
         try:
             count = len(self.log)
-            rows = [self._row(*one) for one in self.log[:count]]
-            if None in rows:
-                return False
+            rows = [
+                [lane.name, kind, place_of(code), [value]]
+                for lane, kind, code, value in self.log[:count]
+            ]
             del self.log[:count]
             self._due_ns = clock.mono_ns() + _TOGETHER_NS
             self._spinning = set()
-            told = f'{{"readings":[{",".join(rows)}]}}'.encode()  # type: ignore[arg-type]  # asked above
-            recorder.add(events.AMBIENT, told, '""', None, None, None, None, False, True)
+            self._recorder.append(Entry(events.AMBIENT, {"readings": rows}))
         finally:
             self._busy.release()
         return True
-
-    def _row(self, lane: Lane, kind: str, code: CodeType, value: Any) -> str | None:
-        """None: it has to be looked at."""
-        if type(value) is float:
-            # As every encoder spells it; see `plain.is_plain`.
-            if not 1e-4 <= value < 1e16:
-                return None
-        elif type(value) is not int or not 0 <= value < 2**63:
-            return None
-        recorder = self._recorder
-        known = recorder.spelled.get((kind, id(code)))
-        if known is None:
-            place = recorder.spell(events.AMBIENT, [kind, place_of(code)]).decode()
-            # With the code itself: its id must not become another's.
-            known = (place[1:-1], code)
-            recorder.keep_spelled((kind, id(code)), known)
-        return f"[{recorder.spell_lane(lane.name)},{known[0]},[{value!r}]]"
 
     def start_anew(self) -> None:
         self.log = []

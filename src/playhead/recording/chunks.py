@@ -19,6 +19,7 @@ from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.host.stderr import say
 from playhead.recording import points
+from playhead.recording.encoder import Entry
 from playhead.recording.recorder import Recorder
 from playhead.redact import StreamCleaner
 
@@ -143,8 +144,7 @@ class ChunkBuffer:
     def _write(self, now: int) -> None:
         if self._head is not None:
             head, self._head = self._head, None
-            data = {"call": self._call, **head}
-            self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+            self._append({"call": self._call, **head})
         pieces, self._pieces, self._size, self._last = self._pieces, [], 0, now
         self._tell(self._stream, self._cleaned(pieces))
 
@@ -161,34 +161,20 @@ class ChunkBuffer:
 
     def _tell(self, stream: str, pieces: list[Piece]) -> None:
         if pieces:
-            data = {"call": self._call, **_told(stream, pieces)}
-            self._recorder.add(events.CHUNK, data, '""', parent=self._call, clean=True)
+            self._append({"call": self._call, **_told(stream, pieces)})
+
+    def _append(self, data: dict[str, Any]) -> None:
+        self._recorder.append(Entry(events.CHUNK, data, '""', self._call, None, True))
 
 
-def told_together(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
-    """The streams of an answer that its outcome brings along."""
+def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
+    """The streams of a short answer, redacted, as members of its outcome."""
     head, stream, pieces = held
     redactor = recorder.redactor
-    if redactor is not None and pieces:
+    # Most answers hold nothing that could be a secret, and to rule that out is much quicker than a search.
+    if redactor is not None and redactor.suspects(b"".join([piece for piece, _ in pieces])):
         pieces = StreamCleaner(redactor).feed(pieces, last=True)
     return [head, _told(stream, pieces)] if pieces else [head]
-
-
-def spelled_together(recorder: Recorder, held: Held) -> bytes | None:
-    """The same as JSON, by hand; None: it is no text in one piece, or may hold a secret."""
-    head, stream, pieces = held
-    if len(pieces) != 1 or stream != "body":
-        return None
-    ((raw, when),) = pieces
-    text = recorder.spell_text(raw)
-    if text is None:
-        return None
-    return b'[%b,{"stream":"body","text":%b,"sizes":[%d],"at_ns":[%d]}]' % (
-        recorder.spell_clean(events.CHUNK, head),
-        text,
-        len(raw),
-        when,
-    )
 
 
 def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:

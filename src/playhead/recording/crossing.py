@@ -12,9 +12,10 @@ from __future__ import annotations
 from playhead import events
 from playhead.clock import mono_ns
 from playhead.errors import Divergence
-from playhead.recording import lanes, outcomes, pacing, points, where
+from playhead.recording import lanes, pacing, points, where
 from playhead.recording.causes import LARGEST_HEARD
-from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer
+from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer, streams_of
+from playhead.recording.encoder import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,15 +47,12 @@ class Crossing:
         *("_started", "call", "deck", "instead", "seq", "taped"),
     )
 
-    def __init__(  # noqa: PLR0917  (by position: three names cost a call as much as finding its place)
+    def __init__(
         self,
         deck: Deck,
         call: Call,
         taped: Taped | None = None,
         instead: bytes | None = None,
-        spelled: bytes | None = None,
-        at: str | None = None,
-        cause: Ref | None = None,
     ) -> None:
         self.deck = deck
         self.call = call
@@ -71,13 +69,9 @@ class Crossing:
         self._outside: tuple[Token[Any], Token[Any], Any] | None = None
         recorder = deck.recorder
         self._started = mono_ns()
-        if spelled is None:
-            at = call.at or where.asked(3)
-            data, cause = _data_of(call, taped), deck.cause_of(call)
-            self.seq: Ref | None = recorder.add(events.CALL, data, at, None, None, None, cause)
-        else:
-            at = at or where.asked(3)
-            self.seq = recorder.add(events.CALL, spelled, at, None, None, None, cause, False, True)
+        at = call.at or where.asked(3)
+        entry = Entry(events.CALL, _data_of(call, taped), at, None, deck.cause_of(call))
+        self.seq: Ref | None = recorder.append(entry)
         self._segment = recorder.segment
         # Files that change from here to the end are this call's: see `workspace.watch.call_marks`.
         self._mark = None
@@ -113,7 +107,7 @@ class Crossing:
         if short and clean and self._buffer is None and recorder.level == "full":
             self._buffer = ChunkBuffer(recorder, ref, self._started, data)
             return
-        recorder.add(events.CHUNK, {"call": ref, **data}, '""', parent=ref, clean=clean)
+        recorder.append(Entry(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
 
     def whole(self, head: Any, body: bytes, members: dict[str, Any]) -> None:
         """An answer that came all at once: a head that is clean, a body, and how it returned."""
@@ -153,25 +147,6 @@ class Crossing:
                 self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
-        deck, call = self.deck, self.seq
-        recorder = deck.recorder
-        if (
-            # Most calls just give something back: that is told the short way.
-            not (facts or self._ended)
-            and self.taped is None
-            and self._buffer is None
-            and self._mark is None
-            and recorder.segment is self._segment
-            and type(call) is int
-        ):
-            self._ended = True  # first: a signal handler may end it once more
-            now = mono_ns()
-            if outcomes.add_value(recorder, call, now - self._started, value):
-                points.note_call(call, now - self._started, now)
-                if deck.live:
-                    deck.live.discard(self)
-                return
-            self._ended = False
         self.end("returned", {"value": value, **facts})
 
     def raised(self, error: BaseException, **facts: Any) -> None:
@@ -307,7 +282,19 @@ class Crossing:
             counts = (len(held[2]), sum([len(piece) for piece, _ in held[2]]))
         if taped is not None and taped.dies is not None:
             taped.dies()
-        outcomes.add(recorder, ref, how, took, members, counts, held)
+        data: dict[str, Any] = {"call": ref, "how": how, "took_ns": took}
+        if counts is not None:
+            data["chunks"], data["bytes"] = counts
+        if held is not None:
+            data["streams"] = streams_of(recorder, held)
+        # Numbers, and streams that are redacted already, hold no secrets; any other member may.
+        redacted = True
+        for name, item in members.items():
+            if item is not None or name == "value":
+                data[name] = item
+                if item is not None and type(item) is not int:
+                    redacted = False
+        recorder.append(Entry(events.OUTCOME, data, '""', ref, None, redacted))
         if self._heard:
             deck.hear(ref, self.call, self._head, b"".join(self._heard))
 

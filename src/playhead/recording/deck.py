@@ -163,13 +163,6 @@ class Deck:
         """For boundaries that do not use `perform` yet."""
         return self._open(call, _UNCHANGEABLE if sending is None else sending)
 
-    def open_spelled(
-        self, call: Call, spelled: bytes, at: str | None = None, cause: Ref | None = None
-    ) -> Crossing:
-        """Announce a call that is performed for real, and whose event is spelled as JSON already."""
-        ambient.flush()
-        return Crossing(self, call, None, None, spelled, at, cause)
-
     def describe(self, make: Callable[[], T], what: str, boundary: str) -> T | None:
         """What `make` says of a call; None where it raises and the call goes unrecorded.
 

@@ -1,7 +1,8 @@
-"""Events of one process onto the tape: five questions filled in, values frozen, secrets out.
+"""Records the events of one process. Fails open: an event that cannot be written is counted, reported once
+on stderr and on the tape, and the program never notices.
 
-Fails open: whatever goes wrong here is counted, said once on stderr, and never reaches the host.
-Knows redaction, levels and the segment writer; not why an event happened.
+Knows the life of a segment (opening, losses, recovery, forks, closing); does not know how an event is
+encoded (`encoder`), nor why it happened.
 """
 
 from __future__ import annotations
@@ -11,18 +12,15 @@ import sys
 from _weakrefset import WeakSet
 
 from playhead import clock, events
-from playhead.clock import thread_id
 from playhead.encoding import jsonbytes
 from playhead.encoding.values import safe_str
-from playhead.events import KINDS
-from playhead.host import environment
+from playhead.host import env_changes
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import RLock
 from playhead.recording import lanes
+from playhead.recording.encoder import Encoder, Entry, Segment, append
 from playhead.recording.losses import Losses, reason
-from playhead.recording.payloads import Payloads
-from playhead.recording.spelling import Quoted, is_seq, word
 from playhead.redact import Redactor
 from playhead.redact.names import is_secret_variable
 from playhead.tape.names import FORMAT_VERSION
@@ -40,12 +38,9 @@ else:
     pathlib = Later("pathlib")
 
 
-# On the way of every event: looked up once.
-current_lane, enclosing = lanes.current.get, lanes.enclosing.get
 # Every so many events (one more than this) the recorder asks whether the file still has its name:
 # two system calls, not for every event.
 _CHECK_EVERY = 63
-_MOST_SPELLED = 4_096
 # When a busy recorder may import a faster encoder that the host has installed but not loaded.
 _UPGRADE_AFTER = 256
 
@@ -77,32 +72,23 @@ class Recorder:
         # Called when the folder of the run had to be made anew: what else was in there is gone.
         self.made_anew: Callable[[], None] | None = None
         self.who = who
-        # The name of this process's segment. Kept and not asked for: every piece of a stream compares it.
+        # The name of this process's segment. An attribute: every piece of a stream compares it.
         self.segment = str(clock.pid())
-        # What is said again and again, spelled before: until secrets are learnt that may stand in it.
-        self.spelled: dict[Any, Any] = {}
         self._losses = Losses()
         self._closed = False
-        self._quoted = Quoted(redactor)
-        self._who = self._quoted[who]
         self._parent = parent
-        self._payloads = Payloads(
-            self.folder, level=level, redactor=redactor, may_import=may_import
+        self._encoder = Encoder(
+            self.folder, who=who, level=level, redactor=redactor, may_import=may_import
         )
-        self.frozen = self._payloads.frozen
-        self._data = self._payloads.encode
-        self._clean = self._payloads.encode_clean
-        # As JSON; None for what may hold a secret, or is too large to stand in an event.
-        self.spell_clean = self._payloads.encode_clean
-        self.spell_text = self._payloads.spell_text
-        self.spell_value = self._payloads.spell_value
-        self._variables = {} if redactor is None else environment.snapshot()
+        # A value as it would stand on the tape, for matching against one.
+        self.frozen = self._encoder.frozen
+        self._variables = {} if redactor is None else env_changes.snapshot()
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
         self._opening = RLock()
         _live.add(self)
         if redactor is not None:
-            environment.install(_variable_set)
+            env_changes.install(_variable_set)
         self._open()
 
     @property
@@ -144,59 +130,22 @@ class Recorder:
     def checksum(self) -> int:
         return self._writer.crc if self._writer else 0
 
-    def add(  # noqa: PLR0917  (see below)
-        self,
-        kind: str,
-        data: Any,
-        at: str,
-        # By position too: passing five names costs an event as much as finding its place.
-        who: str | None = None,
-        why: str | None = None,
-        parent: Ref | None = None,
-        cause: Ref | None = None,
-        user: bool = False,  # noqa: FBT001, FBT002  (as above)
-        clean: bool = False,  # noqa: FBT001, FBT002  (as above)
-    ) -> int | None:
-        """Put one event on the tape; its seq, or None if it could not be written.
-
-        `clean`: the data is plain JSON of our own making and holds no secret (see `encode_clean`), or is
-        spelled already, by `spell` or by hand.
-        """
+    def append(self, entry: Entry) -> int | None:
+        """Put one event on the tape; its seq, or None if it could not be written."""
         try:
             # First: a forked child has no segment yet, and the event must carry the child's names.
             writer = self._writer or self._open()
-            if type(kind) is not str:
-                kind = word(kind)
-            if not clean:
-                encoded = self._data(kind, data, user)
-            else:
-                encoded = data if type(data) is bytes else self._clean(kind, data)
-            if parent is None:
-                parent = enclosing()
-                if parent is None:
-                    parent = self._root
-            quoted = self._quoted
-            rest = (
-                f'{self._ids}"thread":{thread_id()},"lane":{quoted[current_lane().name]},"at":{at},'
-                f'"who":{self._who if who is None else quoted[word(who)]},'
-                f'"parent":{parent if type(parent) is int else quoted[str(parent)]},'
-            )
-            if cause is not None:
-                rest += f'"cause":{cause if is_seq(cause) else quoted[word(cause)]},'
-            if why is not None:
-                rest += f'"why":{quoted.spell(word(why))},'
-            if user and kind in KINDS:
-                rest += '"user":true,'
+            segment = self._tape
             if self._losses.untold is not None:
-                self._tell_losses(writer)
+                self._tell_losses()
             opened = writer.opened
             try:
-                seq = writer.append(quoted[kind], rest, encoded)
+                seq = append(segment, entry)
             except OSError:
                 if not self._recover(writer, opened):
                     raise
-                self._tell_losses(writer)
-                seq = writer.append(quoted[kind], rest, encoded)
+                self._tell_losses()
+                seq = append(segment, entry)
             if not seq & _CHECK_EVERY or writer.unwritten:
                 self._look_after(writer)
         except Exception as error:
@@ -206,19 +155,17 @@ class Recorder:
             return None
         return seq
 
-    def keep_spelled(self, key: Any, made: Any) -> None:
-        """For the next time. A host that makes tools or addresses as it goes must not make us grow."""
-        if len(self.spelled) >= _MOST_SPELLED:
-            self.spelled.clear()
-        self.spelled[key] = made
-
-    def spell_lane(self, name: str) -> str:
-        """The name of a lane as JSON."""
-        return self._quoted[name]
-
-    def spell(self, kind: str, data: Any) -> bytes:
-        """Data as it would stand on the tape."""
-        return self._data(kind, data, False)
+    def add(
+        self,
+        kind: str,
+        data: Any,
+        at: str = '""',
+        *,
+        parent: Ref | None = None,
+        clean: bool = False,
+    ) -> int | None:
+        """`append` for callers that write an event now and then."""
+        return self.append(Entry(kind, data, at, parent, None, clean))
 
     def say_last_words(self) -> None:
         while self.last_words:
@@ -243,39 +190,33 @@ class Recorder:
         self._recover(writer, writer.opened)
         # Written together, or an event of another thread between the two would not be counted.
         with writer.lock:
-            self._tell_losses_if_possible(writer)
+            self._tell_losses_if_possible()
             data = {"events": self.events + 1, "lost": self.lost, **facts}
-            self.add(events.SEGMENT_END, data, '""', parent=self._root)
+            self.add(events.SEGMENT_END, data, parent=self._root)
             self._closed = True
             writer.close()
         _live.discard(self)
         if not _live:
-            environment.uninstall()
+            env_changes.uninstall()
 
     def encode_with(self, encode: jsonbytes.Encode) -> None:
         """Use this encoder from here on, and no other: for measuring one beside the other."""
-        self._payloads.encode_with(encode)
+        self._encoder.use(encode)
 
     def warn(self, message: str) -> None:
         """Once a run, on stderr, one line."""
         self._losses.warn(message)
 
     def learn_secrets(self, variables: Mapping[str, str]) -> None:
-        """Redact the secrets among these variables from now on, in all that is cached too."""
+        """Redact the secrets among these variables from now on."""
         with _learning:
-            if not self._payloads.learn_secrets(variables):
-                return
-            # Replaced, not cleared: another thread may be about to store a fragment that it made with the
-            # old knowledge.
-            self._quoted = Quoted(self.redactor)
-            self.spelled = {}
-            self._who = self._quoted[self.who]
+            self._encoder.learn_secrets(variables)
 
     def _compare_variables(self) -> None:
-        """Find secrets that were set without `os.putenv` (see `host.environment`)."""
+        """Find secrets that were set without `os.putenv` (see `host.env_changes`)."""
         if self.redactor is None:
             return
-        now = environment.snapshot()
+        now = env_changes.snapshot()
         if now != self._variables:
             self._variables = now
             self.learn_secrets(os.environ)
@@ -287,17 +228,17 @@ class Recorder:
                 return self._writer
             writer = SegmentWriter(self.folder, first_seq=self._first_seq)
             self._root: Ref = self._parent if self._parent is not None else self._first_seq
-            self._call_ourselves(writer)
-            with writer.lock:  # so that nobody's event comes before it
+            self._encoder.root = self._root
+            self._name_segment(writer)
+            self._tape = Segment(self._encoder, writer)
+            with writer.lock:  # so that no other thread's event comes before it
                 self._writer = writer
-                self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
+                self.add(events.SEGMENT_START, self._process(), parent=self._root)
             return writer
 
-    def _call_ourselves(self, writer: SegmentWriter) -> None:
+    def _name_segment(self, writer: SegmentWriter) -> None:
         self.segment = writer.name
-        self._ids = f'"pid":{clock.pid()},'
-        if writer.name != str(clock.pid()):
-            self._ids += f'"seg":{jsonbytes.dumps(writer.name)},'
+        self._encoder.name_segment(writer.name)
 
     def _process(self) -> dict[str, Any]:
         return {
@@ -325,7 +266,7 @@ class Recorder:
             self._recover(writer, writer.opened)
             self._compare_variables()
             if self.events >= _UPGRADE_AFTER:
-                self._payloads.hurry()
+                self._encoder.hurry()
         except Exception as error:
             if is_interrupt(error):
                 raise
@@ -345,9 +286,9 @@ class Recorder:
                 if self._closed or writer.is_on_disk():
                     return False
                 gone = writer.reopen()
-                self._call_ourselves(writer)
+                self._name_segment(writer)
                 if not writer.size:
-                    self.add(events.SEGMENT_START, self._process(), '""', parent=self._root)
+                    self.add(events.SEGMENT_START, self._process(), parent=self._root)
             if self.made_anew is not None:
                 self.made_anew()
         except OSError as error:
@@ -369,27 +310,24 @@ class Recorder:
             "what is lost is counted."
         )
 
-    def _tell_losses(self, writer: SegmentWriter) -> None:
-        """First thing after a loss: how much is missing here, and why."""
+    def _tell_losses(self) -> None:
+        """The first thing after a loss: how much is missing here, and why."""
         untold = self._losses.take()
         if untold is None:
             return
         lost, why = untold
-        rest = (
-            f'{self._ids}"thread":{thread_id()},"lane":{self._quoted[lanes.current.get().name]},'
-            f'"at":"","who":{self._who},"parent":{jsonbytes.dumps(self._root)},'
-        )
         try:
-            writer.append('"gap"', rest, self._data(events.GAP, {"lost": lost, "why": why}, False))
+            gap = Entry(events.GAP, {"lost": lost, "why": why}, '""', self._root)
+            append(self._tape, gap)
         except OSError:
             self._losses.give_back(lost, why)
             raise
 
-    def _tell_losses_if_possible(self, writer: SegmentWriter) -> None:
+    def _tell_losses_if_possible(self) -> None:
         try:
-            self._tell_losses(writer)
+            self._tell_losses()
         except OSError as error:
-            self._warn_of(error)  # still no; the manifest will say how much is missing
+            self._warn_of(error)  # still not; the manifest will say how much is missing
 
     def before_fork(self) -> None:
         self._opening.acquire()

@@ -15,6 +15,7 @@ from playhead import clock, events
 from playhead.encoding.values import Frozen, freeze, safe_str
 from playhead.events import Ref, Status
 from playhead.recording import lanes, turns, where
+from playhead.recording.encoder import Entry
 from playhead.recording.recorder import Recorder
 from playhead.recording.turns import Turn
 from playhead.recording.where import fragment
@@ -75,7 +76,7 @@ class Run:
     ) -> int | None:
         """Put an event of the user's own on the tape. Returns its seq; None if it was lost."""
         at = fragment(sys._getframe(1))
-        return self.recorder.add(kind, data, at, who, why, None, cause, True)
+        return self.recorder.append(Entry(kind, data, at, None, cause, False, True, who, why))
 
     def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
         """`with run.turn("respond") as turn:`, `async with`, or `@run.turn("respond")`."""
@@ -120,7 +121,7 @@ class Run:
         data = {"status": outcome, "error": error if failure else None, "took_ns": took}
         if code is not None:
             data["exit_code"] = code
-        self.recorder.add(events.RUN_END, data, '""')
+        self.recorder.add(events.RUN_END, data)
         self.recorder.close()
         self.manifest = dataclasses.replace(
             self.manifest,

@@ -14,6 +14,7 @@ from playhead import clock, events
 from playhead.events import Ref
 from playhead.host.later import Later
 from playhead.recording import lanes, where
+from playhead.recording.encoder import Entry
 from playhead.recording.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Turn:
         if recorder is None:
             return
         data = {"name": self.name, "purpose": self.purpose, "input": self.input}
-        self._seq = recorder.add(events.TURN_START, data, at, why=self.purpose)
+        self._seq = recorder.append(Entry(events.TURN_START, data, at, why=self.purpose))
         self._segment = recorder.segment
 
     def enter(self) -> None:

@@ -22,12 +22,12 @@ from playhead.encoding.values import Frozen
 from playhead.errors import TapeDamaged
 from playhead.events import Status
 from playhead.host.project import project_of
-from playhead.recording.payloads import Payloads
+from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
 from playhead.tape.format import FORMAT_VERSION
-from playhead.tape.hand import HandWriter
 from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, write_manifest
+from playhead.tape.shared_writer import SharedSegmentWriter
 from playhead.transcripts.session_files import cwd_of, steps_of
 from playhead.transcripts.telling import Draft, drafts_of
 from playhead.transcripts.transcript_steps import Answered, Began, Prompted, Said, Step, outline
@@ -125,40 +125,45 @@ def _write_tape(
     run: Path, manifest: Manifest, steps: list[Step], redactor: Redactor | None
 ) -> tuple[int, SegmentSummary]:
     """All the events; the moment of the last one, and what the manifest says of the segment."""
-    payloads = Payloads(run, level="full", redactor=redactor, may_import=True)
-    writer = HandWriter(run, _SEGMENT, who=manifest.name, encode=payloads.encode)
+    writer = SharedSegmentWriter(run, _SEGMENT)
+    encoder = Encoder(run, who=manifest.name, redactor=redactor, may_import=True)
+    encoder.name_segment(_SEGMENT)
+    segment = Segment(encoder, writer)
     started = manifest.started_ns
     drafts = drafts_of(steps, base=2, started=started, turns=True)
     last = drafts[-1].wall if drafts else started
     status = _status(steps)
-    count, size, crc = writer.write_all(_lines(manifest, drafts, status, last))
+    with writer:
+        for entry in _entries(manifest, drafts, status, last):
+            append(segment, entry)
+    count, size, crc = writer.summary()
     return last, SegmentSummary(name=_SEGMENT, events=count, bytes=size, crc=f"{crc:08x}")
 
 
-def _lines(
+def _entries(
     manifest: Manifest, drafts: list[Draft], status: Status, last: int
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[DatedEntry]:
     started = manifest.started_ns
     first = {"format": FORMAT_VERSION, "run": manifest.run, "generation": 0, "level": "full"}
     first |= {"redacted": manifest.redacted, "pid": 0, "host": manifest.host, "argv": []}
-    yield {"kind": events.SEGMENT_START, "data": first, "wall": started, "mono": 1}
+    yield DatedEntry(events.SEGMENT_START, first, wall=started, mono=1)
     facts = {"run": manifest.run, "name": manifest.name, "tags": manifest.tags, "command": []}
     facts |= {"cwd": manifest.cwd, "project": manifest.project, "level": "full"}
-    yield {"kind": events.RUN_START, "data": facts, "wall": started, "mono": 1}
+    yield DatedEntry(events.RUN_START, facts, wall=started, mono=1)
     for draft in drafts:
-        yield {
-            "kind": draft.kind,
-            "data": _settled(draft.data),
-            "wall": draft.wall,
-            "mono": draft.wall - started + 1,
-            "parent": 0 if draft.parent is None else draft.parent + 2,
-            "cause": None if draft.cause is None else draft.cause + 2,
-            "lane": draft.lane,
-        }
+        yield DatedEntry(
+            draft.kind,
+            _settled(draft.data),
+            wall=draft.wall,
+            mono=draft.wall - started + 1,
+            parent=0 if draft.parent is None else draft.parent + 2,
+            cause=None if draft.cause is None else draft.cause + 2,
+            lane=draft.lane,
+        )
     ended = {"status": status, "took_ns": last - started, "error": None}
-    yield {"kind": events.RUN_END, "data": ended, "wall": last, "mono": last - started + 1}
+    yield DatedEntry(events.RUN_END, ended, wall=last, mono=last - started + 1)
     closing = {"events": len(drafts) + 4, "lost": 0}
-    yield {"kind": events.SEGMENT_END, "data": closing, "wall": last, "mono": last - started + 1}
+    yield DatedEntry(events.SEGMENT_END, closing, wall=last, mono=last - started + 1)
 
 
 def _settled(data: Any) -> Any:

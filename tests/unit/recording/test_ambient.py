@@ -278,13 +278,13 @@ def test_readings_stay_in_order_although_two_threads_write_them(tmp_path):
 
         meanwhile = None
 
-        def add(self, kind, *args, **kwargs):
+        def append(self, entry):
             meanwhile, self.meanwhile = self.meanwhile, None
-            if kind == "ambient" and meanwhile is not None:
+            if entry.kind == "ambient" and meanwhile is not None:
                 thread = threading.Thread(target=meanwhile)
                 thread.start()
                 thread.join()
-            return super().add(kind, *args, **kwargs)
+            return super().append(entry)
 
     recorder = Slow(run=tmp_path, run_id="r", who="test")
     source = TapingSource(recorder)

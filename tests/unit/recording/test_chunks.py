@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.recording.chunks import ChunkBuffer, as_bytes, as_text, told_together
+from playhead.recording.chunks import ChunkBuffer, as_bytes, as_text, streams_of
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor, StreamCleaner
 from playhead.tape.reader import Tape
@@ -83,15 +83,15 @@ def test_pieces_that_wait_are_written_soon_by_themselves(tmp_path):
     recorder = recorder_in(tmp_path)
     buffer = ChunkBuffer(recorder, 1, 0)
     done = threading.Event()
-    add = recorder.add
+    append = recorder.append
 
-    def heard(*args, **kwargs):
-        seq = add(*args, **kwargs)
-        if args[1].get("text") == "second":
+    def append_and_look(entry):
+        seq = append(entry)
+        if entry.data.get("text") == "second":
             done.set()
         return seq
 
-    recorder.add = heard
+    recorder.append = append_and_look
     buffer.add("body", b"first")
     buffer.add("body", b"second")
     assert done.wait(20)
@@ -265,7 +265,7 @@ def test_a_short_answer_waits_for_its_outcome_and_is_clean(tmp_path):
     buffer = ChunkBuffer(recorder, 1, 0, HEAD)
     buffer.add("body", b"one ")
     buffer.add("body", SECRET)
-    head, body = told_together(recorder, buffer.finish())
+    head, body = streams_of(recorder, buffer.finish())
     recorder.close()
     assert head == HEAD
     assert body["stream"] == "body"

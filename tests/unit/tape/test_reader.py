@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from playhead.errors import StoreError, TapeDamaged, TapeTooNew, UsageError
+from playhead.recording.encoder import Entry
 from playhead.recording.recorder import Recorder
 from playhead.tape import format as tape_format
 from playhead.tape import segments
@@ -25,7 +26,9 @@ def kinds(tape):
 
 def test_what_the_recorder_wrote_is_read_back(tmp_path):
     recorder = Recorder(run=tmp_path, run_id="r", who="agent")
-    recorder.add("note", {"text": "grüß dich", "n": [1, 2.5, None, True]}, '"a.py:1 f"', why="so")
+    recorder.append(
+        Entry("note", {"text": "grüß dich", "n": [1, 2.5, None, True]}, '"a.py:1 f"', why="so")
+    )
     recorder.close()
     tape = Tape(tmp_path)
     start, note, end = tape.events()

@@ -1,6 +1,5 @@
 """Lines written by hand are lines of a tape: one chain, whoever writes them, whatever was torn off."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,35 +7,45 @@ import sys
 import pytest
 
 from playhead.errors import TapeDamaged
+from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
 from playhead.tape.care.verify import verify
-from playhead.tape.hand import HandWriter
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
+from playhead.tape.shared_writer import SharedSegmentWriter
 
 FIRST = {"format": 1, "run": "r", "generation": 0, "level": "full", "pid": 1}
 
 WRITES = """
-import json, sys
+import sys
 from pathlib import Path
-from playhead.tape.hand import HandWriter
-writer = HandWriter(Path(sys.argv[1]), "1", who="w", encode=lambda kind, data, user: json.dumps(data).encode())
+from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
+from playhead.tape.shared_writer import SharedSegmentWriter
+run = Path(sys.argv[1])
+segment = Segment(Encoder(run, who="w"), SharedSegmentWriter(run, "1"))
+segment.encoder.name_segment("1")
 for number in range(50):
-    writer.add("x", {"from": sys.argv[2], "n": number})
+    append(segment, DatedEntry("x", {"from": sys.argv[2], "n": number}))
 """
 
 
-def encode(kind, data, user):
-    return json.dumps(data).encode()
+def shared(run):
+    run.mkdir()
+    write_manifest(run, Manifest(run="r", status="ok"))
+    segment = Segment(Encoder(run, who="w"), SharedSegmentWriter(run, "1"))
+    segment.encoder.name_segment("1")
+    return segment
 
 
 @pytest.fixture
-def writer(tmp_path):
-    run = tmp_path / "r"
-    run.mkdir()
-    write_manifest(run, Manifest(run="r", status="ok"))
-    made = HandWriter(run, "1", who="w", encode=encode)
-    made.add("segment.start", FIRST, parent=0)
+def segment(tmp_path):
+    made = shared(tmp_path / "r")
+    append(made, DatedEntry("segment.start", FIRST))
     return made
+
+
+@pytest.fixture
+def writer(segment):
+    return segment.writer
 
 
 def test_processes_that_write_in_turn_leave_one_chain(writer):
@@ -50,31 +59,30 @@ def test_processes_that_write_in_turn_leave_one_chain(writer):
     assert writer.summary()[0] == 101
 
 
-def test_what_a_killed_process_left_behind_is_cut_off(writer):
-    seq = writer.add("x", 1)
+def test_what_a_killed_process_left_behind_is_cut_off(writer, segment):
+    seq = append(segment, DatedEntry("x", 1))
     path = writer.run / "tape-1.jsonl"
     with path.open("ab") as file:
         file.write(b'{"seq":2,"kind":"x","wal')
-    assert writer.add("x", 2) == seq + 1
+    assert append(segment, DatedEntry("x", 2)) == seq + 1
     assert verify(writer.run).damages == []
 
 
-def test_a_last_line_that_is_no_event_is_not_written_after(writer):
+def test_a_last_line_that_is_no_event_is_not_written_after(writer, segment):
     with (writer.run / "tape-1.jsonl").open("ab") as file:
         file.write(b"nonsense\n")
     with pytest.raises(OSError, match="cannot be read"):
-        writer.add("x", 2)
+        append(segment, DatedEntry("x", 2))
 
 
 def test_a_whole_segment_has_the_times_that_it_is_given(tmp_path):
-    rows = [
-        {"kind": "segment.start", "data": FIRST, "wall": 5_000, "mono": 1},
-        {"kind": "x", "data": {"a": 1}, "wall": 6_000, "mono": 1_001, "lane": "main/1", "cause": 0},
-    ]
     run = tmp_path / "r"
-    run.mkdir()
-    write_manifest(run, Manifest(run="r", status="ok"))
-    count, size, _ = HandWriter(run, "1", who="w", encode=encode).write_all(rows)
+    segment = shared(run)
+    with segment.writer as writer:
+        append(segment, DatedEntry("segment.start", FIRST, wall=5_000, mono=1))
+        entry = DatedEntry("x", {"a": 1}, wall=6_000, mono=1_001, lane="main/1", cause=0)
+        append(segment, entry)
+    count, size, _ = writer.summary()
     _, event = Tape(run).events()
     assert (count, size) == (2, os.stat(run / "tape-1.jsonl").st_size)
     assert (event.wall, event.mono, event.lane, event.cause, event.segment) == (
@@ -84,4 +92,4 @@ def test_a_whole_segment_has_the_times_that_it_is_given(tmp_path):
 
 def test_a_segment_is_not_named_like_a_path(tmp_path):
     with pytest.raises(TapeDamaged):
-        HandWriter(tmp_path, "../x", who="w", encode=encode)
+        SharedSegmentWriter(tmp_path, "../x")

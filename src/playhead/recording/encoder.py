@@ -1,0 +1,307 @@
+"""Turns an event into the bytes of its line. `append` is the only way onto a tape.
+
+Knows values, levels, redaction and the order of an event's members; does not know why an event happened,
+nor what to do when the disk refuses it (see `recorder`).
+
+The caches in here hold redacted JSON. They are replaced, never updated, when a new secret is learnt, and
+nothing outside this module sees them.
+"""
+
+from __future__ import annotations
+
+from playhead import clock
+from playhead.clock import thread_id
+from playhead.encoding import jsonbytes
+from playhead.encoding.jsonbytes import quote
+from playhead.encoding.plain import Keys, is_plain
+from playhead.encoding.values import freeze, safe_str
+from playhead.events import KINDS
+from playhead.host.later import Later
+from playhead.recording import lanes
+from playhead.recording.levels import reduce
+from playhead.redact import Redactor
+from playhead.tape.blobs import THRESHOLD
+from playhead.tape.spill import spill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import enum
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any, Protocol
+
+    from playhead.events import Level, Ref
+
+    class Writer(Protocol):
+        """Puts a line at the end of a segment."""
+
+        def append(
+            self,
+            kind: str,
+            members: str,
+            data: bytes,
+            wall: int | None = None,
+            mono: int | None = None,
+        ) -> int: ...
+
+else:
+    enum = Later("enum")  # loaded where a value of it exists, not at every start
+
+# Why `encode` may refuse a value that looked plain: lone surrogates, keys of a subclass of `str`, a dict
+# that another thread is changing.
+_UNPLAIN = (ValueError, TypeError, RecursionError, RuntimeError)
+_LONGEST_REMEMBERED = 200
+_MOST_REMEMBERED = 10_000
+
+# Looked up once: every event needs them.
+_current_lane, _enclosing = lanes.current.get, lanes.enclosing.get
+
+
+class Entry:
+    """An event before the tape has given it a number and a time."""
+
+    __slots__ = ("at", "cause", "data", "kind", "parent", "redacted", "user", "who", "why")
+
+    def __init__(  # noqa: PLR0917  (data; by position where every microsecond counts)
+        self,
+        kind: str,
+        data: Any,
+        at: str = '""',
+        parent: Ref | None = None,
+        cause: Ref | None = None,
+        redacted: bool = False,  # noqa: FBT001, FBT002  (as above)
+        user: bool = False,  # noqa: FBT001, FBT002  (as above)
+        who: str | None = None,
+        why: str | None = None,
+    ) -> None:
+        """`at` is a code location as JSON (see `where`). Without `parent` the event belongs to the call or
+        turn around it. `redacted`: the data is JSON as it stands, and its secrets are out. `user`: the
+        kind and the data are the program's own.
+        """
+        self.kind = kind
+        self.data = data
+        self.at = at
+        self.parent = parent
+        self.cause = cause
+        self.redacted = redacted
+        self.user = user
+        self.who = who
+        self.why = why
+
+
+class DatedEntry(Entry):
+    """An event that happened at another time and in no lane of this process: a step of a shell script's
+    session, a line of a conversation that another tool recorded. Times that are None are now.
+    """
+
+    __slots__ = ("lane", "mono", "wall")
+
+    def __init__(
+        self,
+        kind: str,
+        data: Any,
+        *,
+        parent: Ref | None = 0,
+        cause: Ref | None = None,
+        redacted: bool = False,
+        user: bool = False,
+        lane: str = "main",
+        wall: int | None = None,
+        mono: int | None = None,
+    ) -> None:
+        super().__init__(kind, data, '""', parent, cause, redacted, user)
+        self.lane = lane
+        self.wall = wall
+        self.mono = mono
+
+
+class Encoder:
+    """Encodes the events of one process, or of one segment that several processes share."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        who: str,
+        level: Level = "full",
+        redactor: Redactor | None = None,
+        may_import: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._who = who
+        self._level = level
+        self._redactor = redactor
+        # The process and its segment, as members of every event; and the event at the top of it.
+        self._ids = ""
+        self.root: Ref = 0
+        self._names = _Names(redactor)
+        self._keys = Keys() if redactor is None else redactor.safe_keys
+        self._suspects = None if redactor is None else redactor.suspicion()
+        self._json = jsonbytes.fastest(may_import=may_import)
+        self._is_fastest = False
+
+    def name_segment(self, segment: str) -> None:
+        """The events that follow are of this process, in that segment."""
+        pid = clock.pid()
+        self._ids = f'"pid":{pid},'
+        if segment != str(pid):
+            self._ids += f'"seg":{quote(segment)},'
+
+    def encode(self, entry: Entry) -> tuple[str, str, bytes]:
+        """The kind as JSON, the members between the times and the data, and the data as JSON."""
+        kind = entry.kind
+        if type(kind) is not str:
+            kind = word(kind)
+        data = self.encode_data(kind, entry.data, entry.user, entry.redacted)
+        parent, cause, who, why = entry.parent, entry.cause, entry.who, entry.why
+        if parent is None:
+            parent = _enclosing()
+            if parent is None:
+                parent = self.root
+        names = self._names
+        if isinstance(entry, DatedEntry):
+            lane = f'"lane":{names[entry.lane]}'
+        else:
+            lane = f'"thread":{thread_id()},"lane":{names[_current_lane().name]}'
+        members = (
+            f'{self._ids}{lane},"at":{entry.at},'
+            f'"who":{names[self._who if who is None else word(who)]},'
+            f'"parent":{parent if type(parent) is int else names[str(parent)]},'
+        )
+        if cause is not None:
+            members += f'"cause":{cause if _is_seq(cause) else names[word(cause)]},'
+        if why is not None:
+            members += f'"why":{names.encode(word(why))},'
+        if entry.user and kind in KINDS:
+            members += '"user":true,'
+        return names[kind], members, data
+
+    def encode_data(self, kind: str, data: Any, user: bool, redacted: bool) -> bytes:  # noqa: FBT001  (hot)
+        """Data as JSON: reduced to the level, frozen, redacted, its large parts in blobs."""
+        encode = self._json
+        if self._level != "full":
+            ours = kind in KINDS and not user
+            data = reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
+        elif redacted:
+            encoded = encode(data)
+            return encoded if len(encoded) <= THRESHOLD else spill(self._folder, data, encode)
+        plain = False
+        try:
+            if is_plain(data, self._keys):
+                encoded = encode(data)
+                if len(encoded) <= THRESHOLD and not (self._suspects and self._suspects(encoded)):
+                    return encoded
+                plain = True
+        except _UNPLAIN:
+            plain = False
+        frozen = self._clean(data) if plain else self._settled(data)
+        encoded = encode(frozen)
+        return encoded if len(encoded) <= THRESHOLD else spill(self._folder, frozen, encode)
+
+    def frozen(self, value: Any) -> Any:
+        """`value` as it would stand on the tape: frozen and redacted. For matching against a tape."""
+        try:
+            if is_plain(value, self._keys):
+                suspicious = self._suspects is not None and self._suspects(self._json(value))
+                return self._clean(value) if suspicious else value
+        except _UNPLAIN:
+            return self._settled(value)
+        return self._settled(value)
+
+    def learn_secrets(self, variables: Mapping[str, str]) -> None:
+        """Redact the secrets among these variables from now on, in the caches too."""
+        if self._redactor is None or not self._redactor.renew(variables):
+            return
+        self._suspects = self._redactor.suspicion()
+        # Replaced, not cleared: another thread may be about to store what it encoded before.
+        self._names = _Names(self._redactor)
+
+    def use(self, encode: jsonbytes.Encode) -> None:
+        """Encode JSON with this function from now on: for measuring one beside the other."""
+        self._json, self._is_fastest = encode, True
+
+    def hurry(self) -> None:
+        """Switch to the faster JSON encoder that the program has installed, but not loaded.
+
+        Once: a signal handler may record while that import is under way.
+        """
+        if not self._is_fastest:
+            self._is_fastest = True
+            self._json = jsonbytes.fastest(may_import=True)
+
+    def _clean(self, plain: Any) -> Any:
+        return plain if self._redactor is None else self._redactor.clean(plain)
+
+    def _settled(self, value: Any) -> Any:
+        frozen = freeze(value)
+        if self._redactor is None:
+            return frozen
+        if self._redactor.suspects(self._json(frozen)):
+            return self._redactor.clean(frozen)
+        return self._redactor.clean_names(frozen)
+
+
+class Segment:
+    """Where events go: how they are encoded, and what writes them."""
+
+    __slots__ = ("encoder", "writer")
+
+    def __init__(self, encoder: Encoder, writer: Writer) -> None:
+        self.encoder = encoder
+        self.writer = writer
+
+
+def append(segment: Segment, entry: Entry) -> int:
+    """Put one event on the tape and return its seq. OSError: it is not on the tape.
+
+    The only function that does: hooks, clock readings, streams, the loop, the proxy, the shims and
+    imported sessions all end here.
+    """
+    kind, members, data = segment.encoder.encode(entry)
+    if isinstance(entry, DatedEntry):
+        return segment.writer.append(kind, members, data, entry.wall, entry.mono)
+    return segment.writer.append(kind, members, data)
+
+
+class _Names(dict[str, str]):
+    """Short texts that come again and again (kinds, lanes, agents, references), as redacted JSON."""
+
+    def __init__(self, redactor: Redactor | None) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def __missing__(self, text: str) -> str:
+        parent, _, ordinal = text.rpartition("/")
+        if parent and ordinal.isdecimal() and self.get(parent) == f'"{parent}"':
+            # A lane below another. A program may have one for each of its tasks, and a number after a
+            # harmless name is harmless.
+            encoded = f'"{text}"'
+        else:
+            encoded = self.encode(text)
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(self) > _MOST_REMEMBERED:
+                self.clear()
+            self[text] = encoded
+        return encoded
+
+    def encode(self, text: str) -> str:
+        clean = text if self._redactor is None else self._redactor.clean_text(text)
+        if clean.isascii() and clean.isprintable() and '"' not in clean and "\\" not in clean:
+            return f'"{clean}"'
+        # Half of a surrogate pair, as in the names of odd files, is not JSON to every reader.
+        return quote(clean.encode("utf-8", "backslashreplace").decode())
+
+
+def _is_seq(ref: Any) -> bool:
+    return type(ref) is int and 0 <= ref < 2**63
+
+
+def word(value: Any) -> str:
+    """A kind or a name as text. Programs pass enums, subclasses of `str`, and anything else."""
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, enum.Enum) and isinstance(value.value, str):
+        return value.value
+    return safe_str(value)
