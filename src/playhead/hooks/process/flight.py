@@ -1,9 +1,9 @@
-"""A process on its way: what the program sees of it, told to the crossing in the order it happens.
+"""A process on its way: what the program sees of it, reported to the crossing in the order it happens.
 
-Knows exits, streams and signals as the program meets them; not where they are observed. On the tape
-beside `stdin`, `stdout` and `stderr` are three streams of marks that a replay needs in order to know
-what the process waited for: `signal` (sent by the program), `closed` (a stream that the program
-closed before its end) and `eof` (an end that the program saw before it did something else).
+Knows exits, streams and signals as the program meets them; does not know where they are observed. Beside
+`stdin`, `stdout` and `stderr` the tape has three streams of marks, from which a replay knows what the process
+waited for: `signal` (sent by the program), `closed` (a stream that the program closed before its end) and `eof`
+(an end that the program saw before it did something else).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from playhead.errors import Divergence
 from playhead.host.later import Later
 from playhead.host.lean import deque, wrapping
 from playhead.recording import deck
+from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing
 
 TYPE_CHECKING = False
@@ -26,20 +27,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
 
+    from playhead.hooks.http import revive
     from playhead.hooks.process.player import Player
+    from playhead.recording.calls import Taped
 
     F = TypeVar("F", bound=Callable[..., None])
 else:
+    revive = Later("playhead.hooks.http.revive")  # a recorded program never needs it
     signal = Later("signal")
 
-# Whether the code running now is our own hook's, so that a hook further down passes through:
-# `Popen(close_fds=False)` calls `os.posix_spawn`. "spawn": the child made here will exec, for us.
+# Set while a hook of ours runs the original function, so that a hook further down passes through:
+# `Popen(close_fds=False)` calls `os.posix_spawn`. "spawn" means that the child made here will exec.
 within: ContextVar[str] = ContextVar("playhead_process", default="")
 
-# A crossing that one hook has opened for another further down, which makes the process.
+# The crossing of a hook whose original function makes the process through a function that is hooked as well.
+# The inner hook performs or serves this crossing, and opens none of its own.
 given_crossing: ContextVar[Crossing | None] = ContextVar("playhead_process_crossing", default=None)
 
-# A program that writes much and reads much at the same time holds no conversation.
+# How much may be held back while the program writes. A program that writes and reads more than this at the
+# same time does not wait for answers in between, so the order of the two does not matter.
 _MOST_HELD = 1 << 20
 
 by_pid: dict[int, Flight] = {}
@@ -47,7 +53,7 @@ _unfinished: set[Flight] = set()
 
 
 def _fails_open(method: F) -> F:
-    """Recording fails open: what goes wrong while the program is watched is not its concern."""
+    """Recording fails open: errors while a process is observed become a warning."""
 
     def guarded(flight: Flight, *args: Any, **kwargs: Any) -> None:
         try:
@@ -278,6 +284,36 @@ class Flight:
         if (crossing := self.crossing) is not None:
             times = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns}
             crossing.returned(code, pid=self.pid, **times, **facts_of(code), **self._facts)
+
+
+class ProcessAdapter(Adapter):
+    """One start of a process. The flight reports what the program sees of the process afterwards."""
+
+    streams = True
+    flight: Flight
+
+    def begin(self, crossing: Crossing, *, sent: bool = False) -> Flight:
+        """`sent`: the request has all that goes to stdin."""
+        flight = self.flight = Flight(crossing, sent=sent)
+        return flight
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return result
+
+    def failed(self, crossing: Crossing, error: BaseException) -> None:
+        self.flight.failed(error)
+
+    def taped_start(self, crossing: Crossing) -> Taped:
+        """The taped process; raises the taped error where it could not be started."""
+        taped = crossing.taped
+        if taped is None:
+            raise AssertionError("only a taped process is served")
+        if taped.how == "raised":
+            error = revive.revived(taped.error, crossing.call.name)
+            if isinstance(error, OSError) and taped.facts.get("filename") is not None:
+                error.filename = taped.facts["filename"]
+            raise error
+        return taped
 
 
 def facts_of(code: int) -> dict[str, Any]:

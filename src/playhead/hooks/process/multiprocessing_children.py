@@ -1,7 +1,7 @@
 """Processes of `multiprocessing`: part of the program, not of the world.
 
-They run the program's own code, and what passes between them and it is pickled objects. So each is
-told on the tape, with how it ended, and a replay runs it again. Knows `BaseProcess`; not pools.
+They run the program's own code and exchange pickled objects with it. So the tape shows each of them and how it
+ended, and a replay runs it again. Knows `BaseProcess`; does not know pools.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
-from playhead.hooks.process.flight import Flight, by_pid
+from playhead.hooks.process.flight import ProcessAdapter, by_pid
 from playhead.recording import deck
-from playhead.recording.deck import Call
+from playhead.recording.deck import Call, Crossing
 
-# A name that the program did not give: which process has which number is a race between threads.
+# Names that `multiprocessing` makes up by counting: which process gets which number is a race.
 _COUNTED = re.compile(r"(?:\w*Process|\w*PoolWorker)-[\d:]+")
 
 
@@ -40,19 +40,33 @@ def _start(original: Callable[[Any], None]) -> Callable[[Any], None]:
         open_deck = deck.active()
         if open_deck is None:
             return original(self)
-        crossing = open_deck.open(_described(self))
-        flight = Flight(crossing)
-        _, env = children.carry([sys.executable or "python"], None, crossing)
-        try:
-            with crossing, children.LentVariables(env):
-                original(self)
-        except BaseException as error:
-            flight.failed(error)
-            raise
-        flight.started(self.pid)
+        open_deck.perform(_described(self), _Start(self, original))
         return None
 
     return start
+
+
+class _Start(ProcessAdapter):
+    """One start of a process."""
+
+    def __init__(self, process: Any, start: Callable[[Any], None]) -> None:
+        self._process = process
+        self._start = start
+
+    def live(self, crossing: Crossing) -> None:
+        self.begin(crossing)
+        _, env = children.carry([sys.executable or "python"], None, crossing)
+        with children.LentVariables(env):
+            self._start(self._process)
+
+    def observe(self, crossing: Crossing, result: None) -> None:
+        self.flight.started(self._process.pid)
+
+    def serve(self, crossing: Crossing) -> None:
+        """The process replays its own part: it is started in a replay as well."""
+        with crossing:
+            self.live(crossing)
+        self.observe(crossing, None)
 
 
 def _described(process: Any) -> Call:

@@ -1,5 +1,5 @@
-"""What `os` itself does with processes: `system`, signals, waiting, and the descriptors by which a
-program talks to its children. Knows those functions; the others of `os` have files of their own.
+"""Functions of `os` that concern processes: `system`, signals, waiting, and the descriptors by which a program
+reads from and writes to its children. `spawn*`, `exec*` and `forkpty` have modules of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from playhead.hooks.process.flight import by_pid, facts_of, leave_all, within
 from playhead.hooks.process.pipes import Closing, Reading, Writing
 from playhead.hooks.process.request import call_of
 from playhead.host.later import Later
-from playhead.recording import deck, pacing
+from playhead.recording import deck
+from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing
 
 TYPE_CHECKING = False
@@ -67,39 +68,46 @@ def _system(original: Callable[..., int]) -> Callable[..., int]:
         open_deck = deck.active()
         if open_deck is None or within.get():
             return original(command)
-        crossing = open_deck.open(call_of(via="os.system", shell=command))
-        if crossing.taped is not None:
-            return _served_system(crossing)
-        _, env = children.carry(["/bin/sh", "-c", os.fsdecode(command)], None, crossing)
-        output = process_inherited.of(crossing)
-        try:
-            with children.LentVariables(env):
-                status = original(command)
-        except BaseException as error:
-            output.end()
-            crossing.raised(error)
-            raise
-        code = os.waitstatus_to_exitcode(status)
-        crossing.returned(code, **facts_of(code), **output.end())
+        status: int = open_deck.perform(
+            call_of(via="os.system", shell=command), _System(original, command)
+        )
         return status
 
     return system
 
 
-def _served_system(crossing: Crossing) -> int:
-    taped = crossing.taped
-    if taped is not None and taped.how == "cut":
-        crossing.cut()  # here the recorded run was killed, and so is this one
-    if taped is not None:
-        pacing.rest(taped.took_ns)
-    if taped is None or taped.how != "returned":
-        error = revive.revived(taped.error if taped is not None else None, crossing.call.name)
-        crossing.raised(error)
-        raise error
-    code = int(taped.value)
-    process_inherited.print_again(taped.pieces)
-    crossing.returned(code, **facts_of(code))
-    return code << 8 if code >= 0 else -code
+class _System(Adapter):
+    """One `os.system`. It returns when the process has ended."""
+
+    def __init__(self, original: Callable[..., int], command: Any) -> None:
+        self._original = original
+        self._command = command
+        self._wrote: dict[str, Any] = {}
+
+    def live(self, crossing: Crossing) -> int:
+        _, env = children.carry(["/bin/sh", "-c", os.fsdecode(self._command)], None, crossing)
+        output = process_inherited.of(crossing)
+        try:
+            with children.LentVariables(env):
+                return self._original(self._command)
+        finally:
+            self._wrote = output.end()
+
+    def observe(self, crossing: Crossing, result: int) -> int:
+        code = os.waitstatus_to_exitcode(result)
+        crossing.returned(code, **facts_of(code), **self._wrote)
+        return result
+
+    def serve(self, crossing: Crossing) -> int:
+        taped = crossing.taped
+        if taped is not None and taped.how == "cut":
+            crossing.cut()  # here the recorded run was killed, and so is this one
+        if taped is None or taped.how != "returned":
+            raise revive.revived(None if taped is None else taped.error, crossing.call.name)
+        code = int(taped.value)
+        process_inherited.print_again(taped.pieces)
+        crossing.returned(code, **facts_of(code))
+        return code << 8 if code >= 0 else -code
 
 
 def _kill(original: Callable[[int, int], None]) -> Callable[[int, int], None]:

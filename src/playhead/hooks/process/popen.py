@@ -1,5 +1,5 @@
-"""Processes started through `subprocess`: `run`, `check_output`, `getoutput`, `os.popen`, and what
-asyncio, anyio and trio build on it. Knows `Popen`; not other ways to start a process.
+"""Processes started through `subprocess`: `run`, `check_output`, `getoutput`, `os.popen`, and those that asyncio,
+anyio and trio start. Knows `Popen`; other ways to start a process have modules of their own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from playhead.encoding.values import safe_str
 from playhead.errors import Divergence
 from playhead.hooks.guest import NotAsExpected, Patches, need
 from playhead.hooks.process import children
 from playhead.hooks.process import request as process_request
-from playhead.hooks.process.flight import Flight, given_crossing, leave_all, within
+from playhead.hooks.process.flight import (
+    Flight,
+    ProcessAdapter,
+    given_crossing,
+    leave_all,
+    within,
+)
 from playhead.hooks.process.inherited_output import expect_inherited, waited_for
 from playhead.hooks.process.output_files import expect_file
 from playhead.hooks.process.pipes import expect, tap
@@ -25,28 +30,27 @@ from playhead.recording import deck
 from playhead.recording.deck import Call, Crossing
 
 if TYPE_CHECKING:
-    from playhead.hooks.http import revive
     from playhead.hooks.process import player as process_player
     from playhead.hooks.process import script as process_script
 else:
     # Only what replays needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
-    revive = Later("playhead.hooks.http.revive")
 
 _POSITIONAL = (
     *("args", "bufsize", "executable", "stdin", "stdout", "stderr", "preexec_fn", "close_fds"),
     *("shell", "cwd", "env", "universal_newlines", "startupinfo", "creationflags"),
     *("restore_signals", "start_new_session", "pass_fds"),
 )
-# What a stand-in has in common with the process that it stands for; the rest it must not have.
+# The options that a stand-in takes from the process that it stands for. It must not have the others, such as
+# `preexec_fn` and `cwd`.
 _OF_A_STAND_IN = (
     *("bufsize", "stdin", "stdout", "stderr", "universal_newlines", "text", "encoding", "errors"),
     *("start_new_session", "process_group", "pipesize", "restore_signals"),
 )
 _STREAMS = ("stdin", "stdout", "stderr")
 
-# What `run(input=…)` is about to send. Known before the process is, so that it can be matched.
+# What `run(input=…)` is about to send: known before the process starts, so that it can be matched.
 _input: ContextVar[Any] = ContextVar("playhead_process_input", default=None)
 
 
@@ -111,23 +115,18 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
         asked.update(kwargs)
         if not isinstance(asked["args"], (str, bytes, os.PathLike, list, tuple)):
             asked["args"] = list(asked["args"])  # as `Popen` does; an iterator can be read but once
-        crossing = given_crossing.get() or open_deck.open(_described(asked, open_deck))
-        sent = type(crossing.call.request) is dict and type(crossing.call.request["stdin"]) is dict
-        flight = Flight(crossing, sent=sent)
-        if crossing.taped is None:
-            return _perform(original, self, asked, flight, crossing)
-        return _serve(original, self, asked, flight, crossing)
+        adapter = _Start(original, self, asked)
+        given = given_crossing.get()
+        if given is not None:
+            return adapter.serve(given) if given.taped is not None else adapter.live(given)
+        call = open_deck.describe(lambda: describe(asked), "a command line", "process")
+        if call is None:
+            # The arguments are such that `Popen` will refuse them, in its own words.
+            call = Call(boundary="process", name="?", request={"argv": None, "stdin": None})
+        open_deck.perform(call, adapter)
+        return None
 
     return init
-
-
-def _described(asked: Mapping[str, Any], open_deck: deck.Deck) -> Call:
-    try:
-        return describe(asked)
-    except Exception as error:  # noqa: BLE001  fails open
-        # The arguments are such that the call itself will say so, in its own words.
-        open_deck.recorder.warn(f"a command line could not be read: {safe_str(error)}.")
-        return Call(boundary="process", name="?", request={"argv": None, "stdin": None})
 
 
 def describe(asked: Mapping[str, Any]) -> Call:
@@ -156,33 +155,61 @@ def _words(asked: Mapping[str, Any]) -> list[str]:
     return [process_request.text_of(word) for word in args]
 
 
-def _perform(
-    original: Callable[..., None],
-    popen: Any,
-    asked: dict[str, Any],
-    flight: Flight,
-    crossing: Crossing,
-) -> None:
-    changed = _carried(asked, crossing)
-    _prepare_files(asked, flight)
-    expect_inherited(
-        flight, crossing, *(process_request.kind_of(asked.get(name)) for name in _STREAMS[1:])
-    )
-    token = within.set("popen")
-    try:
-        with crossing:
-            original(popen, **{**asked, **changed})
-    except BaseException as error:
-        flight.failed(error)
-        raise
-    finally:
-        within.reset(token)
-    popen.args = asked["args"]
-    _attach(popen, asked, flight)
+class _Start(ProcessAdapter):
+    """One `Popen`."""
+
+    def __init__(self, original: Callable[..., None], popen: Any, asked: dict[str, Any]) -> None:
+        self._original = original
+        self._popen = popen
+        self._asked = asked
+
+    def live(self, crossing: Crossing) -> None:
+        asked, flight = self._asked, self.begin(crossing, sent=_has_input(crossing))
+        changed = _carried(asked, crossing)
+        _prepare_files(asked, flight)
+        expect_inherited(
+            flight, crossing, *(process_request.kind_of(asked.get(name)) for name in _STREAMS[1:])
+        )
+        token = within.set("popen")
+        try:
+            self._original(self._popen, **{**asked, **changed})
+        finally:
+            within.reset(token)
+        self._started()
+
+    def serve(self, crossing: Crossing) -> None:
+        popen, flight = self._popen, self.begin(crossing, sent=_has_input(crossing))
+        taped = self.taped_start(crossing)
+        flight.player = player = process_player.Player(
+            process_script.script_of(taped, sent=flight.sent), flight
+        )
+        # Seen by `_get_handles` below, which gives the child's ends of the streams to the player.
+        popen._playhead_flight = flight
+        stand_in = {name: self._asked[name] for name in _OF_A_STAND_IN if name in self._asked}
+        token = within.set("popen")
+        try:
+            self._original(popen, [player.stand_in.path], env={}, **stand_in)
+        except BaseException:
+            player.stop()
+            raise
+        finally:
+            within.reset(token)
+        self._started()
+        player.go()
+
+    def _started(self) -> None:
+        self._popen.args = self._asked["args"]
+        _attach(self._popen, self._asked, self.flight)
+
+
+def _has_input(crossing: Crossing) -> bool:
+    """Whether the request has all that goes to stdin."""
+    request = crossing.call.request
+    return type(request) is dict and type(request["stdin"]) is dict
 
 
 def _carried(asked: Mapping[str, Any], crossing: Crossing) -> dict[str, Any]:
-    """The arguments with which a child that is Python joins the run."""
+    """The changed arguments with which a Python child joins the run."""
     try:
         words = _words(asked)
     except Exception:  # noqa: BLE001  fails open: `Popen` will say what is wrong with them
@@ -202,7 +229,7 @@ def _carried(asked: Mapping[str, Any], crossing: Crossing) -> dict[str, Any]:
 
 
 def _prepare_files(asked: Mapping[str, Any], flight: Flight) -> None:
-    """Before the child writes: where in a file of the program's its output will begin."""
+    """Note, before the child writes, where its output will begin in files of the program."""
     for stream in ("stdout", "stderr"):
         fd = process_request.fd_of(asked.get(stream))
         if fd is not None and fd > 2:
@@ -223,42 +250,12 @@ def _attach(popen: Any, asked: Mapping[str, Any], flight: Flight) -> None:
             expect(fd, flight, stream)
 
 
-def _serve(
-    original: Callable[..., None],
-    popen: Any,
-    asked: dict[str, Any],
-    flight: Flight,
-    crossing: Crossing,
-) -> None:
-    taped = crossing.taped
-    if taped is None:
-        raise AssertionError("only a taped crossing is served")
-    if taped.how == "raised":
-        error = revive.revived(taped.error, crossing.call.name)
-        if isinstance(error, OSError) and taped.facts.get("filename") is not None:
-            error.filename = taped.facts["filename"]
-        flight.failed(error)
-        raise error
-    flight.player = player = process_player.Player(
-        process_script.script_of(taped, sent=flight.sent), flight
-    )
-    popen._playhead_flight = flight
-    stand_in = {name: asked[name] for name in _OF_A_STAND_IN if name in asked}
-    token = within.set("popen")
-    try:
-        original(popen, [player.stand_in.path], env={}, **stand_in)
-    except BaseException:
-        player.stop()
-        raise
-    finally:
-        within.reset(token)
-    popen.args = asked["args"]
-    _attach(popen, asked, flight)
-    player.go()
-
-
 def _get_handles(original: Callable[..., tuple[int, ...]]) -> Callable[..., tuple[int, ...]]:
-    """The child's ends of the streams go to the player, and the stand-in gets the player's line."""
+    """Give the child's ends of the streams to the player, and the player's line to the stand-in.
+
+    `Popen` makes its pipes in this private method, and hands the ends to the child right after it: there is no
+    later place at which they could be exchanged.
+    """
 
     def _get_handles(self: Any, *args: Any, **kwargs: Any) -> tuple[int, ...]:
         handles = original(self, *args, **kwargs)
@@ -317,7 +314,7 @@ def _wait(original: Callable[..., int]) -> Callable[..., int]:
             if self.returncode is None:
                 flight.check(waits=timeout is None)
         except Divergence:
-            original(self)  # the stand-in dies of it, and nobody else would wait for it
+            original(self)  # the stand-in ends with the divergence and has to be reaped
             raise
         code = original(self, timeout)
         flight.check()

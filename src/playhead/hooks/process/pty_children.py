@@ -1,7 +1,7 @@
 """Children on a terminal of their own: `os.forkpty`, and `pty.fork` and `pty.spawn` above it.
 
-Knows that such a child is a copy of the program until it execs. In a replay there is no copy: the
-program's own side gets a stand-in on a real terminal, and the child's branch is never run.
+Knows that such a child is a copy of the program until it execs. In a replay there is no copy: the program's own
+side gets a stand-in on a real terminal, and the child's branch never runs.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import os
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import like_builtin
-from playhead.hooks.process.flight import Flight, flight_of, given_crossing, within
+from playhead.hooks.process.flight import ProcessAdapter, flight_of, given_crossing, within
 from playhead.hooks.process.pipes import expect_master
 from playhead.hooks.process.request import call_of
 from playhead.hooks.process.spawn import start_stand_in
 from playhead.host.later import Later
 from playhead.recording import deck
+from playhead.recording.adapter import Adapter
+from playhead.recording.deck import Crossing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +25,12 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from playhead.hooks.http import revive
     from playhead.hooks.process import player as process_player
     from playhead.hooks.process import script as process_script
-    from playhead.recording.calls import Taped
 else:
     # Only what replays needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
-    revive = Later("playhead.hooks.http.revive")
 
 
 def hook_forkpty(module: ModuleType, patches: Patches) -> None:
@@ -53,39 +52,55 @@ def _forkpty(
         given = given_crossing.get()
         if open_deck is None or (within.get() and given is None):
             return original()
+        adapter = _Forkpty(original, spawn)
+        if given is not None:
+            return adapter.serve(given) if given.taped is not None else adapter.within(given)
         call = call_of(via="os.forkpty", stdin="tty", stdout="tty", stderr="tty")
-        crossing = given or open_deck.open(call)
-        flight = Flight(crossing)
-        if crossing.taped is not None:
-            return _serve(spawn, flight, crossing.taped)
-        try:
-            with crossing:
-                pid, master = original()
-        except BaseException as error:
-            flight.failed(error)
-            raise
-        if pid:
-            flight.started(pid)
-            expect_master(master, flight)
-        return pid, master
+        made: tuple[int, int] = open_deck.perform(call, adapter)
+        return made
 
     return forkpty
 
 
-def _serve(spawn: Callable[..., int], flight: Flight, taped: Taped) -> tuple[int, int]:
-    if taped.how == "raised":
-        error = revive.revived(taped.error, flight.name)
-        flight.failed(error)
-        raise error
-    master, slave = os.openpty()
-    player = flight.player = process_player.Player(process_script.script_of(taped), flight)
-    player.take("stdout", slave)
-    player.take("stdin", os.dup(slave))
-    pid = start_stand_in(spawn, player, setsid=True)
-    flight.started(pid)
-    expect_master(master, flight)
-    player.go()
-    return pid, master
+class _Forkpty(ProcessAdapter):
+    """One `os.forkpty`."""
+
+    def __init__(self, original: Callable[[], tuple[int, int]], spawn: Callable[..., int]) -> None:
+        self._original = original
+        self._spawn = spawn
+
+    def live(self, crossing: Crossing) -> tuple[int, int]:
+        self.begin(crossing)
+        return self._original()
+
+    def within(self, crossing: Crossing) -> tuple[int, int]:
+        """Fork for a crossing that an outer hook performs."""
+        try:
+            made = self.live(crossing)
+        except BaseException as error:
+            self.failed(crossing, error)
+            raise
+        return self.observe(crossing, made)
+
+    def observe(self, crossing: Crossing, result: tuple[int, int]) -> tuple[int, int]:
+        pid, master = result
+        if pid:  # in the parent
+            self.flight.started(pid)
+            expect_master(master, self.flight)
+        return result
+
+    def serve(self, crossing: Crossing) -> tuple[int, int]:
+        flight = self.begin(crossing)
+        taped = self.taped_start(crossing)
+        master, slave = os.openpty()
+        player = flight.player = process_player.Player(process_script.script_of(taped), flight)
+        player.take("stdout", slave)
+        player.take("stdin", os.dup(slave))
+        pid = start_stand_in(self._spawn, player, setsid=True)
+        flight.started(pid)
+        expect_master(master, flight)
+        player.go()
+        return pid, master
 
 
 def _spawn(original: Callable[..., int]) -> Callable[..., int]:
@@ -95,17 +110,34 @@ def _spawn(original: Callable[..., int]) -> Callable[..., int]:
             return original(argv, *args, **kwargs)
         words = [argv] if isinstance(argv, str) else list(argv)
         call = call_of(via="pty.spawn", argv=words, stdin="tty", stdout="tty", stderr="tty")
-        crossing = open_deck.open(call)
-        token, given = within.set("spawn"), given_crossing.set(crossing)
-        try:
-            status = original(argv, *args, **kwargs)
-        finally:
-            given_crossing.reset(given)
-            within.reset(token)
-        # `pty` took `waitpid` and `close` out of `os` before we could put ours there.
-        if (flight := flight_of(crossing)) is not None:
-            flight.exited(os.waitstatus_to_exitcode(status))
-            flight.ended("stdout")
+        status: int = open_deck.perform(call, _PtySpawn(lambda: original(argv, *args, **kwargs)))
         return status
 
     return spawn
+
+
+class _PtySpawn(Adapter):
+    """One `pty.spawn`, which calls `os.forkpty`: that hook performs or serves the crossing."""
+
+    streams = True
+
+    def __init__(self, spawn: Callable[[], int]) -> None:
+        self._spawn = spawn
+
+    def live(self, crossing: Crossing) -> int:
+        token, given = within.set("spawn"), given_crossing.set(crossing)
+        try:
+            return self._spawn()
+        finally:
+            given_crossing.reset(given)
+            within.reset(token)
+
+    def observe(self, crossing: Crossing, result: int) -> int:
+        # `pty` copied `waitpid` and `close` out of `os` before we replaced them there.
+        if (flight := flight_of(crossing)) is not None:
+            flight.exited(os.waitstatus_to_exitcode(result))
+            flight.ended("stdout")
+        return result
+
+    def serve(self, crossing: Crossing) -> int:
+        return self.observe(crossing, self.live(crossing))

@@ -1,5 +1,5 @@
-"""Processes started by `os.posix_spawn` and `os.spawn*`, seen by their pid. Knows file actions and
-modes of spawning; the streams of such a child are those that the program gave it by descriptor.
+"""Processes started by `os.posix_spawn` and `os.spawn*`, observed by their pid. Knows file actions and modes of
+spawning; the streams of such a child are those that the program gave it by descriptor.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import os
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
 from playhead.hooks.process.builtin import like_builtin
-from playhead.hooks.process.flight import Flight, facts_of, within
+from playhead.hooks.process.flight import Flight, ProcessAdapter, facts_of, within
 from playhead.hooks.process.output_files import expect_file
 from playhead.hooks.process.pipes import expect
 from playhead.hooks.process.request import call_of, kind_of_fd, text_of
 from playhead.host.later import Later
-from playhead.recording import deck, pacing
+from playhead.recording import deck
+from playhead.recording.crossing import END
 from playhead.recording.deck import Crossing
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from playhead.hooks.http import revive
     from playhead.hooks.process import (
         inherited_output as process_inherited,
     )
@@ -41,7 +41,6 @@ else:
     process_inherited = Later("playhead.hooks.process.inherited_output")
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
-    revive = Later("playhead.hooks.http.revive")
 
 _NAMES = {0: "stdin", 1: "stdout", 2: "stderr"}
 
@@ -67,24 +66,66 @@ def _posix_spawn(original: Callable[..., int], spawn: Callable[..., int]) -> Cal
         kinds = {_NAMES[fd]: kind_of_fd(given) for fd, given in ends.items()}
         other = None if words[:1] == [text_of(path)] else path
         call = call_of(via="os.posix_spawn", argv=words, executable=other, env=env, **kinds)
-        crossing = open_deck.open(call)
-        flight = Flight(crossing)
-        if crossing.taped is not None:
-            return _stand_in(spawn, flight, crossing.taped, ends, options)
-        for fd, given in ends.items():
-            if fd and given > 2:
-                expect_file(given, flight, _NAMES[fd])
-        program, made = children.carry([text_of(path), *words[1:]], env, crossing)
-        argv = argv if program[1:] == words[1:] else [*words[:1], *program[1:]]
-        try:
-            pid = original(path, argv, env if made is None else made, **options)
-        except BaseException as error:
-            flight.failed(error)
-            raise
-        _started(flight, pid, ends)
+        adapter = _PosixSpawn(original, spawn, (path, argv, env), options, ends)
+        pid: int = open_deck.perform(call, adapter)
         return pid
 
     return posix_spawn
+
+
+class _StandIn(ProcessAdapter):
+    """Starts a stand-in for a taped process."""
+
+    spawn: Spawn
+
+    def stand_in(self, taped: Taped, ends: dict[int, int], options: Any) -> int:
+        flight = self.flight
+        player = flight.player = process_player.Player(process_script.script_of(taped), flight)
+        for fd, given in ends.items():
+            if fd != 2 or given != ends.get(1):
+                player.take(_NAMES[fd], os.dup(given))
+        kept = {name: options[name] for name in ("setpgroup", "setsid") if name in options}
+        pid = start_stand_in(self.spawn, player, **kept)
+        _started(flight, pid, ends)
+        player.go()
+        return pid
+
+
+class _PosixSpawn(_StandIn):
+    """One `os.posix_spawn` or `posix_spawnp`."""
+
+    def __init__(
+        self,
+        original: Spawn,
+        spawn: Spawn,
+        given: tuple[Any, Any, Any],
+        options: dict[str, Any],
+        ends: dict[int, int],
+    ) -> None:
+        self.spawn = spawn
+        self._original = original
+        self._given = given
+        self._options = options
+        self._ends = ends
+
+    def live(self, crossing: Crossing) -> int:
+        flight = self.begin(crossing)
+        path, argv, env = self._given
+        for fd, given in self._ends.items():
+            if fd and given > 2:
+                expect_file(given, flight, _NAMES[fd])
+        words = [text_of(word) for word in argv]
+        program, made = children.carry([text_of(path), *words[1:]], env, crossing)
+        argv = argv if program[1:] == words[1:] else [*words[:1], *program[1:]]
+        return self._original(path, argv, env if made is None else made, **self._options)
+
+    def observe(self, crossing: Crossing, result: int) -> int:
+        _started(self.flight, result, self._ends)
+        return result
+
+    def serve(self, crossing: Crossing) -> int:
+        self.begin(crossing)
+        return self.stand_in(self.taped_start(crossing), self._ends, self._options)
 
 
 def _ends(file_actions: Iterable[Any]) -> dict[int, int]:
@@ -103,26 +144,6 @@ def _started(flight: Flight, pid: int, ends: dict[int, int]) -> None:
             expect(given, flight, _NAMES[fd])
 
 
-def _stand_in(
-    spawn: Callable[..., int], flight: Flight, taped: Taped, ends: dict[int, int], options: Any
-) -> int:
-    if taped.how == "raised":
-        error = revive.revived(taped.error, flight.name)
-        if isinstance(error, OSError) and taped.facts.get("filename") is not None:
-            error.filename = taped.facts["filename"]
-        flight.failed(error)
-        raise error
-    player = flight.player = process_player.Player(process_script.script_of(taped), flight)
-    for fd, given in ends.items():
-        if fd != 2 or given != ends.get(1):
-            player.take(_NAMES[fd], os.dup(given))
-    kept = {name: options[name] for name in ("setpgroup", "setsid") if name in options}
-    pid = start_stand_in(spawn, player, **kept)
-    _started(flight, pid, ends)
-    player.go()
-    return pid
-
-
 def start_stand_in(
     spawn: Callable[..., int],
     player: process_player.Player,
@@ -130,7 +151,7 @@ def start_stand_in(
     terminal: str | None = None,
     **options: Any,
 ) -> int:
-    """A process of ours in place of a taped one; on a `terminal`, if that one was."""
+    """Start a process of ours in place of a taped one; on a `terminal`, if the taped one had one."""
     output = (terminal or os.devnull, os.O_RDWR if terminal else os.O_WRONLY, 0)
     actions = [(os.POSIX_SPAWN_OPEN, fd, *output) for fd in (1, 2)]
     line = (os.POSIX_SPAWN_DUP2, player.ready(), 0)
@@ -158,36 +179,62 @@ def _spawning(original: Spawn, with_env: Spawn, spawn: Spawn) -> Spawn:
         words = [text_of(word) for word in args]
         other = None if words[:1] == [text_of(file)] else file
         call = call_of(via="os.spawn", argv=words, executable=other, env=env)
-        crossing = open_deck.open(call)
-        flight = Flight(crossing)
-        if crossing.taped is not None:
-            if mode != os.P_WAIT or crossing.taped.how == "raised":
-                return _stand_in(spawn, flight, crossing.taped, {}, {})
-            pacing.rest(crossing.taped.took_ns)
-            process_inherited.print_again(crossing.taped.pieces)
-            return _end(crossing, int(crossing.taped.value), {})
-        program, made = children.carry([text_of(file), *words[1:]], env, crossing)
-        argv = args if program[1:] == words[1:] else [*words[:1], *program[1:]]
-        output = process_inherited.of(crossing) if mode == os.P_WAIT else None
-        token = within.set("spawn")
-        try:
-            with crossing:
-                start, told = (original, given) if made is None else (with_env, (made,))
-                answer = start(mode, file, argv, *told)
-        except BaseException as error:
-            flight.failed(error)
-            raise
-        finally:
-            within.reset(token)
-            wrote = {} if output is None else output.end()
-        if mode == os.P_WAIT:
-            return _end(crossing, answer, wrote)
-        flight.started(answer)
+        adapter = _Spawnv(original, with_env, spawn, (mode, file, args), env)
+        answer: int = open_deck.perform(call, adapter)
         return answer
 
     return spawnv
 
 
-def _end(crossing: Crossing, code: int, wrote: dict[str, Any]) -> int:
-    crossing.returned(code, **facts_of(code), **wrote)
-    return code
+class _Spawnv(_StandIn):
+    """One `os.spawn*`: its result is a pid, or an exit code where the program waits for it."""
+
+    def __init__(
+        self,
+        original: Spawn,
+        with_env: Spawn,
+        spawn: Spawn,
+        given: tuple[int, Any, Any],
+        env: Any,
+    ) -> None:
+        self.spawn = spawn
+        self._original = original
+        self._with_env = with_env
+        self._given = given
+        self._env = env
+        self._waits = given[0] == os.P_WAIT
+        self._wrote: dict[str, Any] = {}
+
+    def live(self, crossing: Crossing) -> int:
+        self.begin(crossing)
+        (mode, file, args), env = self._given, self._env
+        words = [text_of(word) for word in args]
+        program, made = children.carry([text_of(file), *words[1:]], env, crossing)
+        argv = args if program[1:] == words[1:] else [*words[:1], *program[1:]]
+        output = process_inherited.of(crossing) if self._waits else None
+        token = within.set("spawn")
+        try:
+            if made is not None:
+                return self._with_env(mode, file, argv, made)
+            return self._original(mode, file, argv, *(() if env is None else (env,)))
+        finally:
+            within.reset(token)
+            self._wrote = {} if output is None else output.end()
+
+    def observe(self, crossing: Crossing, result: int) -> int:
+        if self._waits:
+            crossing.returned(result, **facts_of(result), **self._wrote)
+        else:
+            self.flight.started(result)
+        return result
+
+    def serve(self, crossing: Crossing) -> int:
+        self.begin(crossing)
+        taped = self.taped_start(crossing)
+        if not self._waits:
+            return self.stand_in(taped, {}, {})
+        crossing.reach(END)
+        process_inherited.print_again(taped.pieces)
+        code = int(taped.value)
+        crossing.returned(code, **facts_of(code))
+        return code

@@ -1,7 +1,7 @@
 """Subprocesses of uvloop, which starts, feeds and reaps them in C. Knows its loop and its transports.
 
-Recording listens between uvloop and the program's protocol. A replay needs the child's ends of the
-pipes, which uvloop does not give away: there asyncio's own transport is put on uvloop's loop.
+A recording observes between uvloop and the program's protocol. A replay needs the child's ends of the pipes,
+which uvloop does not give away: there asyncio's own transport runs on uvloop's loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
 from playhead.hooks.process import popen as process_popen
-from playhead.hooks.process.flight import Flight, given_crossing, within
+from playhead.hooks.process.flight import Flight, ProcessAdapter, given_crossing, within
 from playhead.hooks.process.request import PIPE, text_of
 from playhead.recording import deck
 from playhead.recording.deck import Crossing
@@ -55,57 +55,58 @@ def _subprocess_shell(original: Started) -> Started:
     return subprocess_shell
 
 
-class _Start:
-    """One process that uvloop is asked for."""
+class _Start(ProcessAdapter):
+    """One process that the program starts with uvloop."""
 
     def __init__(
         self, loop: Any, protocol_factory: Any, args: Any, options: dict[str, Any], *, shell: bool
     ) -> None:
-        self.loop = loop
-        self.protocol_factory = protocol_factory
-        self.options = options
+        self._loop = loop
+        self._protocol_factory = protocol_factory
+        self._options = options
         streams = dict.fromkeys(_NAMES.values(), PIPE)
-        self.asked = {**streams, **options, "args": args, "shell": shell}
+        self._asked = {**streams, **options, "args": args, "shell": shell}
+        self._argv = [args] if shell else args
 
     async def through(
-        self, live: Callable[[Any, list[Any], dict[str, Any]], Awaitable[tuple[Any, Any]]]
+        self, start: Callable[[Any, list[Any], dict[str, Any]], Awaitable[tuple[Any, Any]]]
     ) -> tuple[Any, Any]:
-        args = self.asked["args"]
-        argv = [args] if self.asked["shell"] else args
+        """`start(protocol_factory, argv, options)` starts a process for real."""
         open_deck = deck.active()
         if open_deck is None or within.get():
-            return await live(self.protocol_factory, argv, self.options)
-        crossing = open_deck.open(process_popen.describe(self.asked))
-        if crossing.taped is not None:
-            return await self._serve(crossing)
-        flight = Flight(crossing)
-        words = [text_of(word) for word in argv]
-        shown = ["/bin/sh", "-c", *words] if self.asked["shell"] else words
-        carried, env = children.carry(shown, self.options.get("env"), crossing)
-        options = self.options if env is None else {**self.options, "env": env}
+            return await start(self._protocol_factory, self._argv, self._options)
+        self._start = start
+        call = process_popen.describe(self._asked)
+        made: tuple[Any, Any] = await open_deck.perform_async(call, self)
+        return made
+
+    async def live(self, crossing: Crossing) -> tuple[Any, Any]:
+        flight = self.begin(crossing)
+        words = [text_of(word) for word in self._argv]
+        shown = ["/bin/sh", "-c", *words] if self._asked["shell"] else words
+        carried, env = children.carry(shown, self._options.get("env"), crossing)
+        options = self._options if env is None else {**self._options, "env": env}
         listener: list[_Listener] = []
 
         def factory() -> _Listener:
-            listener.append(_Listener(self.protocol_factory(), flight))
+            listener.append(_Listener(self._protocol_factory(), flight))
             return listener[0]
 
-        try:
-            await live(factory, argv if carried == shown else carried, options)
-        except BaseException as error:
-            flight.failed(error)
-            raise
+        await self._start(factory, self._argv if carried == shown else carried, options)
         return listener[0].transport, listener[0].protocol
 
-    async def _serve(self, crossing: Crossing) -> tuple[Any, Any]:
-        protocol = self.protocol_factory()
-        waiter = self.loop.create_future()
-        asked = dict(self.asked)
+    async def serve(self, crossing: Crossing) -> tuple[Any, Any]:
+        self.begin(crossing)
+        protocol = self._protocol_factory()
+        waiter = self._loop.create_future()
+        asked = dict(self._asked)
         args, shell = asked.pop("args"), asked.pop("shell")
         streams = [asked.pop(name) for name in _NAMES.values()]
+        # The transport makes a `Popen`, whose hook serves this crossing.
         token = given_crossing.set(crossing)
         try:
             transport = _Played(
-                self.loop, protocol, args, shell, *streams, 0, waiter=waiter, **asked
+                self._loop, protocol, args, shell, *streams, 0, waiter=waiter, **asked
             )
         finally:
             given_crossing.reset(token)
@@ -150,7 +151,7 @@ class _Listener:
 
 
 class _Transport:
-    """uvloop's transport, with a listener on what the program does with it."""
+    """uvloop's transport; reports what the program does with it."""
 
     def __init__(self, transport: Any, flight: Flight) -> None:
         self._transport = transport
@@ -230,7 +231,7 @@ class _Played(unix_events._UnixSubprocessTransport):  # type: ignore[name-define
 
     def _reap(self) -> None:
         code = self._proc.wait()
-        with suppress(RuntimeError):  # the loop was closed before: there is nobody left to tell
+        with suppress(RuntimeError):  # the loop was closed before, and nothing waits for this
             self._loop.call_soon_threadsafe(self._process_exited, code)
 
     def _pipe_data_received(self, fd: int, data: bytes) -> None:
