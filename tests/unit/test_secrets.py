@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import playhead
 from playhead.recording import deck
+from playhead.recording.adapter import Adapter, FunctionAdapter
 from playhead.recording.calls import Call
 from playhead.tape.manifest import read_manifest
 from playhead.tape.reader import Tape
@@ -66,6 +67,16 @@ def _decoded(raw):
                 continue
 
 
+class Held(Adapter):
+    """A stream whose pieces the test reports itself."""
+
+    def live(self, crossing):
+        return crossing
+
+    def observe(self, crossing, result):
+        return result
+
+
 @dataclasses.dataclass
 class Config:
     token: str
@@ -109,7 +120,7 @@ def test_a_secret_planted_anywhere_is_gone(tmp_path_factory, seed, data):
             ):
                 turn.seam(f"seam {secret}", {"x": secret})
                 turn.retrieval([{"id": secret, "text": secret, "why": secret}])
-                crossing = deck.active().open(
+                crossing = deck.active().perform(
                     Call(
                         boundary="http",
                         name=f"GET {secret}",
@@ -118,7 +129,8 @@ def test_a_secret_planted_anywhere_is_gone(tmp_path_factory, seed, data):
                             "body": {"b64": _b64(secret)},
                         },
                         facts={"headers": [["authorization", f"Bearer {secret}"]]},
-                    )
+                    ),
+                    Held(),
                 )
                 crossing.head({"status": 200, "headers": [["set-cookie", secret]]})
                 cut = data.draw(st.integers(0, len(secret)))
@@ -145,9 +157,8 @@ def test_secrets_of_the_environment_are_gone_also_those_that_come_later(tmp_path
     with playhead.record(store=tmp_path) as run:
         run.emit("x", {"text": "it is no-shape-at-all-first"})
         monkeypatch.setenv("OTHER_API_KEY", "no-shape-at-all-second")
-        deck.active().open(
-            Call(boundary="tool", name="t", request="no-shape-at-all-second")
-        ).returned()
+        call = Call(boundary="tool", name="t", request="no-shape-at-all-second")
+        deck.active().perform(call, FunctionAdapter(lambda: None))
         for _ in range(70):
             run.emit("x", 1)
         run.emit("x", {"text": "it is no-shape-at-all-second"})

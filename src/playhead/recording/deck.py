@@ -16,7 +16,6 @@ from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.recording import ambient, lanes, pacing
-from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.causes import Asked
 from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import END
@@ -67,11 +66,11 @@ class Deck:
         self.recorder = recorder
         self.mode = mode
         self._rewriting: tuple[Mode | None, Rewriting | None] = (None, None)
-        # What happens for real in the middle of a replay.
+        # The calls that are being performed for real in the middle of a replay.
         self.live: set[Crossing] = set()
-        # What models have asked for, and nobody has done yet.
+        # The tool calls that models have asked for and that have not been made yet.
         self.asked = Asked()
-        # Another process that performs what models ask for in this one: is told what they answer.
+        # Passes models' answers on to another process, which makes the calls that they ask for.
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
         # Where calls are marked for the process that watches the workspace; None: nothing watches.
         self.marks: CallMarks | None = None
@@ -158,10 +157,6 @@ class Deck:
         self.live.add(crossing)
         pacing.go_live(call.boundary)
         return crossing
-
-    def open(self, call: Call, sending: Any = None) -> Crossing:
-        """For boundaries that do not use `perform` yet."""
-        return self._open(call, _UNCHANGEABLE if sending is None else sending)
 
     def describe(self, make: Callable[[], T], what: str, boundary: str) -> T | None:
         """What `make` says of a call; None where it raises and the call goes unrecorded.
@@ -278,19 +273,12 @@ def inside() -> tuple[Call, ...]:
     return _inside.get()
 
 
-_UNCHANGEABLE: Any = FunctionAdapter(lambda: None)
-
 _active: Deck | None = None
 
 
 def active() -> Deck | None:
     """The deck of this process; None when nothing records or replays: hooks then pass through."""
     return _active
-
-
-def replays() -> bool:
-    """Whether somebody else than the world may answer."""
-    return _active is not None and _active.mode is not None
 
 
 def activate(deck: Deck) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import playhead
 from playhead.recording import deck
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.calls import Call
 
 ACK = struct.Struct("<IIII")  # pid, seq, worker, n
@@ -31,15 +32,19 @@ def busy(store, run_id, pipe):
         run.turn("respond") as turn,
     ):
         turn.seam("ready")
-        with deck.active().open(Call(boundary="tool", name="search the world", request={"q": 1})):
-            for worker in range(2):
-                if os.fork() == 0:
-                    work(run, 100 + worker, pipe)
-            threads = [threading.Thread(target=work, args=(run, n, pipe)) for n in range(3)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+        call = Call(boundary="tool", name="search the world", request={"q": 1})
+        deck.active().perform(call, FunctionAdapter(lambda: search(run, pipe)))
+
+
+def search(run, pipe):
+    for worker in range(2):
+        if os.fork() == 0:
+            work(run, 100 + worker, pipe)
+    threads = [threading.Thread(target=work, args=(run, n, pipe)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def work(run, worker, pipe):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from playhead import record
-from playhead.recording.adapter import FunctionAdapter
+from playhead.recording.adapter import Adapter, FunctionAdapter
 from playhead.recording.deck import Call, active
 from playhead.story import tell
 from playhead.tape.reader import Tape
@@ -11,17 +11,25 @@ from playhead.tape.reader import Tape
 STREAM = (Path(__file__).parents[1] / "transcripts" / "said" / "claude.jsonl").read_bytes()
 
 
+class Printing(Adapter):
+    """A process that prints a conversation, and asks a model itself or not."""
+
+    def __init__(self, *, with_llm):
+        self.with_llm = with_llm
+
+    def live(self, crossing):
+        crossing.chunk(STREAM, "stdout")
+        if self.with_llm:
+            call = Call(boundary="llm", name="x", facts={"api": "anthropic.messages"})
+            active().perform(call, FunctionAdapter(lambda: None))
+        return {"returncode": 0}
+
+
 def recorded(tmp_path, *, with_llm=False, times=1, level="full"):
     with record(store=tmp_path, level=level) as run:
         for _ in range(times):
-            with active().open(
-                Call(boundary="process", name="claude", request={"argv": ["claude"]})
-            ) as crossing:
-                crossing.chunk(STREAM, "stdout")
-                if with_llm:
-                    call = Call(boundary="llm", name="x", facts={"api": "anthropic.messages"})
-                    active().perform(call, FunctionAdapter(lambda: None))
-                crossing.returned({"returncode": 0})
+            call = Call(boundary="process", name="claude", request={"argv": ["claude"]})
+            active().perform(call, Printing(with_llm=with_llm))
     return tell(Tape(run.path))
 
 

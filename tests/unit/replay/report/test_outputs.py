@@ -7,6 +7,7 @@ import pytest
 from playhead import config, events
 from playhead.launch import record_run as recording
 from playhead.recording import deck
+from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call
 from playhead.recording.opening import Wish
 from playhead.replay.matching.taped import Recording, load
@@ -21,7 +22,7 @@ def printed(tmp_path):
     def make(stdout: str, stderr: str = "", library: str = "proxy") -> Recording:
         run = recording.open_run(Wish(store=tmp_path), config.load(), '"test"')
         call = Call(boundary="llm", name="model", facts={"library": library})
-        deck.active().open(call).returned()
+        deck.active().perform(call, FunctionAdapter(lambda: None))
         for stream, text in (("stdout", stdout), ("stderr", stderr)):
             run.recorder.add(events.OUTPUT, {"stream": stream, "text": text}, '""')
         recording.finish(run, None)
