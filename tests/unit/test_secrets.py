@@ -228,7 +228,7 @@ def test_a_variable_that_gets_another_value_is_redacted_from_that_moment_on(
                 request={"url": f"https://x.test/?q={new}", "body": {"text": new}},
                 facts={"headers": [["x-thing", new], ["user-agent", new]]},
             )
-            crossing = deck.active().open(request)
+            crossing = deck.active().perform(request, Held())
             crossing.head({"status": 200, "headers": [["x-echo", new]]})
             crossing.chunk(new.encode())
             crossing.returned()
