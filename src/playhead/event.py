@@ -1,7 +1,7 @@
-"""The event itself, damage to it, and the types of what stands in it: what is read from a tape. Data only.
+"""The event, damage to a tape, and the types of an event's members: what a reader of tapes gets. Data only.
 
-Apart from `events`, which forwards to here: a recorder writes lines without ever making an `Event`, and
-dataclasses and typing would cost every process of a run 15 ms at its start.
+Import these names from `playhead.events`, which loads this module when they are first used: a recorder never
+makes an `Event`, and dataclasses and typing would cost every recorded process 15 ms at its start.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Event:
     parent: Ref | None = None
     cause: Ref | None = None
     why: str | None = None
-    # A user's own event whose kind happens to be one of ours.
+    # A user's own event whose kind has the name of one of ours.
     user: bool = False
     # Only where a pid was used twice in one run: the name of the segment.
     seg: str | None = None
@@ -50,7 +50,7 @@ class Event:
 
     @property
     def ref(self) -> str:
-        """The one name that this event has in its run."""
+        """The name of this event in its run, unique across segments."""
         return f"{self.segment}:{self.seq}"
 
     @property
@@ -59,21 +59,21 @@ class Event:
         return self.kind in KINDS and not self.user
 
     def absolute(self, ref: Ref | None) -> str | None:
-        """`parent` or `cause` of this event as a name that holds across segments."""
+        """Return `parent` or `cause` of this event as a name that is unique across segments."""
         return f"{self.segment}:{ref}" if isinstance(ref, int) else ref
 
 
 def brought_along(outcome: Event) -> list[Event]:
-    """The chunks that were not on the tape yet when the call ended: its outcome has them in `streams`.
+    """Return the chunks that an outcome carries in `streams`: those not written before the call ended.
 
     The data must be whole (see `Tape.whole`).
     """
-    told = outcome.data.get("streams") if isinstance(outcome.data, dict) else None
-    if not isinstance(told, list):
+    streams = outcome.data.get("streams") if isinstance(outcome.data, dict) else None
+    if not isinstance(streams, list):
         return []
     return [
         replace(outcome, kind=CHUNK, data={**one, "call": outcome.data.get("call")})
-        for one in told
+        for one in streams
         if isinstance(one, dict)
     ]
 

@@ -19,8 +19,6 @@ from playhead.story import CallItem, Failure, NoteItem, Story, TurnItem
 LONGEST = 128 * 1024
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]+")
 _DEEPEST = 12
-# Of our own events, those whose words somebody chose.
-_SAID = frozenset({events.OUTPUT, events.RETRIEVAL, events.SEAM, events.HOLE, events.GAP})
 
 
 class _Pages:
@@ -122,7 +120,7 @@ def _note(note: NoteItem, pages: _Pages) -> None:
     if note.kind == events.OUTPUT:
         text = note.data.get("text") if isinstance(note.data, dict) else None
         pages.put("response", text)
-    elif note.kind in _SAID or note.kind not in events.KINDS:
+    elif events.kind_of(note.kind).searchable:
         pages.add("tool", note.kind)
         pages.put("tool", note.data)
 

@@ -1,4 +1,4 @@
-"""What a level leaves of an event's data. Pure; knows kinds and levels, not tapes.
+"""Reduce an event's data to what its level keeps. Pure; the table of kinds says which members are metadata.
 
 `full` keeps everything. `standard` keeps metadata, errors, and hashes in place of contents.
 `minimal` keeps metadata alone.
@@ -24,57 +24,22 @@ else:
     hashlib = Later("hashlib")
 
 
-# Members that say what happened, when and how it ended, and hold no content.
-_METADATA: dict[str, frozenset[str]] = {
-    events.CALL: frozenset(
-        {
-            "boundary",
-            "name",
-            "effect",
-            "api",
-            "method",
-            "url",
-            "model",
-            "stream",
-            "argv0",
-            "library",
-        }
-    ),
-    events.OUTCOME: frozenset(
-        {"call", "how", "status", "took_ns", "exit_code", "signal", "bytes", "chunks", "usage"}
-    ),
-    events.CHUNK: frozenset({"call", "stream", "sizes", "at_ns"}),
-    events.TURN_START: frozenset({"turn", "name", "purpose"}),
-    events.TURN_END: frozenset({"turn", "name", "how", "took_ns", "last_seam", "seams"}),
-    events.SEAM: frozenset({"turn", "name", "took_ns", "at_ns"}),
-    events.RETRIEVAL: frozenset({"turn", "count", "included", "dropped", "bytes"}),
-    events.OUTPUT: frozenset({"stream", "bytes"}),
-    events.SNAPSHOT: frozenset({"store", "bytes"}),
-}
-_WHOLE = frozenset(
-    {
-        events.RUN_START,
-        events.RUN_END,
-        events.SEGMENT_START,
-        events.SEGMENT_END,
-        events.GAP,
-        events.HOOK,
-        events.HOLE,
-    }
-)
 _ERRORS = frozenset({"error", "raised"})
 
 
 def reduce(level: Level, kind: str, data: Any, *, ours: bool, frozen: Freeze = freeze) -> Any:
-    """`data` as `level` keeps it. `frozen` makes of a value what a hash is taken of: a hash of a
-    password would tell it to anybody who tries the common ones, so secrets go out before.
+    """Return the part of `data` that `level` keeps.
+
+    `frozen` prepares a value for hashing: it redacts secrets first, since the hash of a common password
+    can be guessed.
     """
-    if level == "full" or (ours and kind in _WHOLE):
+    row = events.kind_of(kind) if ours else None
+    if level == "full" or (row is not None and row.keeps_all):
         return data
-    kept_names = _METADATA.get(kind, frozenset()) if ours else frozenset()
+    kept_names = row.metadata if row is not None else frozenset()
     if not isinstance(data, dict):
         return digest(frozen(data)) if level == "standard" and data is not None else None
-    # dict.items: what a subclass makes of it is its own affair.
+    # dict.items and not data.items: a subclass may override it.
     items = dict(dict.items(data))
     kept = {name: item for name, item in items.items() if name in kept_names}
     if level == "standard":

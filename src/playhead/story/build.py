@@ -25,12 +25,6 @@ from playhead.tape.spill import SPILLED
 from playhead.transcripts.telling import RESULT
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
-_SILENT = frozenset(
-    {
-        *(events.SEGMENT_START, events.SEGMENT_END, events.AMBIENT),
-        *(events.WORKSPACE, events.FILES),  # read by `workspace.history`
-    }
-)
 
 
 def tell(
@@ -121,7 +115,7 @@ class _Draft:
             self.run_end = event
         elif event.kind == events.RUN_START:
             self._begin(heard)
-        elif event.kind not in _SILENT:
+        elif events.kind_of(event.kind).in_story:
             if event.kind == events.GAP:
                 self.lost += whole_number(data_of(event).get("lost"))
             elif event.kind == events.OUTPUT and data_of(event).get("stream") == "stderr":

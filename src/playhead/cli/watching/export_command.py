@@ -105,7 +105,7 @@ def _report(story: Story, run: Path) -> dict[str, Any] | None:
 
 
 def _story(story: Story, file: Path) -> Path:
-    from playhead.exporters.story_json import story_json
+    from playhead.story.story_json import story_json
 
     return _json(file, story_json(story))
 

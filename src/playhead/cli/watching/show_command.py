@@ -15,8 +15,8 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.errors import UsageError
-from playhead.exporters.story_json import call_json, story_json
 from playhead.story import CallItem, Prices, Story, tell
+from playhead.story.story_json import call_json, story_json
 from playhead.tape.reader import Tape
 from playhead.views.text.call import print_call
 from playhead.views.text.story import print_story

@@ -22,8 +22,6 @@ from playhead.views.text.safe import unstyled
 Part = Literal["begin", "said", "thought", "printed", "end", "seam", "note"]
 
 _DEEPEST = 8
-# Behind the scenes also when it is played.
-_UNSEEN = frozenset({events.HOOK, events.SNAPSHOT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +101,9 @@ def _of_item(item: Item) -> Iterator[Frame]:
         yield from _of_turn(item)
     elif item.kind == events.OUTPUT:
         yield _frame(item, "printed", item.kind, text=_printed(item))
-    elif item.kind not in _UNSEEN:
-        yield _frame(item, "note", item.kind, is_failure=item.kind in (events.GAP, events.HOLE))
+    elif not events.kind_of(item.kind).background:
+        is_warning = events.kind_of(item.kind).is_warning
+        yield _frame(item, "note", item.kind, is_failure=is_warning)
 
 
 def _of_call(call: CallItem) -> Iterator[Frame]:

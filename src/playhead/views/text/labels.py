@@ -1,11 +1,9 @@
-"""One line for one item: what it was, and how it ended. Shared by all views.
+"""One line for one item of a story: what it was, and how it ended. Shared by all views.
 
-Knows items; not where on the screen they stand.
+Does not know where on the screen an item is shown.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from rich.text import Text
 
@@ -154,30 +152,25 @@ def answer(call: CallItem) -> str:
 
 
 def _note(note: NoteItem) -> Text:
-    data: dict[str, Any] = note.data if isinstance(note.data, dict) else {}
-    if note.kind == events.RETRIEVAL:
-        taken = f"{words.exact(data.get('included'))} of {words.exact(data.get('count'))} sources"
-        shown = f"retrieval  {taken}, {words.exact(data.get('bytes'))} bytes in the prompt"
-        return Text(one_line(shown, LONGEST), style="quiet")
-    if note.kind == events.RUN_START:
-        return Text("resumed", style="running")
-    if note.kind == events.SEAM:
-        return Text.assemble(("◆ ", "seam"), one_line(str(data.get("name")), 60))
-    if note.kind in (events.GAP, events.HOLE):
-        return Text(one_line(_missing(note.kind, data), LONGEST), style="interrupted")
-    if note.kind == events.OUTPUT:
-        shown = unstyled(data["text"]) if isinstance(data.get("text"), str) else "(binary)"
-        stream = one_line(str(data.get("stream", "stdout")), 12)
-        return Text.assemble((f"{stream} ", "quiet"), one_line(shown, LONGEST))
-    line = Text(one_line(note.kind, 60), style="tool")
-    if note.data is not None:
-        line.append(f" {one_line(compact(note.data), LONGEST)}", style="default")
+    kind = events.kind_of(note.kind)
+    title, summary = note_texts(note)
+    if kind.is_warning:
+        return Text(one_line(f"! {title}: {summary}", LONGEST), style=kind.style)
+    if kind.mark:
+        line = Text.assemble((kind.mark, kind.style), one_line(title, 60))
+    else:
+        line = Text(one_line(title, 60), style=kind.style)
+    if summary:
+        line.append(f" {one_line(summary, LONGEST)}", style="default")
     if note.why:
         line.append(f" · {one_line(note.why, 200)}", style="why")
     return line
 
 
-def _missing(kind: str, data: dict[str, Any]) -> str:
-    if kind == events.GAP:
-        return f"! gap: {data.get('lost')} events lost ({data.get('why')})"
-    return f"! not recorded: {data.get('what')} ({data.get('why')})"
+def note_texts(note: NoteItem) -> tuple[str, str]:
+    """Return the title and the one-line summary of an event, as the table of kinds has them."""
+    kind = events.kind_of(note.kind)
+    title = kind.titled(note.data) or note.kind
+    if kind.summary is not None:
+        return title, unstyled(kind.summarised(note.data)[: LONGEST * 4])
+    return title, "" if note.data is None else compact(note.data)

@@ -17,8 +17,6 @@ from playhead.story import CallItem, Failure, Item, NoteItem, SeamItem, Story, T
 from playhead.views.text import labels, words
 from playhead.views.text.safe import clean, one_line
 
-# Libraries hooked, output printed and states seen are on the tape, and not part of the story.
-_BEHIND = frozenset({events.HOOK, events.OUTPUT, events.SNAPSHOT})
 # How much of an answer is shown: of one that ends a conversation more than of one on the way.
 _LINES_OF_AN_ANSWER = 3
 
@@ -143,4 +141,4 @@ def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch
 
 
 def is_behind(item: Item) -> bool:
-    return isinstance(item, NoteItem) and item.kind in _BEHIND
+    return isinstance(item, NoteItem) and events.kind_of(item.kind).background

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from playhead import events
 from playhead.story import CallItem, Failure, NoteItem, TurnItem
-from playhead.views.text.labels import answer, name_of
-from playhead.views.text.safe import unstyled
+from playhead.views.text.labels import answer, name_of, note_texts
 from playhead.views.text.values import arguments, compact
 from playhead.views.web.rows import Row, asked_by_person
 
@@ -26,7 +23,8 @@ def name_and_brief(row: Row) -> tuple[str, str]:
             return seam.name, "" if seam.value is None else cut(compact(seam.value))
         return item.name, cut(item.purpose or "")
     if isinstance(item, NoteItem):
-        return _note(item)
+        title, summary = note_texts(item)
+        return title, cut(summary)
     if row.kind == "person":
         return "person", cut(asked_by_person(item))
     return cut(name_of(item)), cut(_said(item) if item.llm else _done(item))
@@ -64,23 +62,3 @@ def _done(call: CallItem) -> str:
         given = arguments(request["arguments"]) if "arguments" in request else ""
     told = answer(call)
     return f"{given[:_LONGEST]} → {told}" if given and told else given or told
-
-
-def _note(note: NoteItem) -> tuple[str, str]:
-    data: dict[str, Any] = note.data if isinstance(note.data, dict) else {}
-    if note.kind == events.OUTPUT:
-        text = data.get("text")
-        shown = unstyled(text[: _LONGEST * 4]) if isinstance(text, str) else "(binary)"
-        return str(data.get("stream", "stdout")), cut(shown)
-    if note.kind == events.RUN_START:
-        return "resumed", ""
-    if note.kind == events.SEAM:
-        return str(data.get("name")), ""
-    if note.kind == events.GAP:
-        return "gap", cut(f"{data.get('lost')} events lost ({data.get('why')})")
-    if note.kind == events.HOLE:
-        return "not recorded", cut(f"{data.get('what')} ({data.get('why')})")
-    if note.kind == events.RETRIEVAL:
-        taken = f"{data.get('included')} of {data.get('count')} sources in the prompt"
-        return "retrieval", cut(taken)
-    return note.kind, "" if note.data is None else cut(compact(note.data))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead.story import Story
-from playhead.views.web.detail import detail
+from playhead.story.story_json import item_at
 from playhead.views.web.outline import outline
 
 # Characters of JSON in a group: unpacked in some ten milliseconds.
@@ -47,7 +47,7 @@ def _groups(story: Story, refs: list[str]) -> Iterator[tuple[int, dict[str, Any]
         if packer.size > _LARGEST_GROUP:
             yield first, {"texts": packer.texts, "items": items}
             first, packer, items = row, Packer(), {}
-        items[ref] = packer.pack(detail(story, ref))
+        items[ref] = packer.pack(item_at(story, ref))
     yield first, {"texts": packer.texts, "items": items}
 
 

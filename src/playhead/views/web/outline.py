@@ -1,17 +1,16 @@
-"""A run as columns: all that the viewer needs to draw its tree, its lanes and its figures. Pure.
+"""A run as columns: what the page needs to draw its tree, its lanes and its figures. Pure.
 
-Columns rather than objects, and each text once: 100,000 rows must be on the screen within a second.
-What a row holds in full is in `detail`.
+Columns instead of objects, and each text once: 100,000 rows must be on the screen within a second. The page
+asks for the contents of a row when a person opens it (`story_json.item_at`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from playhead import events
-from playhead.exporters.story_json import failure_json
 from playhead.story import CallItem, NoteItem, Story, TurnItem
+from playhead.story.story_json import run_json
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
 from playhead.views.web.brief import name_and_brief, reason
@@ -20,7 +19,7 @@ from playhead.views.web.rows import Row, rows_of
 
 VERSION = 1
 KINDS = ("turn", "call", "note", "seam", "person")
-# In flight when the tape ends; a moment, without a length.
+# Values of `took`: in flight when the tape ends; a moment without a length.
 IN_FLIGHT, MOMENT = -1, -2
 _MOST_PRINTED = 200_000
 _BLINK_US = 50_000
@@ -28,23 +27,33 @@ _NUMBERS = ("kind", "depth", "above", "lane", "boundary", "name", "brief", "fail
 _COLUMNS = (*_NUMBERS, "at", "took", "place", "number", "came", "went", "cost", "because", "word")
 
 
+# Members of `run_json` that the page has beside the run and not inside.
+_BESIDE = ("totals", "failure", "last_seam", "failed_turn", "damage")
+
+
 def outline(story: Story) -> dict[str, Any]:
-    """See `static/model.js` for who reads it. Times are microseconds from the first item."""
+    """Derive the page's columns from a story; `static/model.js` reads them.
+
+    The head is `run_json`. Each row is an item of `item_json`, a seam of a turn, or what a person asked in an
+    LLM call; a column holds one member of all rows. Texts are indices into `strings`, lanes into `lanes`, times
+    are microseconds since the first item.
+    """
     rows = list(rows_of(story))
     columns = _Columns(story, rows)
     filled = columns.filled(rows)
+    run = run_json(story)
+    beside = {name: run.pop(name) for name in _BESIDE}
+    # The page links to rows by ref.
+    run["in_flight"] = beside["in_flight"] = list(story.in_flight)
     return {
         "version": VERSION,
-        "run": _run(story),
-        "totals": {**dataclasses.asdict(story.totals), "tokens": story.totals.tokens},
-        "failure": failure_json(story.failure),
-        "last_seam": story.last_seam,
-        "failed_turn": story.failed_turn,
-        "in_flight": list(story.in_flight),
-        "damage": list(story.damage),
+        "run": {**run, "duration_us": story.duration_ns // 1000},
+        **beside,
         "printed": _printed(story),
         "kinds": list(KINDS),
         "words": list(WORDS),
+        # Kinds of events that the page hides until a person asks for them.
+        "background": [name for name, kind in events.KINDS.items() if kind.background],
         "lanes": list(columns.lanes),
         "strings": list(columns.strings),
         "refs": [row.ref for row in rows],
@@ -52,33 +61,8 @@ def outline(story: Story) -> dict[str, Any]:
     }
 
 
-def _run(story: Story) -> dict[str, Any]:
-    manifest = story.manifest
-    return {
-        "id": manifest.run,
-        "name": manifest.name,
-        "status": story.status,
-        "started_at": manifest.started_at,
-        "started_ns": manifest.started_ns,
-        "duration_us": story.duration_ns // 1000,
-        "command": manifest.command,
-        "cwd": manifest.cwd,
-        "project": manifest.project,
-        "git_commit": manifest.git_commit,
-        "tags": manifest.tags,
-        "host": manifest.host,
-        "python": manifest.python,
-        "playhead": manifest.playhead,
-        "level": manifest.level,
-        "redacted": manifest.redacted,
-        "exit_code": manifest.exit_code,
-        "replay_of": manifest.replay_of,
-        "keep": manifest.keep,
-    }
-
-
 def _printed(story: Story) -> list[list[Any]]:
-    """The end of what the program printed: [microseconds, stream, text], a line or more each."""
+    """Return the last part of the program's output: [microseconds, stream, text], a line or more each."""
     first = min((item.mono for item in story.items.values()), default=0)
     pieces: list[list[Any]] = []
     size = 0
@@ -89,7 +73,7 @@ def _printed(story: Story) -> list[list[Any]]:
         if not isinstance(text, str):
             continue
         at = (note.mono - first) // 1000
-        # What came within a blink belongs together, and a page has only so many pieces to draw.
+        # Output within 50 ms is one piece: the page can only draw so many.
         if pieces and pieces[-1][1] == stream and pieces[-1][0] - at < _BLINK_US:
             pieces[-1][0], pieces[-1][2] = at, text + pieces[-1][2]
         else:

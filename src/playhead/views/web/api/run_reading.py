@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from playhead.errors import TapeDamaged
-from playhead.exporters.story_json import call_json
 from playhead.host import garbage
 from playhead.replay.modes.wishes import wishes_of
 from playhead.replay.plan import read_plan
 from playhead.replay.report.verdict import judge
 from playhead.story.compare import compare
 from playhead.story.select import Wanted, parse_range
+from playhead.story.story_json import call_json, item_at
 from playhead.tape.blobs import pull
 from playhead.tape.reader import Tape
 from playhead.views.web.api import listing
 from playhead.views.web.api.said import Problem, json_bytes, json_response, raw_json
 from playhead.views.web.api.schema_checks import Asked
 from playhead.views.web.api.stories import Told
-from playhead.views.web.detail import detail
 from playhead.views.web.finding import find
 from playhead.views.web.outline import outline
 
@@ -99,7 +98,7 @@ def call(_: Desk, asked: Asked) -> Response:
 
 def item(_: Desk, asked: Asked) -> Response:
     told: Told = asked.told["id"]
-    found = detail(told.story, asked.values["ref"])
+    found = item_at(told.story, asked.values["ref"])
     if found is None:
         raise Problem(404, f"There is no item {asked.values['ref'][:80]!r} in this run.")
     return json_response(found)

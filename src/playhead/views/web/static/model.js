@@ -22,8 +22,6 @@ const GROUP_OF = {
   clock: "state",
   entropy: "state",
   output: "output",
-  hook: "hook",
-  snapshot: "hook",
 };
 
 export class RunModel {
@@ -76,9 +74,12 @@ export class RunModel {
   // Group names by row, as an index into `groupNames`.
   #groups() {
     const kinds = this.outline.kinds;
-    this.groupNames = ["turn", "seam", "person", "note", ...new Set(Object.values(GROUP_OF))];
+    this.groupNames = ["turn", "seam", "person", "note", "hook", ...new Set(Object.values(GROUP_OF))];
     const index = new Map(this.groupNames.map((name, at) => [name, at]));
-    const byString = this.strings.map((text) => index.get(GROUP_OF[text] ?? "note"));
+    // Which kinds of events stay in the background is decided by the table of kinds in events.py.
+    const background = new Set(this.outline.background ?? ["hook", "snapshot"]);
+    const groupOf = (text) => GROUP_OF[text] ?? (background.has(text) ? "hook" : "note");
+    const byString = this.strings.map((text) => index.get(groupOf(text)));
     this.group = new Uint8Array(this.count);
     for (let row = 0; row < this.count; row++) {
       const kind = kinds[this.kind[row]];

@@ -1,12 +1,22 @@
 import gzip
 import json
 
+import pytest
+
+from playhead.story import tell
+from playhead.story.story_json import call_json, item_at, run_json, story_json
+from playhead.tape.reader import Tape
 from playhead.testing import Reply
-from playhead.views.web.detail import detail
+from playhead.views.web.outline import outline
+
+
+@pytest.fixture
+def told():
+    return lambda tape: tell(Tape(tape.path))
 
 
 def of(tape, told, seq):
-    return detail(told(tape), f"{tape.pid}:{seq}")
+    return item_at(told(tape), f"{tape.pid}:{seq}")
 
 
 def test_streams_are_whole_and_their_pieces_have_sizes_and_times(forge, told):
@@ -52,8 +62,38 @@ def test_rows_of_an_item_mean_the_item_and_a_stranger_is_nothing(forge, told):
     tape.seam(turn, "begun")
     tape.turn_end(turn)
     tape.end()
-    made = detail(told(tape), f"{tape.pid}:{turn}~0")
+    made = item_at(told(tape), f"{tape.pid}:{turn}~0")
     assert made["type"] == "turn"
     assert made["input"] == {"to": "you"}
     assert [seam["name"] for seam in made["seams"]] == ["begun"]
-    assert detail(told(tape), "1:1") is None
+    assert item_at(told(tape), "1:1") is None
+
+
+def test_the_api_the_page_and_the_commands_have_one_form_of_a_call(forge, told):
+    tape = forge()
+    seq = tape.llm("Hello?", Reply(text="Hello there, you."))
+    tape.end()
+    story = told(tape)
+    (call,) = story.calls()
+    whole = item_at(story, f"{tape.pid}:{seq}")
+    as_call = call_json(story, call)
+    assert whole is not None
+    assert {name: as_call[name] for name in whole} == whole
+    assert as_call.keys() - whole.keys() == {"chunks", "children"}
+    (node,) = story_json(story)["tree"]
+    assert {name: whole[name] for name in node if name != "children"} == {
+        name: node[name] for name in node if name != "children"
+    }
+
+
+def test_the_page_has_the_run_as_the_commands_have_it(forge, told):
+    tape = forge()
+    tape.call("tool", "slow", {"arguments": {}})
+    tape.end()
+    story = told(tape)
+    page, run = outline(story), run_json(story)
+    beside = {name: page[name] for name in ("totals", "failure", "last_seam", "damage")}
+    assert {**page["run"], **beside}.items() >= {
+        (name): run[name] for name in run if name not in ("in_flight", "failed_turn")
+    }.items()
+    assert (run["in_flight"], page["in_flight"]) == ([1], [story.calls()[0].ref])
