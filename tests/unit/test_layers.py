@@ -283,10 +283,6 @@ NESTED = ("cli", "hooks", "launch", "replay", "views")
 # Imports that close a circle of folders, with the reason: {(from, to): reason}. Each is a debt.
 KNOWN_FOLDER_CYCLES: dict[tuple[str, str], str] = {
     ("hooks/http", "hooks/websocket"): "aiohttp and httpx open WebSockets with their HTTP clients",
-    (
-        "launch/proxy",
-        "launch/shims",
-    ): "the proxy tells the process that serves the shims what models answer",
     ("replay/matching", "replay"): "what to ignore is a part of the plan",
     ("replay/report", "replay/modes"): "a verdict depends on what was meant to be live",
     ("views", "views/text"): "figures are worded as in the text view",

@@ -21,13 +21,12 @@ from playhead.launch.environment import kept
 from playhead.launch.guest import rules
 from playhead.launch.guest.children_env import equip
 from playhead.launch.guest.variables import SEED, Ticket
-from playhead.launch.proxy.beside import Waiting
-from playhead.launch.proxy.listening import listen
+from playhead.launch.proxy.ports import ProxyPorts, listen
 from playhead.launch.record_run import Wish, open_run
-from playhead.launch.shims import post
+from playhead.launch.shims.post import make_shims
 from playhead.launch.shims.program_names import Wanted, wanted
-from playhead.launch.sidecar import attendant
 from playhead.launch.sidecar import command_streams as streams
+from playhead.launch.sidecar import control as sidecars
 from playhead.launch.sidecar.command_streams import Plan
 from playhead.launch.spawn_command import Ended
 from playhead.recording.runs import Run
@@ -198,51 +197,45 @@ def _files(run: Run, folders: Sequence[Path]) -> WorkspaceTape | None:
 def _attended(
     command: list[str],
     start: Start,
-    shims: Wanted,
+    wanted: Wanted,
     *,
     proxy: bool,
     meanwhile: Callable[[], object] | None,
     fence: Fence | None,
 ) -> tuple[Ended, frozenset[str]]:
-    """The command from its start to its end, with those beside it who see what it does: how it ended,
-    and the segments that are not its own.
-    """
+    """Run the command with the sidecar beside it: how it ended, and the segments of our own processes."""
     run, plan = start.run, start.plan
-    waiting = _waiting(run, command, start.env, fence) if proxy else None
+    ports = _proxy_ports(run, command, start.env, fence) if proxy else None
     ticket = Ticket(
         run=str(run.path),
         parent=run.recorder.root,
         terminals=plan.terminals,
         seed=start.seed,
-        detours=None if waiting is None else waiting.detours,
+        detours=None if ports is None else ports.detours,
     )
-    argv, env = equip(command if waiting is None else waiting.command, start.env, ticket)
+    argv, env = equip(command if ports is None else ports.command, start.env, ticket)
     mask = launch.block_signals()
-    posted = post.post(run.recorder, shims, env)
-    if fence is not None and posted.folder is not None:
-        fence.keep(str(posted.folder))
-    between = None if waiting is None else waiting.post(run.recorder, posted.tell)
-    witness = attendant.post(run.recorder, plan.streams, launch.PASSED_ON)
+    shims = make_shims(run.recorder, wanted, env)
+    if fence is not None and shims.folder is not None:
+        fence.keep(str(shims.folder))
+    sidecar = sidecars.start(
+        run.recorder, streams=plan.streams, signals=launch.PASSED_ON, proxy=ports, shims=shims
+    )
     if start.files is not None:
         start.files.start(run.recorder)
-    started = launch.spawn([*posted.prefix, *argv], posted.env, plan.streams, mask, fence)
+    started = launch.spawn([*shims.prefix, *argv], shims.env, plan.streams, mask, fence)
     # From here on nothing is raised: the command has been run, and must not be run again.
     if isinstance(started, Ended):
         ended = started
     else:
-        if between is not None:
-            between.watch(started)
-        posted.watch(started)
+        sidecar.watch(started)
         _load(meanwhile)
-        ended = launch.wait(started, witness)
-    witness.dismiss()
-    posted.dismiss()
-    if between is not None:
-        between.dismiss()
+        ended = launch.wait(started, sidecar)
+    sidecar.dismiss()
+    shims.remove()
     if start.files is not None:
         start.files.stop()
-    beside = {str(one.pid) for one in (witness, between) if one is not None}
-    return ended, frozenset({run.recorder.segment, *beside, *posted.segments})
+    return ended, frozenset({run.recorder.segment, sidecar.segment})
 
 
 def _closed(
@@ -261,12 +254,12 @@ def _closed(
         return plain
 
 
-def _waiting(
+def _proxy_ports(
     run: Run, command: list[str], env: Mapping[str, str], fence: Fence | None
-) -> Waiting | None:
-    """The ports of the proxy; None where there are none to be had: the command goes on without."""
+) -> ProxyPorts | None:
+    """None: there is no free port, and the command runs without the proxy."""
     try:
-        return Waiting(command, env, listen if fence is None else fence.listen)
+        return ProxyPorts(command, env, listen if fence is None else fence.listen)
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
         return None

@@ -13,8 +13,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from playhead.launch.sidecar.attendant import Attendant
 from playhead.launch.sidecar.command_streams import Stream
+from playhead.launch.sidecar.control import Sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def spawn(
         return Ended(code=127 if missing else 126, error=told)
     finally:
         for stream in streams:
-            # The attendant's read must end when the command's last writer has gone.
+            # The sidecar's read must end when the command's last writer has gone.
             os.close(stream.entry)
             os.close(stream.source)
 
@@ -106,9 +106,9 @@ def _spawned(
         return start(["/bin/sh", *argv])  # a script without #!: shells run it so
 
 
-def wait(pid: int, attendant: Attendant) -> Ended:
+def wait(pid: int, sidecar: Sidecar) -> Ended:
     """Pass on what is for the command, stop when it stops, and return when it has ended."""
-    # Signals to the whole group that the attendant has told us of and we have not taken up yet.
+    # Signals to the whole group that the sidecar has reported and that are still pending here.
     witnessed: set[int] = set()
     while True:
         # sigwait, not handlers: nothing here runs between two lines of something else.
@@ -118,7 +118,7 @@ def wait(pid: int, attendant: Attendant) -> Ended:
             if ended is not None:
                 return ended
             continue
-        witnessed |= attendant.signals()
+        witnessed |= sidecar.signals()
         if got == signal.SIGCONT:
             witnessed.discard(signal.SIGTSTP)  # which the kernel has dropped with it
         if got in witnessed:

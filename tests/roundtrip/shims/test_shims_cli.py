@@ -117,7 +117,7 @@ def test_a_node_program_replays_with_the_programs_it_ran_gone(playhead, node):
     )
     then = playhead("record", "--", node, script)
     assert then.stdout == bare.stdout
-    names = [call.name for call in playhead.recording.calls()]
+    names = [call.name for call in playhead.calls()]
     assert names == ["git hash-object", "git rev-parse", "echo", "echo"]
     now = playhead("replay", "last", PATH=playhead.without("git", "bash", "sleep"))
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
@@ -178,7 +178,7 @@ def test_shims_go_on_and_are_cleared_away_when_the_launcher_is_killed(playhead, 
         (tmp_path / "gate").write_text("go\n")
         while folder.exists():
             os.sched_yield()
-    assert [call.name for call in playhead.recording.calls()] == ["git version"]
+    assert [call.name for call in playhead.calls()] == ["git version"]
 
 
 ASKING = """#!/bin/sh
@@ -200,7 +200,7 @@ def test_a_command_has_the_answer_as_its_cause_in_which_a_model_asked_for_it(pla
     with ScriptedLLM([{"text": "Let me see.", "tool_calls": [asks]}]) as llm:
         done = playhead("record", "--", script, **llm.environ())
     assert done.returncode == 0, done.stderr
-    asked, git = playhead.recording.calls()
+    asked, git = playhead.calls()
     assert (asked.boundary, git.name) == ("llm", "git version")
     assert git.event.absolute(git.event.cause) == asked.ref
 
@@ -233,7 +233,7 @@ def test_shims_over_the_real_paths_are_met_by_their_full_names(playhead):
     )
     then = playhead("record", "--shim-mounts", "--", script)
     assert then.stdout.endswith("4\n"), then.stderr
-    shell, git = playhead.recording.calls()
+    shell, git = playhead.calls()
     assert (shell.request["argv"][0], git.request["argv"][0]) == ("/bin/sh", "/usr/bin/git")
     assert git.event.absolute(git.event.parent) == shell.ref
     now = playhead("replay", "last")
@@ -265,13 +265,13 @@ def test_a_python_in_the_run_tapes_its_own_and_does_not_see_the_shims(playhead):
     )
     then = playhead("record", "--shim", "git", "--", *argv, **env)
     assert then.stdout == bare.stdout
-    outer = [(call.name, call.event.data["via"]) for call in playhead.recording.calls()]
+    outer = [(call.name, call.event.data["via"]) for call in playhead.calls()]
     assert outer == [
         ("git version", "subprocess"),
         ("git version", "subprocess"),
         ("git version", "shim"),
     ]
-    _, shell, inner = playhead.recording.calls()
+    _, shell, inner = playhead.calls()
     assert inner.event.absolute(inner.event.parent) == shell.ref
     now = playhead("replay", "last", **env)
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
@@ -291,7 +291,7 @@ def test_which_programs_have_shims_is_the_users_to_say(playhead, options, config
     (playhead.work / "playhead.toml").write_text(config)
     done = playhead("record", *options, "--", playhead.file("agent.sh", "#!/bin/sh\ngit version\n"))
     assert done.returncode == 0, done.stderr
-    assert len(playhead.recording.calls()) == calls
+    assert len(playhead.calls()) == calls
 
 
 def test_a_shim_for_nothing_is_a_mistake(playhead):

@@ -125,7 +125,7 @@ def _replay(
 
 
 def _listen(port: int) -> socket.socket:
-    from playhead.launch.proxy.listening import listen
+    from playhead.launch.proxy.ports import listen
 
     try:
         return listen(port)

@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING
 from playhead import clock
 from playhead.errors import Divergence
 from playhead.hooks.process.flight import Flight, facts_of, signal_name
+from playhead.host.framing import frame, take_frames
 from playhead.host.later import Later
 from playhead.launch.guest.variables import PARENT
 from playhead.launch.shims.shim_frames import (
     REFUSED,
     STREAMS,
     Asked,
-    frame,
     read_call,
     refusal,
     run_frame,
-    take_frames,
 )
 from playhead.launch.shims.shim_request import LONGEST_INPUT, Surroundings, call_from
-from playhead.launch.shims.telling import heard
 from playhead.recording import lanes
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing, Deck
@@ -94,8 +92,6 @@ class Caller:
         crossing = self._crossing
         if what == b"C":
             self._call(read_call(payload))
-        elif what == b"H":
-            self._deck.learn(*heard(payload))
         elif crossing is None:
             return
         elif (stream := STREAMS.get(what)) is not None:

@@ -6,19 +6,16 @@ the socket.
     M  a mark: `closed stdin`   F  not run: an exit code, and why
     S  a signal from the caller D  that signal is not on the tape: die of it
     X  the exit                 Q  the run has ended
-    H  not of a shim: a model has answered
 """
 
 from __future__ import annotations
 
 import os
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-_HEAD = struct.Struct(">cI")
-# What the launcher says to the clerk: that the command runs, and that it has ended.
-WATCH, DRAIN = b"w", b"d"
+from playhead.host.framing import frame
+
 # As `env` and `unshare` leave when the command was never run.
 REFUSED = 125
 STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
@@ -43,22 +40,6 @@ class Asked:
     passed: tuple[int, ...]
     argv: tuple[str, ...]
     env: Mapping[str, str]
-
-
-def frame(what: bytes, payload: bytes = b"") -> bytes:
-    return _HEAD.pack(what, len(payload)) + payload
-
-
-def take_frames(buffer: bytearray) -> Iterator[tuple[bytes, bytes]]:
-    """Each whole frame, taken out of the buffer."""
-    while len(buffer) >= _HEAD.size:
-        what, size = _HEAD.unpack_from(buffer)
-        end = _HEAD.size + size
-        if len(buffer) < end:
-            return
-        payload = bytes(memoryview(buffer)[_HEAD.size : end])
-        del buffer[:end]
-        yield what, payload
 
 
 def read_call(payload: bytes) -> Asked:

@@ -81,7 +81,7 @@ class Pump:
         os.close(self.stream.source)
         os.close(self.stream.sink)
 
-    def told(self) -> bytes:
+    def take_piece(self) -> bytes:
         """The piece for the tape: up to its last character that is complete."""
         piece, self.piece, self.tail = self.tail + self.piece, b"", b""
         for back in range(1, min(4, len(piece) + 1)):

@@ -14,7 +14,7 @@ import pytest
 from playhead import config
 from playhead.launch import record_run as recording
 from playhead.launch.proxy.authority import Authority
-from playhead.launch.proxy.listening import listen
+from playhead.launch.proxy.ports import listen
 from playhead.launch.proxy.proxy_server import Proxy
 from playhead.launch.proxy.routes import origin_of
 from playhead.recording import deck

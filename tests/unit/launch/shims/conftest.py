@@ -1,4 +1,4 @@
-"""Shims with a clerk and a tape of their own, in both makes: how to start a program through one, and
+"""Shims with a sidecar and a tape of their own, in both makes: how to start a program through one, and
 what is on the tape afterwards.
 """
 
@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch.shims.post import Posted, post
+from playhead.launch.shims.post import make_shims
 from playhead.launch.shims.program_names import Wanted
+from playhead.launch.sidecar import control
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.taped import TapedCall, answer_of, load
 from playhead.tape.reader import Tape
@@ -27,8 +28,10 @@ class Desk:
         env = {**os.environ, "PLAYHEAD_SHIMS_NATIVE": "1" if make == "native" else "0"}
         for name in [one for one in env if one.startswith("PLAYHEAD_")][:-1]:
             del env[name]
-        self.posted: Posted = post(self._recorder, Wanted(names=tuple(names)), env, launcher=0)
-        self.env = dict(self.posted.env)
+        self.shims = make_shims(self._recorder, Wanted(names=tuple(names)), env, launcher=0)
+        self.sidecar = control.start(self._recorder, shims=self.shims)
+        self.sidecar.watch(os.getpid())
+        self.env = dict(self.shims.env)
         self.make = make
         self._started: list[subprocess.Popen[bytes]] = []
 
@@ -51,7 +54,8 @@ class Desk:
                     stream.close()
             one.wait()
         if not self._recorder.closed:
-            self.posted.dismiss()
+            self.sidecar.dismiss()
+            self.shims.remove()
             self._recorder.close()
 
     def said(self, call: TapedCall, stream: str) -> bytes:

@@ -101,7 +101,7 @@ def test_a_reader_that_leaves_ends_the_program(desk):
 
 
 def test_a_stdin_that_the_caller_reads_from_is_left_to_him(desk):
-    loop = f"while read line; do {desk.posted.folder}/bin/cat /dev/null; echo $line; done"
+    loop = f"while read line; do {desk.shims.folder}/bin/cat /dev/null; echo $line; done"
     done = subprocess.run(
         ["/bin/sh", "-c", loop], input=b"a\nb\nc\n", env=desk.env, capture_output=True, check=True
     )
@@ -129,7 +129,7 @@ def test_a_file_for_both_outputs_is_on_the_tape_once(desk, tmp_path):
 
 
 def test_where_the_shims_are_is_no_part_of_what_was_asked(desk):
-    shims = f"{desk.posted.folder}/bin"
+    shims = f"{desk.shims.folder}/bin"
     assert desk.start("sh", "-c", f"PATH={shims}:/bin; : {shims}/git").wait() == 0
     (call,) = desk.end()
     assert call.request["argv"] == ["sh", "-c", "PATH=/bin; : git"]
@@ -164,8 +164,8 @@ def test_children_that_a_program_leaves_behind_keep_its_output(desk, tmp_path):
 def test_the_caller_goes_on_unharmed_when_the_recorder_is_killed(desk):
     started = desk.start("sh", "-c", "echo up; cat; exit 5", stdin=PIPE, stdout=PIPE)
     assert started.stdout.readline() == b"up\n"
-    os.kill(desk.posted.pid, signal.SIGKILL)
-    os.waitpid(desk.posted.pid, 0)
+    os.kill(desk.sidecar.pid, signal.SIGKILL)
+    os.waitpid(desk.sidecar.pid, 0)
     rest = b"on and on\n" * 50_000
     assert started.communicate(rest)[0] == rest
     assert started.returncode == 5
@@ -192,7 +192,7 @@ def test_a_shim_inside_a_shim_is_a_child_in_a_lane_of_its_own(desk):
 
 
 def test_the_folder_is_for_its_user_alone_and_gone_in_the_end(desk):
-    folder = desk.posted.folder
+    folder = desk.shims.folder
     assert folder.stat().st_mode & 0o777 == 0o700
     assert sorted(one.name for one in (folder / "bin").iterdir()) == ["bash", "cat", "sh", "tee"]
     is_native = (folder / "bin" / "sh").read_bytes().startswith(b"\x7fELF")
@@ -202,11 +202,11 @@ def test_the_folder_is_for_its_user_alone_and_gone_in_the_end(desk):
 
 
 def test_a_folder_that_a_killed_run_has_left_is_cleared_away_some_day(desk):
-    left = desk.posted.folder.parent / "playhead-shims-test-left-behind"
+    left = desk.shims.folder.parent / "playhead-shims-test-left-behind"
     (left / "bin").mkdir(parents=True)
     os.utime(left, (0, 0))
-    os.utime(desk.posted.folder, (0, 0))  # old as well, but somebody is there
+    os.utime(desk.shims.folder, (0, 0))  # old as well, but somebody is there
     folders.remove(folders.make(os.environ))
     assert not left.exists()
-    assert desk.posted.folder.exists()
+    assert desk.shims.folder.exists()
     desk.end()

@@ -1,9 +1,10 @@
-"""What a shim and the clerk say to each other."""
+"""What a shim and the sidecar say to each other."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.launch.shims.shim_frames import Asked, call_frame, frame, read_call, take_frames
+from playhead.host.framing import frame, take_frames
+from playhead.launch.shims.shim_frames import Asked, call_frame, read_call
 
 WORDS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=20)
 

@@ -1,0 +1,125 @@
+"""A part of the sidecar that serves clients: sockets, and a thread that starts with the first client.
+
+Knows threads and when they end; not what is served. A run whose command never connects starts no thread and
+loads nothing: the sidecar only polls the listening sockets.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from playhead.encoding.values import safe_str
+from playhead.host.later import Later
+from playhead.recording import deck
+from playhead.recording.deck import Deck
+from playhead.recording.recorder import Recorder
+from playhead.tape.store import PLAN
+
+if TYPE_CHECKING:
+    from playhead.replay import begin, plan
+else:
+    # Loaded in the sidecar of a replay, when the first client connects.
+    begin = Later("playhead.replay.begin")
+    plan = Later("playhead.replay.plan")
+
+
+class World:
+    """The deck that all services share, made for the first one. One deck and one replay mode: a shim's call
+    has a model's response as its cause, and each taped call is served once, whichever service asks.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        # The command's pid: what a replay kills where the recorded run was killed.
+        self.command: int | None = None
+        self.is_replay = (recorder.run / PLAN).exists()
+        # Whether a replay waits between chunks as long as the recorded server did.
+        self.is_paced = False
+        self._deck: Deck | None = None
+        self._making = threading.Lock()  # two services may start at once
+
+    def enter(self) -> Deck:
+        """The deck of this process. PlayheadError: the tape cannot be replayed."""
+        with self._making:
+            if self._deck is None:
+                self._deck = self._made()
+                deck.activate(self._deck)
+            return self._deck
+
+    def _made(self) -> Deck:
+        if not self.is_replay:
+            return Deck(self.recorder)
+        mode, _ = begin.begin_replay(self.recorder.run, self.recorder)
+        mode.mortal = self.command
+        # A call past the end of the tape is a divergence here. It kills the command only in a process of the
+        # command itself, which knows that it is the one that was killed.
+        mode.recording.closed.update(mode.recording.segments)
+        written = plan.read_plan(self.recorder.run)
+        self.is_paced = written is not None and written.pace
+        return Deck(self.recorder, mode)
+
+
+class Service:
+    """Serves clients of `sockets`. Subclasses implement `serve`."""
+
+    # Start shortly after the command, before any client: loading takes longer than a client should wait.
+    starts_early = False
+
+    def __init__(self, world: World, sockets: Sequence[socket.socket]) -> None:
+        self.world = world
+        self.sockets = tuple(sockets)
+        self.is_started = False
+        self.is_over = False
+        self._is_alone = False
+        self._stop = (-1, -1)
+
+    @property
+    def fds(self) -> list[int]:
+        return [one.fileno() for one in self.sockets]
+
+    def start(self, done: Callable[[], object]) -> None:
+        """Serve in a thread; `done` is called in it at its end."""
+        self.is_started = True
+        self._stop = os.pipe()
+        # A daemon: one that hangs must not keep the sidecar from its end.
+        threading.Thread(target=self._run, args=(done,), daemon=True).start()
+
+    def stop(self, *, alone: bool) -> None:
+        """End when everything that clients have said is on the tape. `alone`: the launcher was killed, so
+        files that it would remove are removed here.
+        """
+        self._is_alone = alone
+        if self.is_started:
+            with suppress(OSError):
+                os.write(self._stop[1], b"s")
+        elif not self.is_over:
+            self._end()
+
+    def serve(self, stop: int) -> None:
+        """Serve until `stop` is readable."""
+        raise NotImplementedError
+
+    def clear_up(self) -> None:
+        """Remove the files that the launcher would remove."""
+
+    def _run(self, done: Callable[[], object]) -> None:
+        try:
+            self.serve(self._stop[0])
+        except Exception as error:  # noqa: BLE001  one service must not end the others
+            self.world.recorder.warn(f"{type(self).__name__} has failed ({safe_str(error)}).")
+        finally:
+            self._end()
+            done()
+
+    def _end(self) -> None:
+        # Clients that come later are refused instead of waiting for ever.
+        for one in self.sockets:
+            one.close()
+        if self._is_alone:
+            self.clear_up()
+        self.is_over = True

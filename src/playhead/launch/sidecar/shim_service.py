@@ -1,0 +1,101 @@
+"""The calls of the run's shims, as a service of the sidecar: onto the tape, or from it. Knows one socket and
+its clients; what one shim says is understood by `caller`.
+
+If the sidecar is killed, shims run their programs without it.
+"""
+
+from __future__ import annotations
+
+import selectors
+from typing import TYPE_CHECKING
+
+from playhead import clock
+from playhead.encoding.values import safe_str
+from playhead.host.later import Later
+from playhead.launch.shims import folders
+from playhead.launch.shims.post import Shims
+from playhead.launch.shims.shim_frames import refusal
+from playhead.launch.sidecar.services import Service, World
+from playhead.recording.deck import Deck
+
+if TYPE_CHECKING:
+    from playhead.launch.shims import caller
+    from playhead.launch.shims.caller import Caller
+else:
+    caller = Later("playhead.launch.shims.caller")  # loaded in the sidecar, with the first shim
+
+# The longest that shims are heard after the command has ended: one may never stop talking.
+_LONGEST_END_NS = 5_000_000_000
+
+
+class ShimService(Service):
+    """Serves the socket that shims connect to."""
+
+    starts_early = True
+    # Made by `serve`, after the fork: the launcher would share an epoll descriptor.
+    _selector: selectors.BaseSelector
+
+    def __init__(self, world: World, shims: Shims) -> None:
+        super().__init__(world, () if shims.door is None else (shims.door,))
+        self._surroundings = shims.surroundings
+        self._folder = shims.folder
+        self._callers: dict[int, Caller] = {}
+
+    def serve(self, stop: int) -> None:
+        (door,) = self.sockets
+        opened = self.world.enter()
+        lanes = caller.ChildLanes()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(door, selectors.EVENT_READ)
+        self._selector.register(stop, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd == stop:
+                    self._selector.unregister(stop)
+                    self._end_callers()
+                    return
+                if key.fd == door.fileno():
+                    self._admit(opened, lanes)
+                else:
+                    self._hear(key.fd)
+
+    def clear_up(self) -> None:
+        if self._folder is not None:
+            folders.remove(self._folder)
+
+    def _admit(self, opened: Deck, lanes: caller.ChildLanes) -> None:
+        line, _ = self.sockets[0].accept()
+        if self._surroundings is None:
+            line.close()
+            return
+        self._callers[line.fileno()] = caller.Caller(line, opened, self._surroundings, lanes)
+        self._selector.register(line, selectors.EVENT_READ)
+
+    def _hear(self, fd: int) -> None:
+        found = self._callers.get(fd)
+        if found is None:
+            return  # removed since `select` returned
+        try:
+            if found.hear():
+                return
+        except Exception as error:  # noqa: BLE001  a failure with one shim must not end all others
+            self.world.recorder.warn(f"a subprocess is not recorded ({safe_str(error)}).")
+            if self.world.is_replay:  # it must not run for real either
+                found.line.send(refusal(safe_str(error)))
+        self._part_with(fd)
+
+    def _part_with(self, fd: int) -> None:
+        self._selector.unregister(fd)
+        self._callers.pop(fd).leave()
+
+    def _end_callers(self) -> None:
+        """The command has ended: everything that shims have sent before goes on the tape."""
+        latest = clock.mono_ns() + _LONGEST_END_NS
+        while self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0)):
+            for key, _ in ready:
+                if key.fd in self._callers:
+                    self._hear(key.fd)
+                else:
+                    self.sockets[0].accept()[0].close()
+        for fd in list(self._callers):
+            self._part_with(fd)
