@@ -22,7 +22,7 @@ from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
 from playhead.loop.state import State
-from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
+from playhead.recording.encoder import DatedEntry, Segment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
 from playhead.tape.shared_writer import SharedSegmentWriter
@@ -145,9 +145,8 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
     level: Level = next((one for one in LEVELS if one == state.level), "standard")
     run = stores.run_path(home, state.run)
     redactor = _redactor(home, state.redact)
-    encoder = Encoder(run, who=state.session, level=level, redactor=redactor)
-    encoder.name_segment(state.segment)
-    segment = Segment(encoder, SharedSegmentWriter(run, state.segment))
+    segment = Segment(run, who=state.session, level=level, redactor=redactor)
+    segment.write_to(SharedSegmentWriter(run, state.segment))
 
     def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
         above = state.root if parent is None else parent

@@ -26,7 +26,7 @@ from playhead.tape.spill import spill
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any, Protocol
 
@@ -35,14 +35,12 @@ if TYPE_CHECKING:
     class Writer(Protocol):
         """Puts a line at the end of a segment."""
 
-        def append(
-            self,
-            kind: str,
-            members: str,
-            data: bytes,
-            wall: int | None = None,
-            mono: int | None = None,
-        ) -> int: ...
+        @property
+        def name(self) -> str: ...
+
+        @property
+        def append(self) -> Callable[..., int]:
+            """Takes the kind, the members and the data as JSON; of a dated entry its times too."""
 
 else:
     enum = Later("enum")  # loaded where a value of it exists, not at every start
@@ -115,8 +113,10 @@ class DatedEntry(Entry):
         self.mono = mono
 
 
-class Encoder:
-    """Encodes the events of one process, or of one segment that several processes share."""
+class Segment:
+    """A process's share of a tape, or one that several processes write in turn: how its events are encoded,
+    and what writes them. The attributes without an underscore are `append`'s.
+    """
 
     def __init__(
         self,
@@ -127,54 +127,28 @@ class Encoder:
         redactor: Redactor | None = None,
         may_import: bool = False,
     ) -> None:
+        # Set before the first event.
+        self.writer: Writer = NotImplemented
+        self.who = who
         self._folder = folder
-        self._who = who
         self._level = level
         self._redactor = redactor
         # The process and its segment, as members of every event; and the event at the top of it.
-        self._ids = ""
+        self.ids = ""
         self.root: Ref = 0
-        self._names = _Names(redactor)
+        self.names = Names(redactor)
         self._keys = Keys() if redactor is None else redactor.safe_keys
         self._suspects = None if redactor is None else redactor.suspicion()
         self._json = jsonbytes.fastest(may_import=may_import)
         self._is_fastest = False
 
-    def name_segment(self, segment: str) -> None:
-        """The events that follow are of this process, in that segment."""
+    def write_to(self, writer: Writer) -> None:
+        """The events that follow are of this process, and go to this writer's segment."""
+        self.writer = writer
         pid = clock.pid()
-        self._ids = f'"pid":{pid},'
-        if segment != str(pid):
-            self._ids += f'"seg":{quote(segment)},'
-
-    def encode(self, entry: Entry) -> tuple[str, str, bytes]:
-        """The kind as JSON, the members between the times and the data, and the data as JSON."""
-        kind = entry.kind
-        if type(kind) is not str:
-            kind = word(kind)
-        data = self.encode_data(kind, entry.data, entry.user, entry.redacted)
-        parent, cause, who, why = entry.parent, entry.cause, entry.who, entry.why
-        if parent is None:
-            parent = _enclosing()
-            if parent is None:
-                parent = self.root
-        names = self._names
-        if isinstance(entry, DatedEntry):
-            lane = f'"lane":{names[entry.lane]}'
-        else:
-            lane = f'"thread":{thread_id()},"lane":{names[_current_lane().name]}'
-        members = (
-            f'{self._ids}{lane},"at":{entry.at},'
-            f'"who":{names[self._who if who is None else word(who)]},'
-            f'"parent":{parent if type(parent) is int else names[str(parent)]},'
-        )
-        if cause is not None:
-            members += f'"cause":{cause if _is_seq(cause) else names[word(cause)]},'
-        if why is not None:
-            members += f'"why":{names.encode(word(why))},'
-        if entry.user and kind in KINDS:
-            members += '"user":true,'
-        return names[kind], members, data
+        self.ids = f'"pid":{pid},'
+        if writer.name != str(pid):
+            self.ids += f'"seg":{quote(writer.name)},'
 
     def encode_data(self, kind: str, data: Any, user: bool, redacted: bool) -> bytes:  # noqa: FBT001  (hot)
         """Data as JSON: reduced to the level, frozen, redacted, its large parts in blobs."""
@@ -214,7 +188,7 @@ class Encoder:
             return
         self._suspects = self._redactor.suspicion()
         # Replaced, not cleared: another thread may be about to store what it encoded before.
-        self._names = _Names(self._redactor)
+        self.names = Names(self._redactor)
 
     def use(self, encode: jsonbytes.Encode) -> None:
         """Encode JSON with this function from now on: for measuring one beside the other."""
@@ -241,29 +215,43 @@ class Encoder:
         return self._redactor.clean_names(frozen)
 
 
-class Segment:
-    """Where events go: how they are encoded, and what writes them."""
-
-    __slots__ = ("encoder", "writer")
-
-    def __init__(self, encoder: Encoder, writer: Writer) -> None:
-        self.encoder = encoder
-        self.writer = writer
-
-
 def append(segment: Segment, entry: Entry) -> int:
     """Put one event on the tape and return its seq. OSError: it is not on the tape.
 
     The only function that does: hooks, clock readings, streams, the loop, the proxy, the shims and
-    imported sessions all end here.
+    imported sessions all end here. Written out in one piece: every event pays for each call in it.
     """
-    kind, members, data = segment.encoder.encode(entry)
-    if isinstance(entry, DatedEntry):
-        return segment.writer.append(kind, members, data, entry.wall, entry.mono)
-    return segment.writer.append(kind, members, data)
+    kind = entry.kind
+    if type(kind) is not str:
+        kind = word(kind)
+    data = segment.encode_data(kind, entry.data, entry.user, entry.redacted)
+    parent, cause, who = entry.parent, entry.cause, entry.who
+    if parent is None:
+        parent = _enclosing()
+        if parent is None:
+            parent = segment.root
+    names = segment.names
+    dated = entry if type(entry) is DatedEntry else None
+    if dated is None:
+        lane = f'"thread":{thread_id()},"lane":{names[_current_lane().name]}'
+    else:
+        lane = f'"lane":{names[dated.lane]}'
+    members = (
+        f'{segment.ids}{lane},"at":{entry.at},"who":{names[segment.who if who is None else word(who)]},'
+        f'"parent":{parent if type(parent) is int else names[str(parent)]},'
+    )
+    if cause is not None:
+        members += f'"cause":{cause if _is_seq(cause) else names[word(cause)]},'
+    if entry.why is not None:
+        members += f'"why":{names.encode(word(entry.why))},'
+    if entry.user and kind in KINDS:
+        members += '"user":true,'
+    if dated is None:
+        return segment.writer.append(names[kind], members, data)
+    return segment.writer.append(names[kind], members, data, dated.wall, dated.mono)
 
 
-class _Names(dict[str, str]):
+class Names(dict[str, str]):
     """Short texts that come again and again (kinds, lanes, agents, references), as redacted JSON."""
 
     def __init__(self, redactor: Redactor | None) -> None:

@@ -19,7 +19,7 @@ from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import RLock
 from playhead.recording import lanes
-from playhead.recording.encoder import Encoder, Entry, Segment, append
+from playhead.recording.encoder import Entry, Segment, append
 from playhead.recording.losses import Losses, reason
 from playhead.redact import Redactor
 from playhead.redact.names import is_secret_variable
@@ -77,11 +77,11 @@ class Recorder:
         self._losses = Losses()
         self._closed = False
         self._parent = parent
-        self._encoder = Encoder(
+        self._tape = Segment(
             self.folder, who=who, level=level, redactor=redactor, may_import=may_import
         )
         # A value as it would stand on the tape, for matching against one.
-        self.frozen = self._encoder.frozen
+        self.frozen = self._tape.frozen
         self._variables = {} if redactor is None else env_changes.snapshot()
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
@@ -201,7 +201,7 @@ class Recorder:
 
     def encode_with(self, encode: jsonbytes.Encode) -> None:
         """Use this encoder from here on, and no other: for measuring one beside the other."""
-        self._encoder.use(encode)
+        self._tape.use(encode)
 
     def warn(self, message: str) -> None:
         """Once a run, on stderr, one line."""
@@ -210,7 +210,7 @@ class Recorder:
     def learn_secrets(self, variables: Mapping[str, str]) -> None:
         """Redact the secrets among these variables from now on."""
         with _learning:
-            self._encoder.learn_secrets(variables)
+            self._tape.learn_secrets(variables)
 
     def _compare_variables(self) -> None:
         """Find secrets that were set without `os.putenv` (see `host.env_changes`)."""
@@ -228,9 +228,8 @@ class Recorder:
                 return self._writer
             writer = SegmentWriter(self.folder, first_seq=self._first_seq)
             self._root: Ref = self._parent if self._parent is not None else self._first_seq
-            self._encoder.root = self._root
+            self._tape.root = self._root
             self._name_segment(writer)
-            self._tape = Segment(self._encoder, writer)
             with writer.lock:  # so that no other thread's event comes before it
                 self._writer = writer
                 self.add(events.SEGMENT_START, self._process(), parent=self._root)
@@ -238,7 +237,7 @@ class Recorder:
 
     def _name_segment(self, writer: SegmentWriter) -> None:
         self.segment = writer.name
-        self._encoder.name_segment(writer.name)
+        self._tape.write_to(writer)
 
     def _process(self) -> dict[str, Any]:
         return {
@@ -266,7 +265,7 @@ class Recorder:
             self._recover(writer, writer.opened)
             self._compare_variables()
             if self.events >= _UPGRADE_AFTER:
-                self._encoder.hurry()
+                self._tape.hurry()
         except Exception as error:
             if is_interrupt(error):
                 raise

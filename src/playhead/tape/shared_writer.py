@@ -13,8 +13,8 @@ import fcntl
 import os
 from pathlib import Path
 
-from playhead.tape.format import NotAnEvent, members_of, open_line, segment_file
-from playhead.tape.writer import line_of
+from playhead import clock
+from playhead.tape.format import NotAnEvent, close_line, members_of, open_line, segment_file
 
 # The last line of a segment is found within this much of its end: payloads over 64 KiB are blobs.
 _TAIL = 256 * 1024
@@ -27,7 +27,7 @@ class SharedSegmentWriter:
 
     def __init__(self, run: Path, segment: str) -> None:
         self.run = run
-        self.segment = segment
+        self.name = segment
         self._path = run / segment_file(segment)
         self._fd: int | None = None
         self._size = self._seq = self._crc = 0
@@ -45,7 +45,10 @@ class SharedSegmentWriter:
             with self:
                 return self.append(kind, members, data, wall, mono)
         seq = self._seq
-        line, crc = line_of(seq, kind, wall, mono, members, data, self._crc)
+        wall = clock.wall_ns() if wall is None else wall
+        mono = clock.mono_ns() if mono is None else mono
+        head = f'{{"seq":{seq},"kind":{kind},"wall":{wall},"mono":{mono},{members}"data":'
+        line, crc = close_line(head.encode() + data, self._crc)
         if os.write(self._fd, line) != len(line):
             os.ftruncate(self._fd, self._size)
             raise OSError(errno.ENOSPC, "the disk took only part of an event")

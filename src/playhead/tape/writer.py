@@ -48,32 +48,31 @@ class SegmentWriter:
         self.opened = 1
         self._writing = False
         self._at = first_seq
-        self._deferred: deque[tuple[str, str, bytes, int | None, int | None]] = deque()
+        self._deferred: deque[tuple[str, str, bytes]] = deque()
         self.name, self.path, self._fd = _create(run)
         self._file = _identity(os.fstat(self._fd))
 
-    def append(
-        self,
-        kind: str,
-        members: str,
-        data: bytes,
-        wall: int | None = None,
-        mono: int | None = None,
-    ) -> int:
+    def append(self, kind: str, members: str, data: bytes) -> int:
         """Write one event and return its seq. OSError: it is not on the tape.
 
-        `kind` is JSON, `members` those between the times and the data, `data` JSON; times that are None
-        are now. An event recorded from inside our own write is put off: it follows directly after.
+        `kind` is JSON, `members` those between the times and the data, `data` JSON. An event recorded
+        from inside our own write is put off: it follows directly after.
         """
         with self.lock:
             if self._writing:
-                self._deferred.append((kind, members, data, wall, mono))
+                self._deferred.append((kind, members, data))
                 return self._at + len(self._deferred)
             self._writing = True
             self._at = seq = self.seq
             crc = size = 0
             try:
-                line, crc = line_of(seq, kind, wall, mono, members, data, self.crc)
+                body = (
+                    f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns()},"mono":{mono_ns()},{members}"data":'
+                ).encode() + data
+                # What `format.close_line` does. Written out: that module loads `re` and `json`, which no
+                # process should pay for at its start.
+                crc = crc32(body, self.crc)
+                line = body + b',"crc":"%08x"}\n' % crc
                 size = len(line)
                 # Where we left it, or it is not our file: the host has closed our descriptor and
                 # opened something of its own under that number.
@@ -179,24 +178,6 @@ class SegmentWriter:
         if self.holds():
             os.close(self._fd)
         self._fd = -1
-
-
-def line_of(  # noqa: PLR0917  (in the order of the line)
-    seq: int,
-    kind: str,
-    wall: int | None,
-    mono: int | None,
-    members: str,
-    data: bytes,
-    previous: int,
-) -> tuple[bytes, int]:
-    """The line of an event and its checksum, which continues that of the line before."""
-    body = (
-        f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns() if wall is None else wall},'
-        f'"mono":{mono_ns() if mono is None else mono},{members}"data":'
-    ).encode() + data
-    crc = crc32(body, previous)
-    return body + b',"crc":"%08x"}\n' % crc, crc
 
 
 def _refuse(number: int, why: str) -> NoReturn:

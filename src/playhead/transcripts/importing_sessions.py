@@ -22,7 +22,7 @@ from playhead.encoding.values import Frozen
 from playhead.errors import TapeDamaged
 from playhead.events import Status
 from playhead.host.project import project_of
-from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
+from playhead.recording.encoder import DatedEntry, Segment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
 from playhead.tape.format import FORMAT_VERSION
@@ -126,9 +126,8 @@ def _write_tape(
 ) -> tuple[int, SegmentSummary]:
     """All the events; the moment of the last one, and what the manifest says of the segment."""
     writer = SharedSegmentWriter(run, _SEGMENT)
-    encoder = Encoder(run, who=manifest.name, redactor=redactor, may_import=True)
-    encoder.name_segment(_SEGMENT)
-    segment = Segment(encoder, writer)
+    segment = Segment(run, who=manifest.name, redactor=redactor, may_import=True)
+    segment.write_to(writer)
     started = manifest.started_ns
     drafts = drafts_of(steps, base=2, started=started, turns=True)
     last = drafts[-1].wall if drafts else started

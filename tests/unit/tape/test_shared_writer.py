@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from playhead.errors import TapeDamaged
-from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
+from playhead.recording.encoder import DatedEntry, Segment, append
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
@@ -18,11 +18,11 @@ FIRST = {"format": 1, "run": "r", "generation": 0, "level": "full", "pid": 1}
 WRITES = """
 import sys
 from pathlib import Path
-from playhead.recording.encoder import DatedEntry, Encoder, Segment, append
+from playhead.recording.encoder import DatedEntry, Segment, append
 from playhead.tape.shared_writer import SharedSegmentWriter
 run = Path(sys.argv[1])
-segment = Segment(Encoder(run, who="w"), SharedSegmentWriter(run, "1"))
-segment.encoder.name_segment("1")
+segment = Segment(run, who="w")
+segment.write_to(SharedSegmentWriter(run, "1"))
 for number in range(50):
     append(segment, DatedEntry("x", {"from": sys.argv[2], "n": number}))
 """
@@ -31,8 +31,8 @@ for number in range(50):
 def shared(run):
     run.mkdir()
     write_manifest(run, Manifest(run="r", status="ok"))
-    segment = Segment(Encoder(run, who="w"), SharedSegmentWriter(run, "1"))
-    segment.encoder.name_segment("1")
+    segment = Segment(run, who="w")
+    segment.write_to(SharedSegmentWriter(run, "1"))
     return segment
 
 
