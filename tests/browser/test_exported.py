@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from playhead.views.web.embed import Packer
+from playhead.views.web.page_blocks import Packer
 
 pytestmark = pytest.mark.browser
 

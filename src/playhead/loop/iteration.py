@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playhead import transcripts as streams
     from playhead.loop.session import Session
     from playhead.redact import Redactor
-    from playhead.transcripts import AgentStream, Glance, Outline
+    from playhead.transcripts import AgentStream, ProgressLine, StreamSummary
 else:
     streams = Later("playhead.transcripts")  # a step that hears nothing need not wait for it
 
@@ -47,7 +47,7 @@ class Iteration:
         self.is_open = True
         self.decision: Decision | None = None
         # What the agent said of itself; None: it is none, or has not ended.
-        self.outline: Outline | None = None
+        self.outline: StreamSummary | None = None
         self.took_ns = 0
         self._decided: str | None = None
         self._is_whole = False
@@ -130,7 +130,7 @@ class Iteration:
         if turn is not None:
             self._token = lanes.enclosing.set(turn)
 
-    def piece(self, raw: bytes) -> list[Glance]:
+    def piece(self, raw: bytes) -> list[ProgressLine]:
         """A piece of the response, as it came. What there is to see in it comes back."""
         if self._files is not None:
             self._files.piece(raw)

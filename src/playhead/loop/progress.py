@@ -14,7 +14,7 @@ from typing import TextIO
 
 from playhead.loop.iteration import Iteration
 from playhead.loop.session import Session
-from playhead.transcripts import Glance, Outline
+from playhead.transcripts import ProgressLine, StreamSummary
 
 _MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
 
@@ -49,7 +49,7 @@ class Progress:
         self._say(f"● {iteration.session.name} · {iteration.name}")
         self._waiting = [] if steady else None
 
-    def heard(self, raw: bytes, glances: list[Glance], *, is_agent: bool) -> None:
+    def heard(self, raw: bytes, glances: list[ProgressLine], *, is_agent: bool) -> None:
         """A piece of output: words of an agent, or a program's own print."""
         if is_agent:
             self._held, self._plain = b"", False
@@ -100,7 +100,7 @@ class Progress:
             parts.append("go on with --resume")
         self._say(" · ".join(parts))
 
-    def _glance(self, glance: Glance) -> None:
+    def _glance(self, glance: ProgressLine) -> None:
         if glance.kind == "delta":
             self._print(glance.text)
             self._within_line = not glance.text.endswith("\n")
@@ -146,7 +146,7 @@ def _write_past(stream: TextIO, text: str) -> None:
         os.write(stream.fileno(), text.encode(stream.encoding, "replace"))
 
 
-def _figures(outline: Outline) -> list[str]:
+def _figures(outline: StreamSummary) -> list[str]:
     parts = []
     if outline.tools:
         parts.append(f"{outline.tools:,} tool call{'' if outline.tools == 1 else 's'}")

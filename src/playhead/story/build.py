@@ -12,17 +12,17 @@ from playhead.errors import TapeDamaged
 from playhead.event import brought_along
 from playhead.events import Event, Status
 from playhead.host import garbage
-from playhead.story.borrow import borrow, quiet_ref
-from playhead.story.family import family
+from playhead.story.agent_output import Voice, overhear
+from playhead.story.call_streams import whole_number
+from playhead.story.item_tree import family
 from playhead.story.items import Heard, call_item, data_of, failure_from, note_item, turn_item
-from playhead.story.overheard import Voice, overhear
+from playhead.story.original_calls import borrow, quiet_ref
 from playhead.story.shape import CallItem, Failure, Item, Story, TurnItem
-from playhead.story.streams import whole_number
 from playhead.story.totals import Prices, total
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
 from playhead.tape.spill import SPILLED
-from playhead.transcripts.telling import RESULT
+from playhead.transcripts.transcript_events import RESULT
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
 

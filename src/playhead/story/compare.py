@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from playhead.story.agent_output import TOLD_BY
 from playhead.story.align import align, alike
-from playhead.story.overheard import TOLD_BY
 from playhead.story.shape import CallItem, Story
 
 Kind = Literal["same", "changed", "added", "removed"]

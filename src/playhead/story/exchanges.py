@@ -8,11 +8,11 @@ from typing import Any
 from playhead import llm as wire
 from playhead.llm import LlmExchange
 from playhead.recording.chunks import as_bytes
-from playhead.story.shape import Failure, Piece
+from playhead.story.shape import Failure, StreamPiece
 
 
 def exchanges_of(
-    api: str, asked: dict[str, Any], head: Any, pieces: Iterable[Piece]
+    api: str, asked: dict[str, Any], head: Any, pieces: Iterable[StreamPiece]
 ) -> tuple[LlmExchange, ...]:
     """One exchange for a request and its response; as many as there were on a WebSocket."""
     request = asked.get("request")

@@ -25,7 +25,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class StreamPiece:
     """A piece of a stream. `at_ns` counts from the call; `place` is that of the event it was in."""
 
     stream: str
@@ -67,7 +67,7 @@ class CallItem:
     value: Any = None
     failure: Failure | None = None
     head: Any = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[StreamPiece, ...] = ()
     outcome: Mapping[str, Any] = field(default_factory=dict)
     place: int = 0
     ended: Mark | None = None

@@ -15,7 +15,7 @@ from typing import Any
 from playhead.llm import LlmExchange
 from playhead.llm.http.sse import SseParser, looks_like_sse
 from playhead.llm.providers import provider_of
-from playhead.story.shape import CallItem, Piece
+from playhead.story.shape import CallItem, StreamPiece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def _length(pieces: list[TextPiece]) -> int:
     return sum(len(one.text) for one in pieces if not one.is_thought)
 
 
-def _whole(exchange: LlmExchange, last: Piece) -> Iterator[TextPiece]:
+def _whole(exchange: LlmExchange, last: StreamPiece) -> Iterator[TextPiece]:
     response = exchange.response
     if response is None:
         return
@@ -58,7 +58,7 @@ def _whole(exchange: LlmExchange, last: Piece) -> Iterator[TextPiece]:
         yield TextPiece(at_ns=last.at_ns, place=last.place, text=response.text)
 
 
-def _followed(call: CallItem, received: list[Piece]) -> Iterator[TextPiece]:
+def _followed(call: CallItem, received: list[StreamPiece]) -> Iterator[TextPiece]:
     provider = provider_of(call.api)
     if provider is None:
         return
@@ -70,7 +70,9 @@ def _followed(call: CallItem, received: list[Piece]) -> Iterator[TextPiece]:
                 )
 
 
-def _messages(call: CallItem, received: list[Piece]) -> Iterator[tuple[Piece, dict[str, Any]]]:
+def _messages(
+    call: CallItem, received: list[StreamPiece]
+) -> Iterator[tuple[StreamPiece, dict[str, Any]]]:
     """Yield the JSON objects of the stream, each with the piece that completed it."""
     if received[0].stream == "received":
         for piece in received:

@@ -12,7 +12,7 @@ from playhead import events
 from playhead.llm import LlmExchange, Usage
 from playhead.story.prices import Cost, cost_of
 from playhead.story.shape import CallItem, Item, NoteItem, Totals
-from playhead.transcripts.telling import RESULT
+from playhead.transcripts.transcript_events import RESULT
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 # What an answer from a tape costs, whatever it cost when it was recorded.

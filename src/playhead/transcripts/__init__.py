@@ -2,33 +2,33 @@
 that become events of a run. Standard library only, never raises over a stranger's lines.
 """
 
-from playhead.transcripts.reading import AgentStream, reader_of
+from playhead.transcripts.transcript_lines import AgentStream, reader_of
 from playhead.transcripts.transcript_steps import (
-    Answered,
-    Asked,
-    Began,
-    Ended,
-    Glance,
-    Noted,
-    Outline,
-    Prompted,
-    Said,
-    Step,
+    AskedTool,
+    ModelAnswer,
+    ProgressLine,
+    SessionEnded,
+    SessionNote,
+    SessionStarted,
+    StreamSummary,
+    ToolAnswer,
+    TranscriptStep,
+    UserPrompt,
     outline,
 )
 
 __all__ = [
     "AgentStream",
-    "Answered",
-    "Asked",
-    "Began",
-    "Ended",
-    "Glance",
-    "Noted",
-    "Outline",
-    "Prompted",
-    "Said",
-    "Step",
+    "AskedTool",
+    "ModelAnswer",
+    "ProgressLine",
+    "SessionEnded",
+    "SessionNote",
+    "SessionStarted",
+    "StreamSummary",
+    "ToolAnswer",
+    "TranscriptStep",
+    "UserPrompt",
     "outline",
     "reader_of",
 ]

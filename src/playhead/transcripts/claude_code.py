@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from playhead.transcripts import fields
+from playhead.transcripts import transcript_fields as fields
 from playhead.transcripts.transcript_steps import (
-    Answered,
-    Asked,
-    Began,
-    Ended,
-    Glance,
-    Noted,
-    Prompted,
-    Said,
-    Step,
+    AskedTool,
+    ModelAnswer,
+    ProgressLine,
+    SessionEnded,
+    SessionNote,
+    SessionStarted,
+    ToolAnswer,
+    TranscriptStep,
+    UserPrompt,
 )
 
 API = "anthropic.messages"
@@ -51,13 +51,13 @@ class ClaudeReader:
     tool = "claude"
 
     def __init__(self) -> None:
-        self._order: list[_Message | Step] = []
+        self._order: list[_Message | TranscriptStep] = []
         self._open: dict[str | None, _Message] = {}
         # What each agent's model is told with its next request.
         self._news: dict[str | None, list[dict[str, Any]]] = {}
         self._ended = False
 
-    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[Glance]:
+    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[ProgressLine]:
         kind = fields.of_type(line)
         when = fields.moment_ns(line.get("timestamp"))
         when = at if when is None else when
@@ -71,14 +71,14 @@ class ClaudeReader:
             return self._result(line, when)
         if kind == "summary":
             self._order.append(
-                Noted(kind="agent.summary", data={"text": line.get("summary")}, at=when)
+                SessionNote(kind="agent.summary", data={"text": line.get("summary")}, at=when)
             )
         return []
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TranscriptStep]:
         return [self._said(one) if isinstance(one, _Message) else one for one in self._order]
 
-    def _assistant(self, line: Mapping[str, Any], at: int | None) -> list[Glance]:
+    def _assistant(self, line: Mapping[str, Any], at: int | None) -> list[ProgressLine]:
         message = fields.mapping(line.get("message"))
         agent = _agent(line)
         blocks = [one for one in fields.items(message.get("content")) if isinstance(one, dict)]
@@ -98,7 +98,7 @@ class ClaudeReader:
             current.error = _text_of(blocks) or "API error"
         return [glance for block in blocks for glance in _glances(block, current.error)]
 
-    def _user(self, line: Mapping[str, Any], at: int | None) -> list[Glance]:
+    def _user(self, line: Mapping[str, Any], at: int | None) -> list[ProgressLine]:
         message = fields.mapping(line.get("message"))
         content = message.get("content")
         agent = _agent(line)
@@ -110,20 +110,20 @@ class ClaudeReader:
                 failed = block.get("is_error") is True
                 value = _flat(block.get("content"))
                 number = fields.text(block.get("tool_use_id"))
-                self._order.append(Answered(id=number, value=value, is_error=failed, at=at))
+                self._order.append(ToolAnswer(id=number, value=value, is_error=failed, at=at))
                 if failed:
-                    glances.append(Glance(kind="failure", text=fields.short(value)))
+                    glances.append(ProgressLine(kind="failure", text=fields.short(value)))
         if agent is None and not line.get("isMeta"):
             asked = content if isinstance(content, str) else _text_of(fields.items(content))
             if asked:
-                self._order.append(Prompted(text=asked, at=at))
+                self._order.append(UserPrompt(text=asked, at=at))
         return glances
 
-    def _system(self, line: Mapping[str, Any], at: int | None) -> list[Glance]:
+    def _system(self, line: Mapping[str, Any], at: int | None) -> list[ProgressLine]:
         kind = fields.text(line.get("subtype"))
         if kind == "init":
             self._order.append(
-                Began(
+                SessionStarted(
                     tool=self.tool,
                     session=fields.maybe(line.get("session_id")),
                     model=fields.maybe(line.get("model")),
@@ -134,13 +134,13 @@ class ClaudeReader:
             )
         elif kind in _NOTED:
             kept = {name: value for name, value in line.items() if name not in _ENVELOPE}
-            self._order.append(Noted(kind=f"agent.{kind}", data=kept, at=at))
+            self._order.append(SessionNote(kind=f"agent.{kind}", data=kept, at=at))
             if kind == "api_retry":
                 said = f"attempt {line.get('attempt')}: {line.get('error') or line.get('error_status')}"
-                return [Glance(kind="retry", text=said)]
+                return [ProgressLine(kind="retry", text=said)]
         return []
 
-    def _result(self, line: Mapping[str, Any], at: int | None) -> list[Glance]:
+    def _result(self, line: Mapping[str, Any], at: int | None) -> list[ProgressLine]:
         said = fields.text(line.get("result"))
         subtype = fields.text(line.get("subtype"))
         failed = line.get("is_error") is True or subtype.startswith("error")
@@ -150,7 +150,7 @@ class ClaudeReader:
         turns = fields.count(line.get("num_turns")) or None
         self._ended = True
         self._order.append(
-            Ended(
+            SessionEnded(
                 ok=not failed,
                 text=said,
                 error=error,
@@ -160,9 +160,9 @@ class ClaudeReader:
                 at=at,
             )
         )
-        return [Glance(kind="failure" if failed else "end", text=fields.short(error or ""))]
+        return [ProgressLine(kind="failure" if failed else "end", text=fields.short(error or ""))]
 
-    def _said(self, message: _Message) -> Said:
+    def _said(self, message: _Message) -> ModelAnswer:
         # In a stream the usage of an answer is that of its beginning (one token of output); the
         # whole is in `result`. Counting both would count what was read twice.
         usage = {} if self._ended else message.usage
@@ -175,7 +175,7 @@ class ClaudeReader:
             "stop_reason": message.stop,
             **({"usage": usage} if usage else {}),
         }
-        return Said(
+        return ModelAnswer(
             api=API,
             model=message.model,
             sent={"model": message.model, "messages": message.sent},
@@ -215,9 +215,9 @@ def _agent(line: Mapping[str, Any]) -> str | None:
     return fields.maybe(line.get("parent_tool_use_id"))
 
 
-def _asked(content: list[dict[str, Any]]) -> list[Asked]:
+def _asked(content: list[dict[str, Any]]) -> list[AskedTool]:
     return [
-        Asked(
+        AskedTool(
             id=fields.text(one.get("id")),
             name=fields.text(one.get("name")),
             arguments=one.get("input"),
@@ -243,15 +243,17 @@ def _flat(content: Any) -> Any:
     return content
 
 
-def _glances(block: Mapping[str, Any], error: str | None) -> list[Glance]:
+def _glances(block: Mapping[str, Any], error: str | None) -> list[ProgressLine]:
     kind = block.get("type")
     if kind == "text":
-        return [Glance(kind="failure" if error else "text", text=fields.text(block.get("text")))]
+        return [
+            ProgressLine(kind="failure" if error else "text", text=fields.text(block.get("text")))
+        ]
     if kind == "thinking":
-        return [Glance(kind="thought", text=fields.text(block.get("thinking")))]
+        return [ProgressLine(kind="thought", text=fields.text(block.get("thinking")))]
     if kind == "tool_use":
         shown = _shown(block.get("input"))
-        return [Glance(kind="tool", text=f"{fields.text(block.get('name'))}({shown})")]
+        return [ProgressLine(kind="tool", text=f"{fields.text(block.get('name'))}({shown})")]
     return []
 
 

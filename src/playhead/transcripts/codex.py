@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from playhead.transcripts import fields
+from playhead.transcripts import transcript_fields as fields
 from playhead.transcripts.transcript_steps import (
-    Answered,
-    Asked,
-    Began,
-    Ended,
-    Glance,
-    Noted,
-    Said,
-    Step,
+    AskedTool,
+    ModelAnswer,
+    ProgressLine,
+    SessionEnded,
+    SessionNote,
+    SessionStarted,
+    ToolAnswer,
+    TranscriptStep,
 )
 
 API = "openai.responses"
@@ -38,17 +38,17 @@ class CodexReader:
     tool = "codex"
 
     def __init__(self) -> None:
-        self._order: list[Step] = []
+        self._order: list[TranscriptStep] = []
         self._begun: dict[str, int | None] = {}
         self._thread: str | None = None
         self._news: list[dict[str, Any]] = []
         self._error: str | None = None
 
-    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[Glance]:
+    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[ProgressLine]:
         kind = fields.of_type(line)
         if kind == "thread.started":
             self._thread = fields.maybe(line.get("thread_id"))
-            self._order.append(Began(tool=self.tool, session=self._thread, at=at))
+            self._order.append(SessionStarted(tool=self.tool, session=self._thread, at=at))
         elif kind == "item.started":
             item = fields.mapping(line.get("item"))
             self._begun[fields.text(item.get("id"))] = at
@@ -57,62 +57,66 @@ class CodexReader:
             return self._completed(fields.mapping(line.get("item")), at)
         elif kind == "turn.completed":
             usage = usage_of(fields.mapping(line.get("usage")))
-            self._order.append(Ended(ok=True, text=self._last_text(), usage=usage, at=at))
-            return [Glance(kind="end", text="")]
+            self._order.append(SessionEnded(ok=True, text=self._last_text(), usage=usage, at=at))
+            return [ProgressLine(kind="end", text="")]
         elif kind == "turn.failed":
             error = fields.text(fields.mapping(line.get("error")).get("message"))
-            self._order.append(Ended(ok=False, error=error or self._error or "failed", at=at))
-            return [Glance(kind="failure", text=error)]
+            self._order.append(
+                SessionEnded(ok=False, error=error or self._error or "failed", at=at)
+            )
+            return [ProgressLine(kind="failure", text=error)]
         elif kind == "error":
             self._error = fields.text(line.get("message"))
-            self._order.append(Noted(kind="agent.error", data={"message": self._error}, at=at))
-            return [Glance(kind="retry", text=self._error)]
+            self._order.append(
+                SessionNote(kind="agent.error", data={"message": self._error}, at=at)
+            )
+            return [ProgressLine(kind="retry", text=self._error)]
         return []
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TranscriptStep]:
         return list(self._order)
 
-    def _completed(self, item: Mapping[str, Any], at: int | None) -> list[Glance]:
+    def _completed(self, item: Mapping[str, Any], at: int | None) -> list[ProgressLine]:
         kind = fields.of_type(item)
         number = fields.text(item.get("id"))
         began = self._begun.get(number, at)
         if kind == "agent_message":
             said = fields.text(item.get("text"))
             self._say([message(said)], text=said, asked=(), at=began, until=at)
-            return [Glance(kind="text", text=said)]
+            return [ProgressLine(kind="text", text=said)]
         if kind == "reasoning":
             thought = fields.text(item.get("text"))
             self._say([reasoning(thought)], text="", asked=(), at=began, until=at)
-            return [Glance(kind="thought", text=thought)]
+            return [ProgressLine(kind="thought", text=thought)]
         if kind == "error":
             said = fields.text(item.get("message"))
-            self._order.append(Noted(kind="agent.error", data={"message": said}, at=at))
-            return [Glance(kind="failure", text=said)]
+            self._order.append(SessionNote(kind="agent.error", data={"message": said}, at=at))
+            return [ProgressLine(kind="failure", text=said)]
         if kind in _TOOLS:
             return self._tool(kind, item, began, at)
         if kind:
             rest = {name: value for name, value in item.items() if name not in ("id", "type")}
-            self._order.append(Noted(kind=f"agent.{kind}", data=rest, at=at))
+            self._order.append(SessionNote(kind=f"agent.{kind}", data=rest, at=at))
         return []
 
     def _tool(
         self, kind: str, item: Mapping[str, Any], began: int | None, at: int | None
-    ) -> list[Glance]:
+    ) -> list[ProgressLine]:
         name, asks, gives = _TOOLS[kind]
         if kind == "mcp_tool_call":
             name = f"{fields.text(item.get('server'))}.{fields.text(item.get('tool'))}"
         number = fields.text(item.get("id"))
         arguments = {one: item[one] for one in asks if one in item}
-        asked = Asked(id=number, name=name, arguments=arguments)
+        asked = AskedTool(id=number, name=name, arguments=arguments)
         self._say([function_call(asked)], text="", asked=(asked,), at=began, until=began)
         told = {one: item[one] for one in gives if item.get(one) is not None}
         code = item.get("exit_code")
         failed = item.get("status") == "failed" or (isinstance(code, int) and code != 0)
         value = told.get("aggregated_output") if kind == "command_execution" else told
-        self._order.append(Answered(id=number, value=value, is_error=failed, at=at))
+        self._order.append(ToolAnswer(id=number, value=value, is_error=failed, at=at))
         self._news.append({"type": "function_call_output", "call_id": number, "output": value})
         if number in self._begun:  # then it was shown when it began
-            return [Glance(kind="failure", text=f"{name} failed")] if failed else []
+            return [ProgressLine(kind="failure", text=f"{name} failed")] if failed else []
         return _started(item)
 
     def _say(
@@ -120,13 +124,13 @@ class CodexReader:
         output: list[dict[str, Any]],
         *,
         text: str,
-        asked: tuple[Asked, ...],
+        asked: tuple[AskedTool, ...],
         at: int | None,
         until: int | None,
     ) -> None:
         """One more part of an answer: of the one before, if nothing came back since."""
         last = self._order[-1] if self._order else None
-        if isinstance(last, Said) and not self._news:
+        if isinstance(last, ModelAnswer) and not self._news:
             self._order.pop()
             output = [*last.body["output"], *output]
             text, asked, at = (
@@ -139,7 +143,7 @@ class CodexReader:
             sent, self._news = {"input": self._news}, []
         body = {"object": "response", "status": "completed", "output": output}
         self._order.append(
-            Said(
+            ModelAnswer(
                 api=API,
                 model=None,
                 sent=sent,
@@ -152,7 +156,9 @@ class CodexReader:
         )
 
     def _last_text(self) -> str:
-        texts = (one.text for one in reversed(self._order) if isinstance(one, Said) and one.text)
+        texts = (
+            one.text for one in reversed(self._order) if isinstance(one, ModelAnswer) and one.text
+        )
         return next(texts, "")
 
 
@@ -175,7 +181,7 @@ def reasoning(thought: str) -> dict[str, Any]:
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": thought}]}
 
 
-def function_call(asked: Asked) -> dict[str, Any]:
+def function_call(asked: AskedTool) -> dict[str, Any]:
     return {
         "type": "function_call",
         "call_id": asked.id,
@@ -184,10 +190,10 @@ def function_call(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _started(item: Mapping[str, Any]) -> list[Glance]:
+def _started(item: Mapping[str, Any]) -> list[ProgressLine]:
     kind = fields.of_type(item)
     if kind not in _TOOLS:
         return []
     name, asks, _ = _TOOLS[kind]
     shown = fields.short(", ".join(str(item[one]) for one in asks if item.get(one)))
-    return [Glance(kind="tool", text=f"{name}({shown})")]
+    return [ProgressLine(kind="tool", text=f"{name}({shown})")]

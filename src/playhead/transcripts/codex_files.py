@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from playhead.transcripts import fields
+from playhead.transcripts import transcript_fields as fields
 from playhead.transcripts.transcript_steps import (
-    Answered,
-    Asked,
-    Began,
-    Glance,
-    Noted,
-    Prompted,
-    Said,
-    Step,
+    AskedTool,
+    ModelAnswer,
+    ProgressLine,
+    SessionNote,
+    SessionStarted,
+    ToolAnswer,
+    TranscriptStep,
+    UserPrompt,
 )
 
 API = "openai.responses"
@@ -32,11 +32,11 @@ class RolloutReader:
     tool = "codex"
 
     def __init__(self) -> None:
-        self._order: list[Step] = []
+        self._order: list[TranscriptStep] = []
         self._news: list[dict[str, Any]] = []
         self._model: str | None = None
 
-    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[Glance]:
+    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[ProgressLine]:
         when = fields.moment_ns(line.get("timestamp"))
         when = at if when is None else when
         kind = fields.of_type(line)
@@ -51,18 +51,18 @@ class RolloutReader:
             self._event(payload, when)
         elif kind == "compacted":
             self._order.append(
-                Noted(kind="agent.compacted", data={"text": payload.get("message")}, at=when)
+                SessionNote(kind="agent.compacted", data={"text": payload.get("message")}, at=when)
             )
         elif "payload" not in line:
             self._item(line, when)
         return []
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TranscriptStep]:
         return list(self._order)
 
     def _began(self, meta: Mapping[str, Any], at: int | None) -> None:
         self._order.append(
-            Began(
+            SessionStarted(
                 tool=self.tool,
                 session=fields.maybe(meta.get("id")),
                 cwd=fields.maybe(meta.get("cwd")),
@@ -89,7 +89,7 @@ class RolloutReader:
         elif kind in _RESULTS:
             number = fields.text(item.get("call_id"))
             value, failed = _result(item.get("output"))
-            self._order.append(Answered(id=number, value=value, is_error=failed, at=at))
+            self._order.append(ToolAnswer(id=number, value=value, is_error=failed, at=at))
             self._news.append({"type": "function_call_output", "call_id": number, "output": value})
 
     def _message(self, item: Mapping[str, Any], at: int | None) -> None:
@@ -103,7 +103,7 @@ class RolloutReader:
             return
         self._news.append(dict(item))
         if item.get("role") == "user" and not said.lstrip().startswith(_SURROUNDINGS):
-            self._order.append(Prompted(text=said, at=at))
+            self._order.append(UserPrompt(text=said, at=at))
 
     def _event(self, event: Mapping[str, Any], at: int | None) -> None:
         kind = fields.of_type(event)
@@ -112,7 +112,7 @@ class RolloutReader:
             self._count(fields.mapping(info.get("last_token_usage")))
         elif kind in ("error", "stream_error", "turn_aborted"):
             data = {"message": event.get("message") or event.get("reason")}
-            self._order.append(Noted(kind=f"agent.{kind}", data=data, at=at))
+            self._order.append(SessionNote(kind=f"agent.{kind}", data=data, at=at))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         """Usage comes in a line of its own, after the answer that it is of."""
@@ -120,7 +120,7 @@ class RolloutReader:
             return
         for place in range(len(self._order) - 1, -1, -1):
             said = self._order[place]
-            if isinstance(said, Said):
+            if isinstance(said, ModelAnswer):
                 if "usage" in said.body:
                     return  # told twice: rate limits are sent in the same kind of line
                 details = {"cached_tokens": fields.count(usage.get("cached_input_tokens"))}
@@ -133,10 +133,10 @@ class RolloutReader:
                 return
 
     def _say(
-        self, output: dict[str, Any], text: str, asked: tuple[Asked, ...], at: int | None
+        self, output: dict[str, Any], text: str, asked: tuple[AskedTool, ...], at: int | None
     ) -> None:
         last = self._order[-1] if self._order else None
-        if isinstance(last, Said) and not self._news and "usage" not in last.body:
+        if isinstance(last, ModelAnswer) and not self._news and "usage" not in last.body:
             whole = {**last.body, "output": [*last.body["output"], output]}
             self._order[-1] = last._replace(
                 body=whole, text=last.text + text, asked=last.asked + asked, until=at
@@ -150,7 +150,7 @@ class RolloutReader:
             "output": [output],
         }
         self._order.append(
-            Said(
+            ModelAnswer(
                 api=API,
                 model=self._model,
                 sent={"model": self._model, "input": sent},
@@ -163,15 +163,17 @@ class RolloutReader:
         )
 
 
-def _asked(item: Mapping[str, Any]) -> Asked:
+def _asked(item: Mapping[str, Any]) -> AskedTool:
     number = fields.text(item.get("call_id")) or fields.text(item.get("id"))
     kind = fields.of_type(item)
     if kind == "local_shell_call":
-        return Asked(id=number, name="shell", arguments=item.get("action"))
+        return AskedTool(id=number, name="shell", arguments=item.get("action"))
     if kind == "web_search_call":
-        return Asked(id=number, name="web_search", arguments=item.get("action"))
+        return AskedTool(id=number, name="web_search", arguments=item.get("action"))
     arguments = item.get("arguments") if kind == "function_call" else item.get("input")
-    return Asked(id=number, name=fields.text(item.get("name")), arguments=fields.parsed(arguments))
+    return AskedTool(
+        id=number, name=fields.text(item.get("name")), arguments=fields.parsed(arguments)
+    )
 
 
 def _result(output: Any) -> tuple[Any, bool]:

@@ -29,8 +29,15 @@ from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, write_manifest
 from playhead.tape.shared_writer import SharedSegmentWriter
 from playhead.transcripts.session_files import cwd_of, steps_of
-from playhead.transcripts.telling import Draft, drafts_of
-from playhead.transcripts.transcript_steps import Answered, Began, Prompted, Said, Step, outline
+from playhead.transcripts.transcript_events import Draft, drafts_of
+from playhead.transcripts.transcript_steps import (
+    ModelAnswer,
+    SessionStarted,
+    ToolAnswer,
+    TranscriptStep,
+    UserPrompt,
+    outline,
+)
 
 _SEGMENT = "1"
 
@@ -52,13 +59,15 @@ def import_session(
 ) -> Imported | None:
     """Make a run of that file; None: there is no conversation in it."""
     steps = steps_of(tool, source)
-    said = [one for one in steps if isinstance(one, Said)]
+    said = [one for one in steps if isinstance(one, ModelAnswer)]
     times = [one.at for one in steps if one.at]
     if not said:
         return None
     state = source.stat()
     started = min(times) if times else state.st_mtime_ns
-    began = next((one for one in steps if isinstance(one, Began)), Began(tool=tool))
+    began = next(
+        (one for one in steps if isinstance(one, SessionStarted)), SessionStarted(tool=tool)
+    )
     session = began.session or source.stem
     path = stores.run_path(home, _run_id(tool, session, started))
     tags = {"imported": tool, "session": session, "source_bytes": str(state.st_size)}
@@ -67,7 +76,7 @@ def import_session(
         run=path,
         source=source,
         fresh=earlier is None or earlier.tags.get("source_bytes") != tags["source_bytes"],
-        prompt=next((one.text for one in steps if isinstance(one, Prompted)), ""),
+        prompt=next((one.text for one in steps if isinstance(one, UserPrompt)), ""),
         answers=len(said),
         tools=outline(steps).tools,
     )
@@ -105,7 +114,11 @@ def _earlier(path: Path) -> Manifest | None:
 
 
 def _write(
-    home: Path, path: Path, manifest: Manifest, steps: list[Step], redactor: Redactor | None
+    home: Path,
+    path: Path,
+    manifest: Manifest,
+    steps: list[TranscriptStep],
+    redactor: Redactor | None,
 ) -> None:
     """In a folder of its own first: a run that is half imported is never seen."""
     part = home / f".import-{path.name}-{clock.pid()}"
@@ -122,7 +135,7 @@ def _write(
 
 
 def _write_tape(
-    run: Path, manifest: Manifest, steps: list[Step], redactor: Redactor | None
+    run: Path, manifest: Manifest, steps: list[TranscriptStep], redactor: Redactor | None
 ) -> tuple[int, SegmentSummary]:
     """All the events; the moment of the last one, and what the manifest says of the segment."""
     writer = SharedSegmentWriter(run, _SEGMENT)
@@ -172,7 +185,9 @@ def _settled(data: Any) -> Any:
     return data
 
 
-def _ended(manifest: Manifest, steps: list[Step], last: int, segment: SegmentSummary) -> Manifest:
+def _ended(
+    manifest: Manifest, steps: list[TranscriptStep], last: int, segment: SegmentSummary
+) -> Manifest:
     from_start = last - manifest.started_ns
     return dataclasses.replace(
         manifest,
@@ -184,16 +199,16 @@ def _ended(manifest: Manifest, steps: list[Step], last: int, segment: SegmentSum
     )
 
 
-def _status(steps: Iterable[Step]) -> Status:
+def _status(steps: Iterable[TranscriptStep]) -> Status:
     """A session ends with an answer. One that ends in an error failed; one that waits for a tool was
     left.
     """
     asked: set[str] = set()
     failed = False
     for step in steps:
-        if isinstance(step, Said):
+        if isinstance(step, ModelAnswer):
             asked = {one.id for one in step.asked} | (asked if step.agent else set())
             failed = step.error is not None
-        elif isinstance(step, Answered):
+        elif isinstance(step, ToolAnswer):
             asked.discard(step.id)
     return "failed" if failed else "interrupted" if asked else "ok"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import UsageError
-from playhead.transcripts import fields
+from playhead.transcripts import transcript_fields as fields
 from playhead.transcripts.claude_code import ClaudeReader
 from playhead.transcripts.codex_files import RolloutReader
-from playhead.transcripts.reading import objects
-from playhead.transcripts.transcript_steps import Began, Step
+from playhead.transcripts.transcript_lines import objects
+from playhead.transcripts.transcript_steps import SessionStarted, TranscriptStep
 
 TOOLS = ("claude", "codex")
 _PEEK = 64 * 1024
@@ -57,7 +57,7 @@ def _kept(tool: str, environ: Mapping[str, str]) -> Path:
     return (Path(told) if told else Path.home() / ".codex") / "sessions"
 
 
-def steps_of(tool: str, source: Path) -> list[Step]:
+def steps_of(tool: str, source: Path) -> list[TranscriptStep]:
     lines = list(objects(source.read_bytes().split(b"\n")))
     if tool == "codex":
         rollout = RolloutReader()
@@ -71,13 +71,13 @@ def steps_of(tool: str, source: Path) -> list[Step]:
     return [_introduced(whole, source), *claude.steps()]
 
 
-def _introduced(lines: list[dict[str, Any]], source: Path) -> Began:
+def _introduced(lines: list[dict[str, Any]], source: Path) -> SessionStarted:
     """Session files have no first line that says all this: every line says some of it."""
 
     def first(name: str) -> str | None:
         return next((line[name] for line in lines if fields.maybe(line.get(name))), None)
 
-    return Began(
+    return SessionStarted(
         tool="claude",
         session=first("sessionId") or source.stem,
         cwd=first("cwd"),

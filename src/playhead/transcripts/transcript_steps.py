@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Union
 
 
-class Began(NamedTuple):
+class SessionStarted(NamedTuple):
     """Who is speaking: the tool's own session, its model and version."""
 
     tool: str
@@ -22,14 +22,14 @@ class Began(NamedTuple):
     at: int | None = None
 
 
-class Prompted(NamedTuple):
+class UserPrompt(NamedTuple):
     """A person, or a program in his place, asked for something."""
 
     text: str
     at: int | None = None
 
 
-class Asked(NamedTuple):
+class AskedTool(NamedTuple):
     """A tool call in an answer."""
 
     id: str
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     arguments: Any
 
 
-class Said(NamedTuple):
+class ModelAnswer(NamedTuple):
     """One answer of a model. `sent` and `body` are the request and the response as `api` spells them;
     of the request only what was new. `agent` is the tool call that a sub-agent works for.
     """
@@ -47,14 +47,14 @@ class Said(NamedTuple):
     sent: Mapping[str, Any]
     body: Mapping[str, Any]
     text: str = ""
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[AskedTool, ...] = ()
     agent: str | None = None
     error: str | None = None
     at: int | None = None
     until: int | None = None
 
 
-class Answered(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool gave back."""
 
     id: str
@@ -63,7 +63,7 @@ class Answered(NamedTuple):
     at: int | None = None
 
 
-class Noted(NamedTuple):
+class SessionNote(NamedTuple):
     """Something on the way that is neither: a retry, a warning, a summary of what was forgotten."""
 
     kind: str
@@ -71,7 +71,7 @@ class Noted(NamedTuple):
     at: int | None = None
 
 
-class Ended(NamedTuple):
+class SessionEnded(NamedTuple):
     """The tool's own word on how it went. `usage` has the names that Playhead uses for tokens."""
 
     ok: bool
@@ -83,17 +83,19 @@ class Ended(NamedTuple):
     at: int | None = None
 
 
-Step = Union[Began, Prompted, Said, Answered, Noted, Ended]  # noqa: UP007 - read by 3.10 too
+TranscriptStep = Union[  # noqa: UP007  evaluated by 3.10, too
+    SessionStarted, UserPrompt, ModelAnswer, ToolAnswer, SessionNote, SessionEnded
+]
 
 
-class Glance(NamedTuple):
+class ProgressLine(NamedTuple):
     """A line for somebody who watches: what the agent does just now."""
 
     kind: str  # text, delta (a piece of one), thought, tool, failure, retry, end
     text: str
 
 
-class Outline(NamedTuple):
+class StreamSummary(NamedTuple):
     """A stream in figures. None: it did not say."""
 
     text: str = ""
@@ -104,9 +106,9 @@ class Outline(NamedTuple):
     cost_usd: float | None = None
 
 
-def outline(steps: list[Step]) -> Outline:
-    said = [one for one in steps if isinstance(one, Said)]
-    ends = [one for one in steps if isinstance(one, Ended)]
+def outline(steps: list[TranscriptStep]) -> StreamSummary:
+    said = [one for one in steps if isinstance(one, ModelAnswer)]
+    ends = [one for one in steps if isinstance(one, SessionEnded)]
     texts = [one.text for one in said if one.agent is None and one.text and one.error is None]
     usage: dict[str, int] = {}
     for end in ends:
@@ -114,7 +116,7 @@ def outline(steps: list[Step]) -> Outline:
             usage[name] = usage.get(name, 0) + count
     costs = [end.cost_usd for end in ends if end.cost_usd is not None]
     errors = [end.error for end in ends if not end.ok]
-    return Outline(
+    return StreamSummary(
         text="\n\n".join(texts) or next((end.text for end in ends if end.text), ""),
         error=(errors[-1] or "the agent says that it failed") if errors else None,
         answers=len(said),

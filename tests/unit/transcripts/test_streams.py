@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from playhead.transcripts import AgentStream, Answered, Began, Ended, Noted, Said, outline
-from playhead.transcripts.fields import moment_ns
-from playhead.transcripts.telling import drafts_of
+from playhead.transcripts import (
+    AgentStream,
+    ModelAnswer,
+    SessionEnded,
+    SessionNote,
+    SessionStarted,
+    ToolAnswer,
+    outline,
+)
+from playhead.transcripts.transcript_events import drafts_of
+from playhead.transcripts.transcript_fields import moment_ns
 
 SAID = Path(__file__).parent / "said"
 TOOLS = {"claude": "Bash", "codex": "shell", "gemini": "run_shell_command"}
@@ -33,11 +41,11 @@ def lines(*members):
 @pytest.mark.parametrize("pieces", [1, 37])
 def test_a_real_run_is_read_whole_however_it_is_cut(tool, pieces):
     steps, glances = read((SAID / f"{tool}.jsonl").read_bytes(), pieces)
-    assert [one.tool for one in steps if isinstance(one, Began)] == [tool]
-    said = [one for one in steps if isinstance(one, Said)]
+    assert [one.tool for one in steps if isinstance(one, SessionStarted)] == [tool]
+    said = [one for one in steps if isinstance(one, ModelAnswer)]
     assert [one.text for one in said] == ["Let me look.", "Two files."]
     assert [one.name for one in said[0].asked] == [TOOLS[tool]]
-    (answer,) = [one for one in steps if isinstance(one, Answered)]
+    (answer,) = [one for one in steps if isinstance(one, ToolAnswer)]
     assert answer.id == said[0].asked[0].id
     assert answer.value.split() == ["hello", "a.txt", "p.md"]
     told = outline(steps)
@@ -52,7 +60,7 @@ def test_a_real_run_is_read_whole_however_it_is_cut(tool, pieces):
 def test_claudes_cost_and_retries_are_told():
     steps, _ = read((SAID / "claude.jsonl").read_bytes())
     assert outline(steps).cost_usd == 0.0016
-    (retry,) = [one for one in steps if isinstance(one, Noted)]
+    (retry,) = [one for one in steps if isinstance(one, SessionNote)]
     assert (retry.kind, retry.data["error_status"]) == ("agent.api_retry", 529)
 
 
@@ -99,7 +107,7 @@ def test_lines_of_sub_agents_stand_under_the_call_that_started_them():
             says("m3", {"type": "text", "text": "done"}),
         )
     )
-    first, below, last = (one for one in steps if isinstance(one, Said))
+    first, below, last = (one for one in steps if isinstance(one, ModelAnswer))
     assert (first.text, below.agent, last.text) == ("late", "t1", "done")
     drafts = drafts_of(steps)
     calls = {draft.data["name"] + draft.lane: draft for draft in drafts if draft.kind == "call"}
@@ -173,5 +181,5 @@ def test_moments_are_read_to_the_nanosecond(text, ns):
 def test_the_last_word_of_a_turn_counts_for_each_turn():
     turn = b'{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":1}}\n'
     steps, _ = read(b'{"type":"thread.started","thread_id":"t"}\n' + turn * 2)
-    assert [one.ok for one in steps if isinstance(one, Ended)] == [True, True]
+    assert [one.ok for one in steps if isinstance(one, SessionEnded)] == [True, True]
     assert outline(steps).usage["input_tokens"] == 10

@@ -19,7 +19,7 @@ from playhead.host.project import project_of
 from playhead.launch.replay_command import check_tape
 from playhead.library.crowning import crown
 from playhead.library.golden import tapes_of
-from playhead.story.borrow import quiet_ref
+from playhead.story.original_calls import quiet_ref
 from playhead.tape.manifest import status_of
 from playhead.tape.single import SUFFIX, pack
 

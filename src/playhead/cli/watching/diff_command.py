@@ -13,7 +13,7 @@ from playhead.cli.replaying.replay_arguments import find_tape
 from playhead.story import Prices, tell
 from playhead.story.compare import compare
 from playhead.tape.reader import Tape
-from playhead.views.html.comparison import comparison_page
+from playhead.views.html.html_comparison import comparison_page
 from playhead.views.text.comparison import print_comparison, print_first
 
 

@@ -11,7 +11,7 @@ import click
 
 from playhead.cli.common import find_run, run_argument, store_option
 from playhead.events import BOUNDARIES, Event
-from playhead.story.select import Selection, Wanted, parse_range
+from playhead.story.event_filter import EventFilter, EventSelection, parse_range
 from playhead.tape.follow import follow_rows
 from playhead.tape.reader import Tape
 from playhead.tape.rows import Row
@@ -69,7 +69,7 @@ def command(
     if pretty and json:
         raise click.UsageError("--pretty and --json cannot be combined.")
     tape = Tape(find_run(store, run))
-    wanted = Wanted(
+    wanted = EventFilter(
         kinds=kinds,
         boundaries=frozenset(boundaries),
         lanes=lanes,
@@ -84,9 +84,9 @@ def command(
         click.echo(f"playhead: damaged: {clean_json(str(damage), terminal=True)}", err=True)
 
 
-def _selected(tape: Tape, rows: Iterator[Row], wanted: Wanted) -> Iterator[Row]:
+def _selected(tape: Tape, rows: Iterator[Row], wanted: EventFilter) -> Iterator[Row]:
     own = frozenset(segment.name for segment in roots(tape.segments()))
-    selection = Selection(wanted, own)
+    selection = EventSelection(wanted, own)
     return (row for row in rows if selection.takes(row[0]))
 
 

@@ -81,8 +81,8 @@ def command(
 
 
 def _page(story: Story, run: Path, file: Path) -> Path:
-    from playhead.views.web.embed import run_blocks
-    from playhead.views.web.page import standalone
+    from playhead.views.web.page_blocks import run_blocks
+    from playhead.views.web.viewer_files import standalone
 
     title = f"{story.manifest.name or story.manifest.run} · Playhead"
     made = standalone(run_blocks(story, report=_report(story, run)), title=title)

@@ -81,7 +81,7 @@ def serve_until_stopped(
     """Print the address, open a browser if wanted, and serve until Ctrl-C."""
     try:
         from playhead.views.web.api import start
-        from playhead.views.web.api.app import app
+        from playhead.views.web.api.api_app import app
     except ImportError as error:
         raise needs_extra("serve") from error
     local = start.is_loopback(host)
@@ -97,7 +97,7 @@ def serve_until_stopped(
         prices=overrides(),
     )
     server = start.server_for(application)
-    # Stories are large, long-lived and free of cycles: with the default thresholds, the garbage
+    # StoryCache are large, long-lived and free of cycles: with the default thresholds, the garbage
     # collector takes a quarter of the time of building one.
     gc.set_threshold(100_000, 50, 1000)
     # Clean up on SIGTERM, too: the file that announces this server must not outlive it.

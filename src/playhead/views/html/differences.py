@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from playhead.views.html.page import text
+from playhead.views.html.html_page import text
 
 _AROUND = 3
 # Of the longest texts the beginning: a page must open.

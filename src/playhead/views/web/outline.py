@@ -13,9 +13,8 @@ from playhead.story import CallItem, NoteItem, Story, TurnItem
 from playhead.story.story_json import run_json
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
-from playhead.views.web.brief import name_and_brief, reason
-from playhead.views.web.reasons import WORDS, reasons
-from playhead.views.web.rows import Row, rows_of
+from playhead.views.web.page_rows import PageRow, name_and_brief, reason, rows_of
+from playhead.views.web.row_causes import WORDS, reasons
 
 VERSION = 1
 KINDS = ("turn", "call", "note", "seam", "person")
@@ -87,7 +86,7 @@ def _printed(story: Story) -> list[list[Any]]:
 class _Columns:
     """Fills the columns row by row; texts and lanes get the number of their first use."""
 
-    def __init__(self, story: Story, rows: list[Row]) -> None:
+    def __init__(self, story: Story, rows: list[PageRow]) -> None:
         self.strings: dict[str, int] = {"": 0}
         self.lanes: dict[str, int] = {}
         self._reasons = reasons(story)
@@ -95,7 +94,7 @@ class _Columns:
         self._row_of = {row.ref: index for index, row in enumerate(rows)}
         self._first = min((item.mono for item in story.items.values()), default=0)
 
-    def filled(self, rows: list[Row]) -> dict[str, list[Any]]:
+    def filled(self, rows: list[PageRow]) -> dict[str, list[Any]]:
         table = [self._row(row) for row in rows]
         found = [list(column) for column in zip(*table, strict=True)] or [[] for _ in _COLUMNS]
         return dict(zip(_COLUMNS, found, strict=True))
@@ -103,7 +102,7 @@ class _Columns:
     def _text(self, text: str) -> int:
         return self.strings.setdefault(text, len(self.strings))
 
-    def _row(self, row: Row) -> tuple[Any, ...]:
+    def _row(self, row: PageRow) -> tuple[Any, ...]:
         item = row.item
         name, brief = name_and_brief(row)
         above = -1 if row.above is None else self._row_of.get(row.above, -1)
@@ -131,7 +130,7 @@ class _Columns:
         word = went_back[1] if went_back is not None else 0
         return (*numbers, at, took, _place(row), number, came, went, cost, because, word)
 
-    def _time(self, row: Row) -> tuple[int, int]:
+    def _time(self, row: PageRow) -> tuple[int, int]:
         item = row.item
         since = (item.mono - self._first) // 1000
         if isinstance(item, TurnItem) and row.kind == "seam":
@@ -144,7 +143,7 @@ class _Columns:
         return since, (item.took_ns if item.took_ns is not None else max(0, ended)) // 1000
 
 
-def _place(row: Row) -> int:
+def _place(row: PageRow) -> int:
     if isinstance(row.item, TurnItem) and row.kind == "seam":
         passed = row.item.seams[row.seam].passed
         return passed.place if passed is not None else row.item.place

@@ -14,19 +14,24 @@ from starlette.responses import Response, StreamingResponse
 
 from playhead import clock
 from playhead.errors import PlayheadError
-from playhead.story.select import Selection
+from playhead.story.event_filter import EventSelection
 from playhead.tape.follow import Follower
 from playhead.tape.manifest import read_manifest, status_of
 from playhead.tape.reader import Tape
 from playhead.tape.rows import Row
-from playhead.views.web.api.cursor import Cursor, parse_cursor, write_cursor
-from playhead.views.web.api.paging import as_json, selection_of
+from playhead.views.web.api.api_responses import Problem, json_bytes
+from playhead.views.web.api.event_pages import (
+    Cursor,
+    as_json,
+    parse_cursor,
+    selection_of,
+    write_cursor,
+)
 from playhead.views.web.api.run_reading import wanted_of
-from playhead.views.web.api.said import Problem, json_bytes
-from playhead.views.web.api.schema_checks import Asked
+from playhead.views.web.api.schema_checks import CheckedRequest
 
 if TYPE_CHECKING:
-    from playhead.views.web.api.app import Desk
+    from playhead.views.web.api.api_app import Desk
 
 _SHORTEST_WAIT = 0.02
 _LONGEST_WAIT = 0.25
@@ -39,7 +44,7 @@ MOST_FOLLOWERS = 256
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-async def follow_run(desk: Desk, asked: Asked) -> Response:
+async def follow_run(desk: Desk, asked: CheckedRequest) -> Response:
     """All events after the cursor, then each as it comes, then `event: end`."""
     path = await anyio.to_thread.run_sync(desk.stories.path, asked.values["id"])
     cursor = parse_cursor(asked.headers.get("last-event-id") or asked.values["after"])
@@ -48,7 +53,7 @@ async def follow_run(desk: Desk, asked: Asked) -> Response:
     return _streamed(desk, _run_stream(tape, cursor, selection))
 
 
-async def follow_list(desk: Desk, _: Asked) -> Response:
+async def follow_list(desk: Desk, _: CheckedRequest) -> Response:
     """A message at once, and one whenever the list of runs has changed."""
     return _streamed(desk, _list_stream(desk))
 
@@ -73,7 +78,7 @@ async def _counted(desk: Desk, stream: AsyncIterator[bytes]) -> AsyncIterator[by
 class _Telling:
     """A tape told part by part. Its methods read files, and so are called in threads."""
 
-    def __init__(self, tape: Tape, cursor: Cursor, selection: Selection) -> None:
+    def __init__(self, tape: Tape, cursor: Cursor, selection: EventSelection) -> None:
         self._follower = Follower(tape)
         self._cursor = cursor
         self._selection = selection
@@ -96,7 +101,7 @@ class _Telling:
             known = self._skip > 0 or event.seq <= self._cursor.told.get(event.segment, -1)
             self._skip = max(0, self._skip - 1)
             self._told[event.segment] = event.seq
-            # Asked also of what is passed over: what belongs to it may come later.
+            # CheckedRequest also of what is passed over: what belongs to it may come later.
             if self._selection.takes(event) and not known:
                 place = write_cursor(self._told).encode("utf-8", "replace")
                 messages.append(b"id: " + place + b"\ndata: " + as_json(raw) + b"\n\n")
@@ -106,7 +111,9 @@ class _Telling:
         return b"".join(messages)
 
 
-async def _run_stream(tape: Tape, cursor: Cursor, selection: Selection) -> AsyncIterator[bytes]:
+async def _run_stream(
+    tape: Tape, cursor: Cursor, selection: EventSelection
+) -> AsyncIterator[bytes]:
     # At once: the browser knows that it is connected, and how soon to come back.
     yield b"retry: 1000\n\n"
     try:

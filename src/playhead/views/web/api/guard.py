@@ -19,14 +19,14 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from playhead.views.web.api.said import Problem
+from playhead.views.web.api.api_responses import Problem
 
 _log = logging.getLogger(__name__)
 COOKIE = "playhead_token"
 LARGEST_BODY = 64 * 1024
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Asked by programs that watch over the server and have no token; it tells nothing.
+# CheckedRequest by programs that watch over the server and have no token; it tells nothing.
 _OPEN_TO_ALL = "/healthz"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -39,7 +39,7 @@ _NOTHING_AT_ALL = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class GuardRules:
     """`hosts`: names by which the server may be called; an address as such needs no entry where
     `any_address`, since only names can be made to point elsewhere.
     """
@@ -49,10 +49,10 @@ class Rules:
     token: str | None = None
 
 
-class Guard:
+class RequestGuard:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self._app = app
         self._rules = rules
 

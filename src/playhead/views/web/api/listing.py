@@ -18,13 +18,13 @@ from playhead.library.search import SORTS, Found, Search, query
 from playhead.library.stats import BYS, stats
 from playhead.library.summarise import of_story
 from playhead.library.telling import found_json, page_json, stats_json
+from playhead.views.web.api.api_responses import Problem, json_response
 from playhead.views.web.api.moments import parse_moment
-from playhead.views.web.api.said import Problem, json_response
-from playhead.views.web.api.schema_checks import Asked
-from playhead.views.web.api.stories import Told
+from playhead.views.web.api.schema_checks import CheckedRequest
+from playhead.views.web.api.story_cache import CachedStory
 
 if TYPE_CHECKING:
-    from playhead.views.web.api.app import Desk
+    from playhead.views.web.api.api_app import Desk
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 ORDERS = tuple(f"{turned}{one}" for one in SORTS for turned in ("", "-"))
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-def page(desk: Desk, asked: Asked) -> Response:
+def page(desk: Desk, asked: CheckedRequest) -> Response:
     values = asked.values
     wanted = search_of(asked, sort=values["sort"], limit=values["limit"], cursor=values["cursor"])
     backlog = desk.catching_up.wait(read=wanted.needs_tapes)
@@ -57,7 +57,7 @@ def _as_far_as_known(members: dict[str, Any], backlog: Backlog | None) -> Respon
     return json_response({**members, "indexing": indexing}, headers={"Retry-After": "1"})
 
 
-def search_of(asked: Asked, **more: Any) -> Search:
+def search_of(asked: CheckedRequest, **more: Any) -> Search:
     values, now = asked.values, clock.wall_ns()
     return Search(
         text=(values["q"] or "").strip(),
@@ -85,7 +85,7 @@ def _tag(text: str) -> tuple[str, str | None]:
     return key, value if equals else None
 
 
-def row_of(told: Told) -> dict[str, Any]:
+def row_of(told: CachedStory) -> dict[str, Any]:
     """The row of a run whose story is known."""
     if "names" not in told.made:
         told.made["names"] = sorted({(kind, name) for kind, name, _ in sums_of(told.story)})
@@ -99,8 +99,8 @@ def row_of(told: Told) -> dict[str, Any]:
     return found_json(found)
 
 
-def change(desk: Desk, asked: Asked) -> Response:
-    told: Told = asked.told["id"]
+def change(desk: Desk, asked: CheckedRequest) -> Response:
+    told: CachedStory = asked.told["id"]
     run_id, said = asked.values["id"], asked.body
     if "name" in said:
         marking.rename(desk.home, run_id, said["name"])
@@ -113,7 +113,7 @@ def change(desk: Desk, asked: Asked) -> Response:
     return json_response(row_of(told))
 
 
-def delete(desk: Desk, asked: Asked) -> Response:
+def delete(desk: Desk, asked: CheckedRequest) -> Response:
     path = desk.stories.path(asked.values["id"])
     entry = entry_at(path)
     if is_safe(entry):
@@ -124,7 +124,7 @@ def delete(desk: Desk, asked: Asked) -> Response:
     return json_response({"id": path.name})
 
 
-def statistics(desk: Desk, asked: Asked) -> Response:
+def statistics(desk: Desk, asked: CheckedRequest) -> Response:
     backlog = desk.catching_up.wait(read=True)
     found = stats(
         desk.home,

@@ -7,19 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.events import BOUNDARIES
-from playhead.views.web.api import (
-    cursor,
-    following,
-    listing,
-)
+from playhead.views.web.api import event_pages as cursor
+from playhead.views.web.api import following, listing
 from playhead.views.web.api import (
     replay_jobs as replaying,
 )
 from playhead.views.web.api import (
     run_reading as reading,
 )
-from playhead.views.web.api.schema_checks import Answer, Operation, Parameter, Schema
-from playhead.views.web.api.shapes import NOT_THERE, REFUSED, SCHEMAS, TEXT, answer, plain
+from playhead.views.web.api.openapi_document import NOT_THERE, REFUSED, SCHEMAS, TEXT, answer, plain
+from playhead.views.web.api.schema_checks import AnswerSchema, Operation, Parameter, Schema
 
 __all__ = ["OPERATIONS", "SCHEMAS"]
 
@@ -138,7 +135,7 @@ OPERATIONS: tuple[Operation, ...] = (
         needs=("id",),
         answers={
             200: answer("Recording", "The run."),
-            304: Answer(says="As you have it."),
+            304: AnswerSchema(says="As you have it."),
             **NOT_THERE,
         },
         handle=reading.model,
@@ -155,7 +152,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answers={
             200: answer("Run", "The run as it is now."),
             **NOT_THERE,
-            415: Answer(says="The body is no JSON."),
+            415: AnswerSchema(says="The body is no JSON."),
         },
         handle=listing.change,
     ),
@@ -177,7 +174,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answers={
             200: answer("Events", "A page."),
             **NOT_THERE,
-            429: Answer(says="Too many are following."),
+            429: AnswerSchema(says="Too many are following."),
         },
         handle=reading.events,
         stream=following.follow_run,
@@ -237,7 +234,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
             _text("type", "Show it as that.", enum=list(reading.SHOWN_TYPES)),
         ),
-        answers={200: Answer(says="Its bytes.", media="application/octet-stream"), **NOT_THERE},
+        answers={200: AnswerSchema(says="Its bytes.", media="application/octet-stream"), **NOT_THERE},
         handle=reading.blob,
     ),
     Operation(
@@ -260,8 +257,8 @@ OPERATIONS: tuple[Operation, ...] = (
         answers={
             200: plain("The report."),
             **NOT_THERE,
-            415: Answer(says="The body is no JSON."),
-            429: Answer(says="Too many at once."),
+            415: AnswerSchema(says="The body is no JSON."),
+            429: AnswerSchema(says="Too many at once."),
         },
         handle=replaying.replay,
     ),
@@ -297,9 +294,9 @@ OPERATIONS: tuple[Operation, ...] = (
         path="/api/live",
         says="A message whenever the list of runs has changed.",
         answers={
-            200: Answer(says="A stream that does not end.", schema=TEXT, media="text/event-stream"),
+            200: AnswerSchema(says="A stream that does not end.", schema=TEXT, media="text/event-stream"),
             **REFUSED,
-            429: Answer(says="Too many are following."),
+            429: AnswerSchema(says="Too many are following."),
         },
         stream=following.follow_list,
     ),

@@ -21,11 +21,11 @@ from starlette.responses import Response
 
 from playhead.errors import TapeNotReplayable
 from playhead.replay.modes.faults import parse_fault
-from playhead.views.web.api.said import Problem, json_response
-from playhead.views.web.api.schema_checks import Asked
+from playhead.views.web.api.api_responses import Problem, json_response
+from playhead.views.web.api.schema_checks import CheckedRequest
 
 if TYPE_CHECKING:
-    from playhead.views.web.api.app import Desk
+    from playhead.views.web.api.api_app import Desk
 
 _AT_ONCE = 2
 PATIENCE_S = 600
@@ -88,6 +88,6 @@ def _ran(argv: list[str]) -> tuple[int, str]:
     return process.returncode, errors.decode("utf-8", "replace").strip()[-_LONGEST_COMPLAINT:]
 
 
-def replay(desk: Desk, asked: Asked) -> Response:
+def replay(desk: Desk, asked: CheckedRequest) -> Response:
     path = desk.stories.path(asked.values["id"])
     return json_response(desk.replays.run(path, asked.body.get("faults", ())))

@@ -16,29 +16,29 @@ from playhead.replay.modes.wishes import wishes_of
 from playhead.replay.plan import read_plan
 from playhead.replay.report.verdict import judge
 from playhead.story.compare import compare
-from playhead.story.select import Wanted, parse_range
+from playhead.story.event_filter import EventFilter, parse_range
 from playhead.story.story_json import call_json, item_at
 from playhead.tape.blobs import pull
 from playhead.tape.reader import Tape
 from playhead.views.web.api import listing
-from playhead.views.web.api.said import Problem, json_bytes, json_response, raw_json
-from playhead.views.web.api.schema_checks import Asked
-from playhead.views.web.api.stories import Told
-from playhead.views.web.finding import find
+from playhead.views.web.api.api_responses import Problem, json_bytes, json_response, raw_json
+from playhead.views.web.api.schema_checks import CheckedRequest
+from playhead.views.web.api.story_cache import CachedStory
+from playhead.views.web.find_text import find
 from playhead.views.web.outline import outline
 
 if TYPE_CHECKING:
-    from playhead.views.web.api.app import Desk
+    from playhead.views.web.api.api_app import Desk
 
 # What a browser may show as it is; all else is handed over as bytes.
 SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain")
 
 
-def model(_: Desk, asked: Asked) -> Response:
+def model(_: Desk, asked: CheckedRequest) -> Response:
     """Summary and run model; 304 where the asker has it already. Of a run that was never read, its
     beginning will do for who asks so.
     """
-    told: Told = asked.told["id"]
+    told: CachedStory = asked.told["id"]
     if not told.whole:
         return json_response(_beginning(told))
     tag = etag(told.stamp)
@@ -52,7 +52,7 @@ def model(_: Desk, asked: Asked) -> Response:
     return raw_json(body, headers={"ETag": tag, "Cache-Control": "private, no-cache"})
 
 
-def _beginning(told: Told) -> dict[str, Any]:
+def _beginning(told: CachedStory) -> dict[str, Any]:
     """Its figures are of what is in it: so it says how much that is."""
     story = told.story
     told_of = story.manifest.events
@@ -60,7 +60,7 @@ def _beginning(told: Told) -> dict[str, Any]:
     return {"summary": listing.row_of(told), "partial": partial, "model": outline(story)}
 
 
-def events(desk: Desk, asked: Asked) -> Response:
+def events(desk: Desk, asked: CheckedRequest) -> Response:
     """A page of the tape's own lines."""
     path = desk.stories.path(asked.values["id"])
     page = desk.pages.page(
@@ -74,9 +74,9 @@ def events(desk: Desk, asked: Asked) -> Response:
     return raw_json(b'{"events":[' + lines + b'],"next":' + json_bytes(page.next) + b"}")
 
 
-def wanted_of(asked: Asked) -> Wanted:
+def wanted_of(asked: CheckedRequest) -> EventFilter:
     values = asked.values
-    return Wanted(
+    return EventFilter(
         kinds=values["kind"],
         boundaries=frozenset(values["boundary"]),
         lanes=values["lane"],
@@ -84,8 +84,8 @@ def wanted_of(asked: Asked) -> Wanted:
     )
 
 
-def call(_: Desk, asked: Asked) -> Response:
-    told: Told = asked.told["id"]
+def call(_: Desk, asked: CheckedRequest) -> Response:
+    told: CachedStory = asked.told["id"]
     found = told.calls.get(asked.values["n"])
     if found is None:
         raise Problem(
@@ -96,20 +96,20 @@ def call(_: Desk, asked: Asked) -> Response:
     return json_response(call_json(told.story, found))
 
 
-def item(_: Desk, asked: Asked) -> Response:
-    told: Told = asked.told["id"]
+def item(_: Desk, asked: CheckedRequest) -> Response:
+    told: CachedStory = asked.told["id"]
     found = item_at(told.story, asked.values["ref"])
     if found is None:
         raise Problem(404, f"There is no item {asked.values['ref'][:80]!r} in this run.")
     return json_response(found)
 
 
-def find_in(_: Desk, asked: Asked) -> Response:
-    told: Told = asked.told["id"]
+def find_in(_: Desk, asked: CheckedRequest) -> Response:
+    told: CachedStory = asked.told["id"]
     return json_response({"refs": find(told.story, asked.values["q"])})
 
 
-def blob(desk: Desk, asked: Asked) -> Response:
+def blob(desk: Desk, asked: CheckedRequest) -> Response:
     """Never as something that a browser would run: a tape is a stranger's."""
     path = desk.stories.path(asked.values["id"])
     digest = asked.values["hash"]
@@ -127,7 +127,7 @@ def blob(desk: Desk, asked: Asked) -> Response:
     return Response(payload, headers={**headers, "Content-Disposition": "inline"}, media_type=media)
 
 
-def report(desk: Desk, asked: Asked) -> Response:
+def report(desk: Desk, asked: CheckedRequest) -> Response:
     """The verdict on a replay, judged again from both tapes."""
     path = desk.stories.path(asked.values["id"])
     plan = read_plan(path)
@@ -145,9 +145,9 @@ def report(desk: Desk, asked: Asked) -> Response:
     return raw_json(made)
 
 
-def diff(_: Desk, asked: Asked) -> Response:
-    left: Told = asked.told["a"]
-    right: Told = asked.told["b"]
+def diff(_: Desk, asked: CheckedRequest) -> Response:
+    left: CachedStory = asked.told["a"]
+    right: CachedStory = asked.told["b"]
     key = f"diff {right.path.name} {right.stamp}"
     if key not in left.made:
         comparison = compare(left.story, right.story)

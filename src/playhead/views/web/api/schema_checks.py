@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
-from playhead.views.web.api.said import Problem
+from playhead.views.web.api.api_responses import Problem
 
 Schema = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AnswerSchema:
     """What may come back with one status."""
 
     says: str
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CheckedRequest:
     """A request that fits its description. `told`: the runs that it is about, read."""
 
     values: Mapping[str, Any]
@@ -58,8 +58,8 @@ class Asked:
     told: Mapping[str, Any]
 
 
-Handle = Callable[[Any, Asked], Response]
-Stream = Callable[[Any, Asked], Awaitable[Response]]
+Handle = Callable[[Any, CheckedRequest], Response]
+Stream = Callable[[Any, CheckedRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Operation:
     method: str
     path: str
     says: str
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, AnswerSchema]
     handle: Handle | None = None
     stream: Stream | None = None
     parameters: tuple[Parameter, ...] = ()

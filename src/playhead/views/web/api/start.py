@@ -94,7 +94,7 @@ def server_for(application: Starlette) -> uvicorn.Server:
             proxy_headers=False,
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_keep_alive=30,
-            # Pages that follow a run stay connected for ever: they are not waited for.
+            # EventPages that follow a run stay connected for ever: they are not waited for.
             timeout_graceful_shutdown=1,
         )
     )

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 import pytest
 
 from playhead.testing import Reply, Usage
-from playhead.views.web.api.app import app
+from playhead.views.web.api.api_app import app
 from playhead.views.web.api.start import listen, server_for
 
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from playhead.tape.sealed.seal import seal
-from playhead.views.web.api import stories
+from playhead.views.web.api import story_cache as stories
 
 RUN = "/api/recordings/20261115-071105-k3f9"
 

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from playhead.views.web.api.app import app
+from playhead.views.web.api.api_app import app
 from playhead.views.web.api.operations import OPERATIONS
 
 CHECKS = [

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from playhead.views.web.api.said import Problem
-from playhead.views.web.page import CONTENT_SECURITY_POLICY, static_files
+from playhead.views.web.api.api_responses import Problem
+from playhead.views.web.viewer_files import CONTENT_SECURITY_POLICY, static_files
 
 # Each is the same page: what it shows it reads from its own address.
 _PAGES = (

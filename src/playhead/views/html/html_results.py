@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playhead.story.verdicts import Case, Outcome, Results, Verdict
-from playhead.views.html.page import fold, head, page, table, text
+from playhead.views.html.html_page import fold, head, page, table, text
 from playhead.views.text import words
 
 _SIGNS: dict[Outcome, str] = {

@@ -9,13 +9,13 @@ from typing import Any
 
 from playhead.events import Event
 from playhead.recording.chunks import as_bytes
-from playhead.story.shape import Piece
+from playhead.story.shape import StreamPiece
 
 
-def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[Piece, ...]]:
+def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[StreamPiece, ...]]:
     """What came before the body (status and headers), and the pieces. Events with their places."""
     head: Any = None
-    pieces: list[Piece] = []
+    pieces: list[StreamPiece] = []
     for event, place in heard:
         data = event.data if isinstance(event.data, dict) else {}
         stream = str(data.get("stream", ""))
@@ -34,18 +34,18 @@ def _bytes(data: dict[str, Any]) -> bytes:
         return b""
 
 
-def cut(stream: str, raw: bytes, sizes: Any, times: Any, *, place: int = 0) -> list[Piece]:
+def cut(stream: str, raw: bytes, sizes: Any, times: Any, *, place: int = 0) -> list[StreamPiece]:
     """The pieces that share one event. Sizes that do not add up (a level below full, an edited
     tape) leave one piece: the bytes are what counts.
     """
     times = times if isinstance(times, list) and times else [0]
     if not isinstance(sizes, list) or sum(one for one in sizes if isinstance(one, int)) != len(raw):
-        return [Piece(stream=stream, data=raw, at_ns=whole_number(times[0]), place=place)]
+        return [StreamPiece(stream=stream, data=raw, at_ns=whole_number(times[0]), place=place)]
     pieces = []
     at = 0
     for index, size in enumerate(sizes):
         when = whole_number(times[min(index, len(times) - 1)])
-        pieces.append(Piece(stream=stream, data=raw[at : at + size], at_ns=when, place=place))
+        pieces.append(StreamPiece(stream=stream, data=raw[at : at + size], at_ns=when, place=place))
         at += size
     return pieces
 

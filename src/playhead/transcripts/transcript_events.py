@@ -13,13 +13,13 @@ from typing import Any
 
 from playhead import events
 from playhead.transcripts.transcript_steps import (
-    Answered,
-    Began,
-    Ended,
-    Noted,
-    Prompted,
-    Said,
-    Step,
+    ModelAnswer,
+    SessionEnded,
+    SessionNote,
+    SessionStarted,
+    ToolAnswer,
+    TranscriptStep,
+    UserPrompt,
 )
 
 # The tool's own words on a run: who it was, and how it went.
@@ -42,7 +42,7 @@ class Draft:
 
 
 def drafts_of(
-    steps: Iterable[Step], *, base: int = 0, started: int = 0, turns: bool = False
+    steps: Iterable[TranscriptStep], *, base: int = 0, started: int = 0, turns: bool = False
 ) -> list[Draft]:
     """In the order of the steps. The event at place N has the seq `base + N`; `started` is the moment
     before the first. `turns`: each prompt begins one.
@@ -66,19 +66,19 @@ class _Telling:
         self._lanes: dict[str, str] = {}
         self._error: str | None = None
 
-    def tell(self, step: Step) -> None:
-        if isinstance(step, Said):
+    def tell(self, step: TranscriptStep) -> None:
+        if isinstance(step, ModelAnswer):
             self._said(step)
-        elif isinstance(step, Answered):
+        elif isinstance(step, ToolAnswer):
             self._answered(step)
-        elif isinstance(step, Prompted):
+        elif isinstance(step, UserPrompt):
             self._prompted(step)
-        elif isinstance(step, Ended):
+        elif isinstance(step, SessionEnded):
             self._ended(step)
-        elif isinstance(step, Began):
+        elif isinstance(step, SessionStarted):
             told = {name: value for name, value in step._asdict().items() if value and name != "at"}
             self._add(SESSION, told, step.at)
-        elif isinstance(step, Noted):
+        elif isinstance(step, SessionNote):
             self._add(step.kind, dict(step.data), step.at)
 
     def end_turn(self) -> None:
@@ -97,7 +97,7 @@ class _Telling:
         self._add(events.TURN_END, data, None)
         self._turn, self._error = None, None
 
-    def _prompted(self, step: Prompted) -> None:
+    def _prompted(self, step: UserPrompt) -> None:
         if not self._turns:
             return
         self.end_turn()
@@ -105,7 +105,7 @@ class _Telling:
         self._turn = self._add(events.TURN_START, data, step.at, top=True)
         self._turn_began = self._now
 
-    def _said(self, step: Said) -> None:
+    def _said(self, step: ModelAnswer) -> None:
         above, lane = self._place(step.agent)
         began = self._now
         data = {
@@ -138,7 +138,7 @@ class _Telling:
                 events.CALL, wanted, None, parent=above, cause=call, lane=lane
             )
 
-    def _answered(self, step: Answered) -> None:
+    def _answered(self, step: ToolAnswer) -> None:
         call = self._tools.get(step.id)
         if call is None:
             return  # of a call that came before the file begins
@@ -151,7 +151,7 @@ class _Telling:
             told |= {"how": "returned", "value": step.value}
         self._add(events.OUTCOME, told, step.at, parent=call, lane=asked.lane)
 
-    def _ended(self, step: Ended) -> None:
+    def _ended(self, step: SessionEnded) -> None:
         told = {name: value for name, value in step._asdict().items() if name != "at"}
         told = {name: value for name, value in told.items() if value not in (None, "", {})}
         self._add(RESULT, told, step.at)
@@ -168,7 +168,7 @@ class _Telling:
         self, kind: str, data: Any, at: int | None, *, parent: int | None = None,
         cause: int | None = None, lane: str = "main", top: bool = False,
     ) -> int:  # fmt: skip
-        # Lines of one answer may be older than a tool's that came in between: events go forward.
+        # JsonLines of one answer may be older than a tool's that came in between: events go forward.
         self._now = max(self._now, at or 0)
         above = None if top else self._turn if parent is None else parent
         self.drafts.append(

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from playhead.transcripts import fields
+from playhead.transcripts import transcript_fields as fields
 from playhead.transcripts.claude_code import ClaudeReader
 from playhead.transcripts.codex import CodexReader
 from playhead.transcripts.gemini_cli import GeminiReader
-from playhead.transcripts.transcript_steps import Glance, Step
+from playhead.transcripts.transcript_steps import ProgressLine, TranscriptStep
 
 # A program that has said nothing of this kind in so many lines is no agent that we know.
 _PATIENCE = 50
@@ -20,16 +20,16 @@ _PATIENCE = 50
 _LONGEST = 64 * 1024 * 1024
 
 
-class Reader(Protocol):
+class TranscriptReader(Protocol):
     """What each tool's module offers."""
 
     @property
     def tool(self) -> str: ...
-    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[Glance]: ...
-    def steps(self) -> list[Step]: ...
+    def feed(self, line: Mapping[str, Any], at: int | None = None) -> list[ProgressLine]: ...
+    def steps(self) -> list[TranscriptStep]: ...
 
 
-def reader_of(line: Mapping[str, Any]) -> Reader | None:
+def reader_of(line: Mapping[str, Any]) -> TranscriptReader | None:
     """Who speaks so; None: nobody that we know."""
     kind = fields.of_type(line)
     if kind == "thread.started" or kind.startswith(("turn.", "item.")):
@@ -43,7 +43,7 @@ def reader_of(line: Mapping[str, Any]) -> Reader | None:
     return None
 
 
-class Lines:
+class JsonLines:
     """JSON objects out of bytes that come in pieces. What is none is passed over."""
 
     def __init__(self) -> None:
@@ -76,26 +76,26 @@ class AgentStream:
     """Follows a program's stdout. Until an agent is recognised, nothing is told."""
 
     def __init__(self) -> None:
-        self.reader: Reader | None = None
-        self._lines = Lines()
+        self.reader: TranscriptReader | None = None
+        self._lines = JsonLines()
         self._patience = _PATIENCE
 
     @property
     def tool(self) -> str | None:
         return None if self.reader is None else self.reader.tool
 
-    def feed(self, raw: bytes, at: int | None = None) -> list[Glance]:
+    def feed(self, raw: bytes, at: int | None = None) -> list[ProgressLine]:
         if self.reader is None and not self._patience:
             return []
         return self._hear(self._lines.feed(raw), at, raw.count(b"\n"))
 
-    def close(self, at: int | None = None) -> list[Step]:
+    def close(self, at: int | None = None) -> list[TranscriptStep]:
         """Everything that was said."""
         self._hear(self._lines.close(), at, 0)
         return [] if self.reader is None else self.reader.steps()
 
-    def _hear(self, lines: list[dict[str, Any]], at: int | None, count: int) -> list[Glance]:
-        glances: list[Glance] = []
+    def _hear(self, lines: list[dict[str, Any]], at: int | None, count: int) -> list[ProgressLine]:
+        glances: list[ProgressLine] = []
         for line in lines:
             if self.reader is None:
                 self.reader = reader_of(line)

@@ -1,20 +1,25 @@
 """Events of a tape page by page. Knows where the last page ended, so that the next one need not
 read the tape from its start; not who asks.
+
+How far somebody has read a tape. Pure; knows segments and seqs.
+
+`4711:120,4712:7`: the last seq of each segment that was told. A plain number means so many events in
+the order of the tape, which holds as long as no other process adds to it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from playhead.story.select import Selection, Wanted
+from playhead.story.event_filter import EventFilter, EventSelection
 from playhead.tape.reader import Tape
 from playhead.tape.rows import Row
 from playhead.tape.seek import roots
-from playhead.views.web.api.cursor import Cursor, parse_cursor, write_cursor
+from playhead.views.web.api.api_responses import Problem
 
 # A page ends here at the latest: lines of a tape may have a megabyte each.
 _MOST_BYTES = 8 * 1024 * 1024
@@ -27,27 +32,29 @@ class _Reading:
     """An open tape. `ahead` was read to see whether anything follows, and belongs to the next page."""
 
     rows: Iterator[Row]
-    selection: Selection
+    selection: EventSelection
     told: dict[str, int]
     ahead: Row | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class EventPage:
     """Lines as they stand on the tape. `next` None: nothing follows, as far as is written."""
 
     lines: list[bytes] = field(default_factory=list)
     next: str | None = None
 
 
-class Pages:
+class EventPages:
     """Bookmarks into tapes, the least recently used ones given up."""
 
     def __init__(self) -> None:
         self._bookmarks: OrderedDict[tuple[object, ...], _Reading] = OrderedDict()
         self._lock = Lock()
 
-    def page(self, run: Path, stamp: str, wanted: Wanted, *, after: str | None, limit: int) -> Page:
+    def page(
+        self, run: Path, stamp: str, wanted: EventFilter, *, after: str | None, limit: int
+    ) -> EventPage:
         key = (run, stamp, wanted, after or "")
         with self._lock:
             reading = self._bookmarks.pop(key, None)
@@ -55,16 +62,16 @@ class Pages:
             reading = _opened(run, wanted, parse_cursor(after))
         lines = _taken(reading, limit)
         if reading.ahead is None:
-            return Page(lines=lines)
+            return EventPage(lines=lines)
         following = write_cursor(reading.told)
         with self._lock:
             self._bookmarks[(run, stamp, wanted, following)] = reading
             if len(self._bookmarks) > _MOST_BOOKMARKS:
                 self._bookmarks.popitem(last=False)
-        return Page(lines=lines, next=following)
+        return EventPage(lines=lines, next=following)
 
 
-def _opened(run: Path, wanted: Wanted, cursor: Cursor) -> _Reading:
+def _opened(run: Path, wanted: EventFilter, cursor: Cursor) -> _Reading:
     tape = Tape(run)
     selection = selection_of(tape, wanted)
     told: dict[str, int] = {}
@@ -106,9 +113,9 @@ def _following(reading: _Reading) -> Row | None:
     return None
 
 
-def selection_of(tape: Tape, wanted: Wanted) -> Selection:
+def selection_of(tape: Tape, wanted: EventFilter) -> EventSelection:
     own = frozenset(segment.name for segment in roots(tape.segments()))
-    return Selection(wanted, own)
+    return EventSelection(wanted, own)
 
 
 def as_json(raw: bytes) -> bytes:
@@ -118,3 +125,33 @@ def as_json(raw: bytes) -> bytes:
     except UnicodeDecodeError:
         return raw.decode("utf-8", "replace").encode()
     return raw
+
+
+PATTERN = r"^(\d{1,12}|[^:,\s]{1,80}:\d{1,15}(,[^:,\s]{1,80}:\d{1,15})*)$"
+LONGEST = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """`told` wins where both are there."""
+
+    told: Mapping[str, int] = field(default_factory=dict)
+    skip: int = 0
+
+
+def parse_cursor(text: str | None) -> Cursor:
+    if not text:
+        return Cursor()
+    if text.isdigit():
+        return Cursor(skip=int(text[:12]))
+    told: dict[str, int] = {}
+    for part in text[:LONGEST].split(","):
+        segment, _, seq = part.rpartition(":")
+        if not segment or not seq.isdecimal() or not seq.isascii():
+            raise Problem(400, f"{text[:80]!r} is no position on a tape.", "Use `next` as it came.")
+        told[segment] = int(seq[:15])
+    return Cursor(told=told)
+
+
+def write_cursor(told: Mapping[str, int]) -> str:
+    return ",".join(f"{segment}:{seq}" for segment, seq in told.items())

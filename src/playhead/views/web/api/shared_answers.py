@@ -17,7 +17,7 @@ from playhead import clock
 T = TypeVar("T")
 
 
-class Shared(Generic[T]):
+class SharedAnswers(Generic[T]):
     """`workers`: so many different things are made at once, each in a thread."""
 
     def __init__(self, workers: int) -> None:

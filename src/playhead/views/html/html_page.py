@@ -7,7 +7,7 @@ from html import escape
 
 from playhead.events import BOUNDARIES
 from playhead.views.text.safe import clean
-from playhead.views.web.page import digest, styles
+from playhead.views.web.viewer_files import digest, styles
 
 # The viewer fills a window and scrolls inside of it; a report is as long as it is, also on paper.
 _OWN = """

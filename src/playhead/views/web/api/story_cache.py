@@ -1,4 +1,4 @@
-"""Stories that were told already, as long as their tapes have not changed. Knows when one is out of
+"""StoryCache that were told already, as long as their tapes have not changed. Knows when one is out of
 date and how many may be held; not what they are for.
 """
 
@@ -23,7 +23,7 @@ from playhead.story import CallItem, Prices, Story, tell
 from playhead.tape.reader import Tape
 from playhead.tape.store import run_path
 
-# Stories in memory together have no more events than this (a story of 100,000 takes some 200 MB).
+# StoryCache in memory together have no more events than this (a story of 100,000 takes some 200 MB).
 _MOST_EVENTS = 300_000
 # Telling keeps a core busy: more at once would only take it from each other.
 _TELLERS = 2
@@ -34,7 +34,7 @@ _PATIENCE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class CachedStory:
     """A run as it was when `stamp` was its state. `made`: what was derived from it since."""
 
     path: Path
@@ -66,16 +66,16 @@ class Now:
     goes_on: bool
 
 
-class Stories:
+class StoryCache:
     """Of one store. Each run is told once for all who wait for it."""
 
     def __init__(self, home: Path, prices: dict[str, Any] | None = None) -> None:
         self.home = home
         self._prices = Prices(overrides=prices or {})
         self._price_stamp = stamp_of_prices(prices or {})
-        self._kept: OrderedDict[str, Told] = OrderedDict()
+        self._kept: OrderedDict[str, CachedStory] = OrderedDict()
         # Beginnings of runs that are still being told whole.
-        self._begun: dict[str, Told] = {}
+        self._begun: dict[str, CachedStory] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._tellers = anyio.CapacityLimiter(_TELLERS)
         self._openers = anyio.CapacityLimiter(_OPENERS)
@@ -96,7 +96,7 @@ class Stories:
         stamp = self.stamp(path)
         return Now(path=path, stamp=stamp, goes_on=entry_at(path).status == "running")
 
-    async def told(self, run_id: str) -> Told:
+    async def told(self, run_id: str) -> CachedStory:
         asked_ns = clock.mono_ns()
         now = await anyio.to_thread.run_sync(self._look, run_id)
         known = self._known(run_id, now, asked_ns)
@@ -113,7 +113,7 @@ class Stories:
             self._locks.pop(run_id, None)
         return known
 
-    async def begun(self, run_id: str, first: int) -> Told:
+    async def begun(self, run_id: str, first: int) -> CachedStory:
         """The run, where it is known or has no more events than that; else its `first` events, which
         need no longer to be told than those of a short one.
         """
@@ -130,7 +130,7 @@ class Stories:
                 self._begun = {run_id: known}
         return known
 
-    async def with_item(self, run_id: str, ref: str) -> Told:
+    async def with_item(self, run_id: str, ref: str) -> CachedStory:
         """The run as far as it must be known to show this item: one that has ended in the beginning
         will not be another when the whole is known.
         """
@@ -142,7 +142,7 @@ class Stories:
                 return begun
         return await self.told(run_id)
 
-    def _known(self, run_id: str, now: Now, asked_ns: int) -> Told | None:
+    def _known(self, run_id: str, now: Now, asked_ns: int) -> CachedStory | None:
         known = self._kept.get(run_id)
         if known is None:
             return None
@@ -153,14 +153,16 @@ class Stories:
             return known
         return None
 
-    def _tell(self, path: Path, first: int | None = None) -> Told:
+    def _tell(self, path: Path, first: int | None = None) -> CachedStory:
         began = clock.mono_ns()
         # Taken first: what is written meanwhile makes it out of date.
         stamp = self.stamp(path)
         story = tell(Tape(path), prices=self._prices, first=first)
-        return Told(path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns())
+        return CachedStory(
+            path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns()
+        )
 
-    def _keep(self, run_id: str, told: Told) -> None:
+    def _keep(self, run_id: str, told: CachedStory) -> None:
         self._kept[run_id] = told
         self._kept.move_to_end(run_id)
         while len(self._kept) > 1 and self._weight() > _MOST_EVENTS:

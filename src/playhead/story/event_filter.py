@@ -60,7 +60,7 @@ def _wrong(text: str) -> UsageError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EventFilter:
     """Empty: everything. Kinds and lanes are globs; of each list one must fit."""
 
     kinds: tuple[str, ...] = ()
@@ -69,10 +69,10 @@ class Wanted:
     seqs: SeqRange | None = None
 
 
-class Selection:
+class EventSelection:
     """Decides event by event, in the order of the tape: what belongs to a call goes with it."""
 
-    def __init__(self, wanted: Wanted, own: frozenset[str]) -> None:
+    def __init__(self, wanted: EventFilter, own: frozenset[str]) -> None:
         self._wanted = wanted
         self._own = own
         self._calls: set[str] = set()

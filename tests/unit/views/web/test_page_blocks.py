@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.testing import Reply
-from playhead.views.web.embed import Packer, run_blocks
+from playhead.views.web.page_blocks import Packer, run_blocks
 
 TEXTS = st.text(max_size=80) | st.builds(
     lambda one, n: one * n, st.text(min_size=1, max_size=9), st.integers(1, 90)
@@ -63,7 +63,7 @@ def test_a_text_that_only_grows_is_kept_as_what_is_new_in_it():
 
 
 def test_the_page_finds_each_item_in_the_group_that_its_row_says(forge, told, monkeypatch):
-    monkeypatch.setattr("playhead.views.web.embed._LARGEST_GROUP", 2000)
+    monkeypatch.setattr("playhead.views.web.page_blocks._LARGEST_GROUP", 2000)
     tape = forge()
     for number in range(20):
         tape.llm(f"Question {number}", Reply(text=f"Answer {number}"))

@@ -22,16 +22,22 @@ from starlette.routing import Route
 from playhead.errors import PlayheadError
 from playhead.library.catching_up import CatchingUp
 from playhead.library.pulse import Pulse
-from playhead.views.web.api import viewer
-from playhead.views.web.api.guard import LARGEST_BODY, LOOPBACK_NAMES, Guard, Rules
-from playhead.views.web.api.openapi import document
+from playhead.views.web.api import page_routes as viewer
+from playhead.views.web.api.api_responses import Problem, json_response, problem_of
+from playhead.views.web.api.event_pages import EventPages
+from playhead.views.web.api.guard import LARGEST_BODY, LOOPBACK_NAMES, GuardRules, RequestGuard
+from playhead.views.web.api.openapi_document import document
 from playhead.views.web.api.operations import OPERATIONS, SCHEMAS
-from playhead.views.web.api.paging import Pages
 from playhead.views.web.api.replay_jobs import Replays
-from playhead.views.web.api.said import Problem, json_response, problem_of
-from playhead.views.web.api.schema_checks import Asked, Operation, read_body, read_path, read_query
-from playhead.views.web.api.sharing import Shared
-from playhead.views.web.api.stories import Stories, Told
+from playhead.views.web.api.schema_checks import (
+    CheckedRequest,
+    Operation,
+    read_body,
+    read_path,
+    read_query,
+)
+from playhead.views.web.api.shared_answers import SharedAnswers
+from playhead.views.web.api.story_cache import CachedStory, StoryCache
 
 _PATIENCE_S = 60
 # Lists are made by SQLite and by Python, which both do one thing at a time.
@@ -45,9 +51,9 @@ class Desk:
 
     home: Path
     prices: Mapping[str, Any]
-    stories: Stories
-    pages: Pages
-    shared: Shared[Response]
+    stories: StoryCache
+    pages: EventPages
+    shared: SharedAnswers[Response]
     catching_up: CatchingUp
     pulse: Pulse
     replays: Replays
@@ -71,14 +77,14 @@ def app(
     desk = Desk(
         home=home,
         prices=own,
-        stories=Stories(home, own),
-        pages=Pages(),
-        shared=Shared(_WORKERS),
+        stories=StoryCache(home, own),
+        pages=EventPages(),
+        shared=SharedAnswers(_WORKERS),
         catching_up=CatchingUp(home, own),
         pulse=Pulse(home),
         replays=Replays(home, allowed=allow_replay),
     )
-    rules = Rules(
+    rules = GuardRules(
         hosts=LOOPBACK_NAMES | {host.lower() for host in hosts},
         any_address=any_address,
         token=token,
@@ -92,7 +98,7 @@ def app(
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, rules=rules)],
+        middleware=[Middleware(RequestGuard, rules=rules)],
         exception_handlers={
             HTTPException: _http_problem,
             Problem: _problem,
@@ -126,14 +132,14 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     values |= read_query(operation, request.query_params.multi_items())
     body = read_body(operation, await _body(request), request.headers.get("content-type", ""))
     wants_stream = "text/event-stream" in request.headers.get("accept", "")
-    asked = Asked(values=values, body=body, headers=request.headers, told={})
+    asked = CheckedRequest(values=values, body=body, headers=request.headers, told={})
     if operation.stream is not None and (wants_stream or operation.handle is None):
         return await operation.stream(desk, asked)
     if operation.handle is None:
         raise Problem(406, "This is a stream.", "Ask with `Accept: text/event-stream`.")
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
         told = {name: await _told(desk, values, name) for name in operation.needs}
-        asked = Asked(values=values, body=body, headers=request.headers, told=told)
+        asked = CheckedRequest(values=values, body=body, headers=request.headers, told=told)
         handle = partial(operation.handle, desk, asked)
         if operation.shared:
             return await desk.shared.get((operation.id, *sorted(values.items())), handle)
@@ -141,7 +147,7 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
 
 
-async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> Told:
+async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> CachedStory:
     """The run that this parameter names, as far as the question needs it."""
     first, ref = values.get("first"), values.get("ref")
     if first is not None:

@@ -7,8 +7,12 @@ import zlib
 
 import pytest
 
-from playhead.views.web.bundle import bundle
-from playhead.views.web.page import CONTENT_SECURITY_POLICY, standalone, static_files
+from playhead.views.web.viewer_files import (
+    CONTENT_SECURITY_POLICY,
+    bundle,
+    standalone,
+    static_files,
+)
 
 NASTY = '</script><script>alert(1)</script><!-- " \ud800'
 

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from playhead.story.family import DEEPEST, family
+from playhead.story.item_tree import DEEPEST, family
 
 
 def items(**parents):

@@ -14,8 +14,8 @@ from typing import Any
 from playhead import events
 from playhead.events import Event
 from playhead.recording.chunks import as_bytes
-from playhead.transcripts import AgentStream, Began
-from playhead.transcripts.telling import Draft, drafts_of
+from playhead.transcripts import AgentStream, SessionStarted
+from playhead.transcripts.transcript_events import Draft, drafts_of
 
 # A member of the calls that were overheard: by whom.
 TOLD_BY = "told_by"
@@ -41,7 +41,7 @@ def overhear(
             continue
         stream = _followed(voice)
         steps = stream.close()
-        session = next((one.session for one in steps if isinstance(one, Began)), None)
+        session = next((one.session for one in steps if isinstance(one, SessionStarted)), None)
         if not steps or session in known:  # a program that prints what its child said
             continue
         if session is not None:

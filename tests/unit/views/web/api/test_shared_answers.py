@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from playhead.views.web.api.sharing import Shared
+from playhead.views.web.api.shared_answers import SharedAnswers
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,7 +25,7 @@ class Work:
 
 
 async def test_many_who_come_meanwhile_get_one_answer_made_after_they_came():
-    shared, work = Shared(2), Work()
+    shared, work = SharedAnswers(2), Work()
     first = asyncio.create_task(shared.get("list", work))
     await asyncio.to_thread(work.begun.acquire)
     others = [asyncio.create_task(shared.get("list", work)) for _ in range(50)]
@@ -37,7 +37,7 @@ async def test_many_who_come_meanwhile_get_one_answer_made_after_they_came():
 
 
 async def test_other_questions_are_answered_on_their_own():
-    shared, work = Shared(2), Work()
+    shared, work = SharedAnswers(2), Work()
     work.allowed.release(2)
     assert sorted(await asyncio.gather(shared.get("a", work), shared.get("b", work))) == [1, 2]
     assert shared._locks == {}
@@ -45,7 +45,7 @@ async def test_other_questions_are_answered_on_their_own():
 
 
 async def test_who_comes_after_a_failure_is_answered():
-    shared = Shared(1)
+    shared = SharedAnswers(1)
 
     def fail():
         raise ValueError("no")

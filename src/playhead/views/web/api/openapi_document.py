@@ -1,0 +1,169 @@
+"""The table of operations as an OpenAPI 3.1 document. Pure.
+
+The shapes of what comes back, as JSON Schema: what a program may rely on. Data only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from playhead._version import __version__
+from playhead.views.web.api.schema_checks import AnswerSchema, Operation, Parameter, Schema
+
+_ERROR = {"$ref": "#/components/schemas/Error"}
+
+
+def document(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Playhead",
+            "version": __version__,
+            "description": "The runs of a library: lists, models, events, calls, comparisons.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": dict(schemas),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        # A server that listens to this machine alone may want none.
+        "security": [{}, {"token": []}],
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "operationId": operation.id,
+        "summary": operation.says,
+        "parameters": [_parameter(one) for one in operation.parameters],
+        "responses": {
+            str(status): _answer(status, one) for status, one in operation.answers.items()
+        },
+    }
+    if operation.stream is not None and 200 in operation.answers:
+        content = made["responses"]["200"]["content"]
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    if operation.body is not None:
+        made["requestBody"] = {
+            "required": operation.body_required,
+            "content": {"application/json": {"schema": dict(operation.body)}},
+        }
+    return made
+
+
+def _parameter(one: Parameter) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": one.name,
+        "in": one.place,
+        "description": one.says,
+        "required": one.required or one.place == "path",
+        "schema": dict(one.schema),
+    }
+    if one.schema["type"] == "array":
+        made |= {"style": "form", "explode": True}
+    return made
+
+
+def _answer(status: int, answer: AnswerSchema) -> dict[str, Any]:
+    if status in (204, 304):
+        return {"description": answer.says}
+    schema = dict(answer.schema) if answer.schema or status < 400 else _ERROR
+    return {"description": answer.says, "content": {answer.media: {"schema": schema}}}
+
+
+TEXT: Schema = {"type": "string"}
+NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
+COUNT_OR_NULL: Schema = {"type": ["integer", "null"]}
+TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
+ANYTHING: Schema = {"type": "object"}
+
+
+def _object(**members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": members, "required": list(members)}
+
+
+# Not null: the catalogue is being made, and only what has been read so far is in this answer.
+INDEXING: Schema = {
+    **_object(done={"type": "integer"}, of={"type": "integer"}),
+    "type": ["object", "null"],
+    "description": "Not null: only so many runs are known yet; ask again after `Retry-After` seconds.",
+}
+
+SCHEMAS: dict[str, Schema] = {
+    "Error": _object(error=_object(reason=TEXT, next=TEXT_OR_NULL)),
+    "Run": _object(
+        id=TEXT,
+        name=TEXT,
+        status={"type": "string", "enum": ["running", "ok", "failed", "interrupted"]},
+        started_at=TEXT,
+        duration_s=NUMBER_OR_NULL,
+        command={"type": "array"},
+        tags=ANYTHING,
+        note=TEXT,
+        kept={"type": "boolean"},
+        golden={"type": "boolean"},
+        level=TEXT,
+        project=TEXT,
+        replay_of=TEXT_OR_NULL,
+        models=TEXTS,
+        tools=TEXTS,
+        llm_calls={"type": "integer"},
+        tool_calls={"type": "integer"},
+        calls={"type": "integer"},
+        tokens=COUNT_OR_NULL,
+        cost_usd=NUMBER_OR_NULL,
+        failure=TEXT_OR_NULL,
+    ),
+    "Runs": _object(
+        runs={"type": "array", "items": {"$ref": "#/components/schemas/Run"}},
+        total={"type": "integer"},
+        next=TEXT_OR_NULL,
+        indexing=INDEXING,
+    ),
+    "Recording": _object(
+        summary={"$ref": "#/components/schemas/Run"},
+        partial={
+            **_object(events={"type": "integer"}, of=COUNT_OR_NULL),
+            "type": ["object", "null"],
+            "description": "Not null: only so many events of the tape are in this answer.",
+        },
+        model=ANYTHING,
+    ),
+    "Events": _object(events={"type": "array", "items": ANYTHING}, next=TEXT_OR_NULL),
+    "Refs": _object(refs=TEXTS),
+    "Stats": _object(
+        by=TEXT,
+        rows={"type": "array", "items": ANYTHING},
+        total=ANYTHING,
+        most_failing_tools={"type": "array"},
+        indexing=INDEXING,
+    ),
+    "Changed": _object(id=TEXT),
+}
+
+
+def answer(name: str, says: str) -> AnswerSchema:
+    return AnswerSchema(says=says, schema={"$ref": f"#/components/schemas/{name}"})
+
+
+def plain(says: str) -> AnswerSchema:
+    return AnswerSchema(says=says, schema=ANYTHING)
+
+
+# What may happen to every request, and to those about one run.
+REFUSED: dict[int, AnswerSchema] = {
+    400: AnswerSchema(says="The request is not as described."),
+    401: AnswerSchema(says="The token is missing or wrong."),
+    403: AnswerSchema(says="Not from another site's page."),
+    409: AnswerSchema(says="The tape or the store is not in a state for that."),
+    413: AnswerSchema(says="The body is too large."),
+    421: AnswerSchema(says="The server does not go by that name."),
+    503: AnswerSchema(says="It took too long."),
+}
+NOT_THERE: dict[int, AnswerSchema] = {**REFUSED, 404: AnswerSchema(says="There is no such thing.")}
