@@ -55,15 +55,56 @@ def record(
     enabled: bool | None = None,
     intercept: bool = False,
 ) -> Recording: ...
-def record(function: Callable[..., Any] | None = None, /, **wish: Any) -> Any:
-    """Record what happens inside: `with playhead.record(name="nightly") as run:` (or `async with`),
-    or each call of a function: `@playhead.record` / `@playhead.record(name=…)`.
+def record(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    tags: Mapping[str, str] | None = None,
+    level: Level | None = None,
+    store: str | os.PathLike[str] | None = None,
+    run_id: str | None = None,
+    resume: bool | str = False,
+    force: bool = False,
+    redact: bool | None = None,
+    enabled: bool | None = None,
+    intercept: bool = False,
+) -> Any:
+    """Record a block of code, or each call of a function.
 
-    `resume` appends to an earlier run of that `run_id` or `name`; `force` moves it aside first;
-    `intercept` hooks HTTP clients, subprocesses, tools and the clock as `playhead record` does.
-    Switched off by `enabled=False` or PLAYHEAD_RECORD=0; then it costs next to nothing.
+        with playhead.record(name="nightly", intercept=True) as run:  # or `async with`
+            run.emit("plan:made", {"steps": 3})
+
+        @playhead.record
+        def answer(question): ...
+
+    Recording never raises: if a run cannot be written, one line on stderr says why, and the block runs.
+
+    Args:
+        name: What the run is called in lists. By default its id, or the function's name.
+        tags: Labels to find the run by, as `{"team": "search"}`.
+        level: `minimal` (timing and status), `standard` (and hashes) or `full` (can be replayed).
+        store: The folder that runs are kept in. By default the user's own store.
+        run_id: An id of your own. If it is taken, `-2` is appended.
+        resume: Append to the earlier run with this `run_id` or `name`.
+        force: Move that earlier run aside first; nothing is deleted.
+        redact: Remove secrets before anything is written. On by default.
+        enabled: False: record nothing, at next to no cost. None: as PLAYHEAD_RECORD says.
+        intercept: Record HTTP clients, subprocesses, tools and the clock, as `playhead record` does.
     """
-    recording = Recording(Wish(**wish))
+    wish = Wish(
+        name=name,
+        tags=tags,
+        level=level,
+        store=store,
+        run_id=run_id,
+        resume=resume,
+        force=force,
+        redact=redact,
+        enabled=enabled,
+        intercept=intercept,
+    )
+    recording = Recording(wish)
     return recording if function is None else recording(function)
 
 

@@ -173,7 +173,19 @@ def worker_of(lane: str) -> str:
 
 
 def load(run: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None) -> Session:
-    """A recorded session: by id, prefix, `last`, or path; a single-file tape as well."""
+    """Load a recorded session, to look at it or to replay it in a test.
+
+        session = playhead.load("last")
+        session.workers                     # ['worker-1', 'worker-2']
+        session.process_calls("worker-1")   # what it asked, and what it got
+
+    Args:
+        run: The run's id, a unique prefix of it, `last`, or the path of its folder or single-file tape.
+        store: The folder that runs are kept in. By default the user's own store.
+
+    Raises:
+        PlayheadError: There is no such run, or it cannot be replayed.
+    """
     path = Path(run).expanduser()
     if path.is_file():
         folder = Path(tempfile.mkdtemp(prefix="playhead-"))
@@ -257,7 +269,19 @@ Worker = Callable[[World], Any]
 
 
 def replay_worker(session: Session, worker: str, function: Worker) -> WorkerReport:
-    """Run `function(world)` as that worker, with the tape for a world, and check it against the tape."""
+    """Run one worker again: every call is answered from the tape, and everything is compared with it.
+
+        report = playhead.replay_worker(session, "worker-1", lambda world: work(world.snapshot))
+        assert report.passed, report
+
+    Args:
+        session: What `playhead.load` returned.
+        worker: One of `session.workers`.
+        function: Called with a `World`: the worker's name, and the store as it was at the start.
+
+    Raises:
+        UsageError: The session has no such worker.
+    """
     if worker not in session.workers:
         raise UsageError(
             f"There is no worker {worker!r} in this session: it has {', '.join(session.workers)}."
@@ -281,7 +305,15 @@ def replay_worker(session: Session, worker: str, function: Worker) -> WorkerRepo
 
 
 def replay_session(session: Session, function: Worker) -> SessionReport:
-    """Every worker, one after the other: what each one asks and gets does not depend on the others."""
+    """Run every worker of a session again, one after the other, and compare each with the tape.
+
+        report = playhead.replay_session(playhead.load("last"), run_worker)
+        assert report.passed, report
+
+    Args:
+        session: What `playhead.load` returned.
+        function: Called once for each worker, as by `playhead.replay_worker`.
+    """
     reports = tuple(replay_worker(session, worker, function) for worker in session.workers)
     return SessionReport(passed=all(one.passed for one in reports), workers=reports)
 

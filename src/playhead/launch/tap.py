@@ -25,7 +25,7 @@ _MARK = "_playhead_tap"
 
 
 class Tap:
-    """An attached tap. `untap()` puts the original back; also a context manager."""
+    """An attached tap. `untap()` restores the original emitter; so does the end of a `with` block."""
 
     def __init__(self, owner: Any, name: str, original: Any, *, was_own: bool) -> None:
         self._owner, self._name, self._original, self._was_own = owner, name, original, was_own
@@ -52,11 +52,21 @@ class Tap:
 
 
 def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
-    """Record every call of `owner.name` before it runs; what it returns or raises is untouched.
+    """Record every call of an emitter before it runs. What the emitter returns or raises stays the same.
 
-    `owner` is an object, a class or a module. `emit("kind", data)`, `emit("kind", a=1)`,
-    `emit({"type": "kind", …})` and `emit(event_object)` are understood. Without a current run one
-    is opened with the first event and ends with the process.
+        playhead.tap(orchestrator)                 # orchestrator.emit(…)
+        playhead.tap(events, "publish").untap()    # stop recording events.publish(…)
+
+    Calls like `emit("kind", data)`, `emit("kind", a=1)`, `emit({"type": "kind", …})` and `emit(event_object)`
+    become events of that kind. Without a current run, the first event opens one that ends with the process.
+
+    Args:
+        owner: The object, class or module that has the emitter.
+        name: The method that is called for each event.
+        run: The run to write to. By default the current one.
+
+    Raises:
+        UsageError: `owner` has no such method, or does not let it be replaced.
     """
     found = _static(owner, name)
     if not callable(getattr(owner, name, None)):
@@ -83,7 +93,13 @@ def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
 
 
 def on_event(run: Run | NoRun | None = None) -> Callable[..., None]:
-    """A callback for `on_event=` parameters: writes what it is called with, returns nothing."""
+    """A callback that records each event it is called with, for orchestrators that take one.
+
+        Orchestrator(on_event=playhead.on_event())
+
+    Args:
+        run: The run to write to. By default the one that is current when an event comes.
+    """
 
     def callback(*args: Any, **kwargs: Any) -> None:
         target = run if run is not None else runs.current()

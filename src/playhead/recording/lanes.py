@@ -119,7 +119,14 @@ def unpack(luggage: Luggage) -> list[Token[Any]]:
 
 
 class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
-    """Name the lane of what happens inside: `with playhead.lane("worker-3"): …`. Also async."""
+    """Name the lane of everything that happens in a block, for example one worker of a pool.
+
+        with playhead.lane("worker-3"):  # or `async with`
+            work()
+
+    A replay matches the calls of a lane in their order. Without a name, lanes are numbered in the order in
+    which tasks and threads start.
+    """
 
     __slots__ = ("_lane", "_tokens")
 

@@ -24,8 +24,8 @@ from playhead.tape.store import MANIFEST
 
 
 class Run:
-    """Made by `playhead.record`. All of it is safe to call from any thread or task, and never
-    raises because of recording.
+    """A run that is being recorded, made by `playhead.record`. Its methods are safe to call from any thread or
+    task, and never raise because of recording.
     """
 
     def __init__(self, recorder: Recorder, manifest: Manifest, *, owner: bool = True) -> None:
@@ -74,7 +74,18 @@ class Run:
         why: str | None = None,
         cause: Ref | None = None,
     ) -> int | None:
-        """Put an event of the user's own on the tape. Returns its seq; None if it was lost."""
+        """Record an event of your own: `run.emit("plan:made", {"steps": 3})`.
+
+        Args:
+            kind: The event's kind, in your own words.
+            data: What it says; any value.
+            who: The agent or component. By default the run's name.
+            why: The reason, in words.
+            cause: The event that led to it, by the number that `emit` returned.
+
+        Returns:
+            The event's number on the tape; None if it could not be written.
+        """
         at = fragment(sys._getframe(1))
         return self.recorder.append(Entry(kind, data, at, None, cause, False, True, who, why))
 
@@ -185,24 +196,39 @@ def exit_code_of(error: object) -> int | None:
 
 
 class NoRun:
-    """Stands where a run would be when nothing is recorded: same methods, next to no cost."""
+    """The run of a program that is not recorded: the same methods, which do nothing."""
 
     id = ""
     name = ""
     lost = 0
     path: Path | None = None
 
-    def emit(self, kind: str, data: Any = None, **_: Any) -> None:
-        return None
+    def emit(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        who: str | None = None,
+        why: str | None = None,
+        cause: Ref | None = None,
+    ) -> None:
+        """Do nothing; see `Run.emit`."""
 
-    def turn(self, name: str, **_: Any) -> Turn:
-        return Turn(lambda: None, name)
+    def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
+        """A turn that is not recorded; see `Run.turn`."""
+        return Turn(lambda: None, name, purpose=purpose, input=input)
 
-    def seam(self, name: str, data: Any = None, **_: Any) -> None:
-        return None
+    def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
+        """Do nothing; see `Run.seam`."""
 
-    def end(self, error: BaseException | None = None, **_: Any) -> None:
-        return None
+    def end(
+        self,
+        error: BaseException | Frozen | None = None,
+        *,
+        status: Status | None = None,
+        exit_code: int | None = None,
+    ) -> None:
+        """Do nothing; see `Run.end`."""
 
 
 NO_RUN = NoRun()
@@ -214,7 +240,10 @@ _process: list[Run] = []
 
 
 def current() -> Run | NoRun:
-    """The run that the code running now belongs to; one that does nothing where there is none."""
+    """The run that the code running now belongs to. Where nothing is recorded, a run whose methods do nothing.
+
+    playhead.current().emit("cache:hit", {"key": key})
+    """
     here = _here.get()
     if here is not None and here.is_open:
         return here
@@ -242,12 +271,36 @@ def pull(run: Run, token: Any) -> None:
 
 
 def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
-    """A turn of whatever run is current when it starts: `@playhead.turn("respond")`."""
+    """A unit of agent work in the current run, as a block or around each call of a function.
+
+        with playhead.turn("respond", purpose="answer the user") as turn:
+            turn.seam("analyse", {"intent": "refund"})
+
+        @playhead.turn("respond")
+        def respond(question): ...
+
+    The turn is recorded whether it returns or raises, with the seams that were completed. As a decorator it
+    records the arguments as its input, and the result.
+
+    Args:
+        name: What kind of work it is.
+        purpose: Why it is done, in words.
+        input: What it works on. A decorator's default: the arguments of the call.
+    """
     return Turn(_recorder, name, purpose=purpose, input=input)
 
 
 def seam(name: str, data: Any = None) -> None:
-    """A checkpoint of the current turn, from wherever in it: `playhead.seam("analyse", …)`."""
+    """Mark a step of the current turn as completed, from any code that runs in it.
+
+        playhead.seam("retrieve", {"documents": 7})
+
+    Without a turn it belongs to the run; without a run nothing happens.
+
+    Args:
+        name: The step.
+        data: What it produced.
+    """
     found = turns.current() or current()
     found.seam(name, data, at=where.fragment(sys._getframe(1)))
 

@@ -29,11 +29,18 @@ def watch(
     *,
     name: str | None = None,
 ) -> Watch:
-    """Record a state store: how it is when the run begins and ends, and each call that changes it.
+    """Record a state store: its content when the run begins and ends, and each call that changes it.
 
-    `snapshot` is how to look at it: the name of an attribute or method, or a function (of the
-    store, or of nothing); without it, the store itself is written down. `mutations` are the names
-    of the methods that change it. Undone by `unwatch()`, or as a context manager.
+        playhead.watch(store, snapshot="tasks", mutations=["add", "complete"])
+
+    It is undone by `unwatch()`, or at the end of a `with` block.
+
+    Args:
+        store: Any object.
+        snapshot: How to read its content: the name of an attribute or method, or a function (of the store, or
+            without parameters). By default the store itself is serialised.
+        mutations: The names of the methods that change it.
+        name: What it is called on the tape. By default the name of its class.
     """
     methods = [mutations] if isinstance(mutations, str) else list(mutations)
     earlier = [_watch_of(getattr(store, method, None)) for method in methods]

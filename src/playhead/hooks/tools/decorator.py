@@ -57,11 +57,18 @@ def tool(function: F, /) -> F: ...
 @overload
 def tool(*, effect: Effect | None = None, name: str | None = None) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, *, effect: Effect | None = None, name: str | None = None) -> Any:
-    """Record each call of a function: `@playhead.tool`, or `@playhead.tool(effect="read")`.
+    """Record each call of a function as a tool call, and answer it from the tape in a replay.
 
-    `effect` says what a replay may do without asking: `read` changes nothing, `write` can be
-    undone, `irreversible` cannot. Functions, coroutines, generators, async generators and methods
-    of all kinds keep their signature, name and documentation.
+        @playhead.tool(effect="read")
+        def search(query: str) -> list[str]: ...
+
+    Functions, coroutines, generators, async generators and methods of all kinds keep their signature, name
+    and documentation.
+
+    Args:
+        effect: What a call does to the world: `read` changes nothing, `write` can be undone, `irreversible`
+            cannot. A replay with a live model calls only tools that read, unless others are allowed.
+        name: The tool's name. By default the function's.
     """
     if effect is not None and effect not in _EFFECTS:
         raise UsageError(f"effect is {effect!r}; expected one of {', '.join(_EFFECTS)}, or none.")
