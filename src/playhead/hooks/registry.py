@@ -40,8 +40,12 @@ ROWS: tuple[Row, ...] = (
     Row("uvloop", "process.uvloop_children", "process"),
     # order
     Row("asyncio.base_events", "order.event_loops", "clock"),
+    Row("asyncio.tasks", "order.task_sets", "clock"),
+    Row("asyncio.taskgroups", "order.task_sets:hook_groups", "clock"),
     Row("sys", "order.outputs", "clock"),
     Row("queue", "order.queues", "clock"),
+    Row("multiprocessing.pool", "order.worker_results:hook_pool", "clock"),
+    Row("concurrent.futures.process", "order.worker_results:hook_executor", "clock"),
     Row("time", "order.sleeps", "clock"),
     # http
     Row("httpx", "http.httpx_client", "http"),

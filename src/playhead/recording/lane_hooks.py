@@ -133,7 +133,10 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                 for token in before:
                     lanes.reset(token.var, token)
 
-        return submit(self, in_lane, *args, **kwargs)
+        future = submit(self, in_lane, *args, **kwargs)
+        # Who hears of its end hears it from this lane, in whatever thread.
+        future.__dict__[lanes.OF_JOB] = luggage[0][1]
+        return future
 
     return carried
 

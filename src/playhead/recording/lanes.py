@@ -98,6 +98,9 @@ _CARRIED = frozenset({"http", "llm"})
 carried: list[ContextVar[Any]] = [enclosing]
 
 
+# The attribute of a future that has the lane of its job.
+OF_JOB = "_playhead_lane"
+
 _has_threads = False
 
 

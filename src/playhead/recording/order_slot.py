@@ -61,6 +61,26 @@ def wait_for(kind: str) -> Place | None:
     return place
 
 
+def knows(moment: int) -> bool:
+    """Whether the tape knows the place of this moment of a call, and the order is kept."""
+    return getattr(moment, "place", None) is not None and active() is not None
+
+
+def place_ahead(moment: int) -> Place | None:
+    """The place of this moment, if the replay has yet to come to it."""
+    place: Place | None = getattr(moment, "place", None)
+    return None if place is None or place.passed or active() is None else place
+
+
+def has_come(moment: int) -> bool:
+    """Whether the replay has come to this moment. Where nothing lies between, it comes there now."""
+    place, head = place_ahead(moment), active()
+    if place is not None and head is not None and head.is_next(place):
+        head.note(place, None)
+        return True
+    return place is None
+
+
 def happened(kind: str, detail: Any = None) -> None:
     """Something of that kind has happened in this lane."""
     if points.active() is not None:

@@ -101,6 +101,11 @@ class LoopState:
         if place.passed or self.is_next(place):
             self._head.note(place, self)
             return
+        if self._has_come(place) and self._head.waits_for_others(place):
+            # The task did not stop here then: other threads came first while it ran.
+            self._head.arrive(place)
+            self.passed(place)
+            return
         future = self._make_future()
         pending = self.pend(place, lambda: future.set_result(None), future.done)
         try:
@@ -167,9 +172,15 @@ class LoopState:
     def look(self) -> None:
         """While the loop is busy: release what was released in this turn then."""
         place = self.first()
-        if place is not None and self.is_next(place):
+        if place is None or not self._has_come(place):
+            return
+        if self._head.is_next(place):
             self._head.time.follow(place.ns)
-            self.release(place)
+        elif self._head.waits_for_others(place):
+            self._head.arrive(place)
+        else:
+            return
+        self.release(place)
 
     def release(self, place: Place) -> None:
         """Let the task that waits at this place continue, and those of the same turn."""
@@ -255,6 +266,14 @@ class Playhead:
     def is_next(self, place: Place) -> bool:
         """Whether every point before this one has passed."""
         return place.index == self._next[place.segment]
+
+    def waits_for_others(self, place: Place) -> bool:
+        """Whether every point that has to come before this one belongs to another thread than the loop that
+        this one belongs to.
+        """
+        order = self.table.segments[place.segment]
+        before = order[self._next[place.segment] : place.index]
+        return bool(before) and all(one.passed or one.loop != place.loop for one in before)
 
     def arrive(self, place: Place, state: LoopState | None = None) -> None:
         """A thread has come to this place: wait until it is released. `state`: it is the thread of an

@@ -166,7 +166,9 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
             head, log = order_slot.active(), points.active()
             if (head is None and log is None) or _is_ours():
                 return original(self, callback, *args, context=context)
-            lane = lanes.current.get()
+            # The end of a job is told by its own lane, whichever thread hands it over.
+            source = getattr(args[-1], "__dict__", None) if args else None
+            lane = (source or {}).get(lanes.OF_JOB) or lanes.current.get()
             number = lane.count(points.SOON)
             if head is None:
                 return original(self, _noted, lane, number, callback, args, context=context)

@@ -5,15 +5,20 @@ A point is noted under the mutex: after `get` has returned, two threads may swap
 
 from __future__ import annotations
 
+import queue
+import sys
+
 from playhead.hooks.guest import Patches, need
 from playhead.recording import order_slot, points
+from playhead.recording.code_owners import OWNERS, PROGRAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
+    from types import FrameType, ModuleType
     from typing import Any
 
+_QUEUE = queue.Queue.get.__code__.co_filename
 # The detail of a point at which there was no item, or no room.
 _IN_VAIN = "in vain"
 
@@ -32,7 +37,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _noted(original: Callable[..., Any], kind: str) -> Callable[..., Any]:
     def noted(self: Any, *item: Any) -> Any:
         result = original(self, *item)
-        order_slot.happened(kind)
+        # Above this: `Queue.get`, our own wrapper, and whoever called that.
+        if points.active() is not None and not _is_internal(sys._getframe(3)):
+            order_slot.happened(kind)
         return result
 
     return noted
@@ -40,6 +47,8 @@ def _noted(original: Callable[..., Any], kind: str) -> Callable[..., Any]:
 
 def _get(original: Callable[..., Any], empty: type[Exception]) -> Callable[..., Any]:
     def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        if _is_internal(sys._getframe(1)):
+            return original(self, block, timeout)
         _wait_for(points.GET, empty)
         try:
             return original(self, block, timeout)
@@ -52,14 +61,26 @@ def _get(original: Callable[..., Any], empty: type[Exception]) -> Callable[..., 
 
 def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., None]:
     def put(self: Any, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        if _is_internal(sys._getframe(1)):
+            return original(self, item, block, timeout)
         _wait_for(points.PUT, full)
         try:
             original(self, item, block, timeout)
         except full:
             order_slot.happened(points.PUT, _IN_VAIN)
             raise
+        return None
 
     return put
+
+
+def _is_internal(frame: FrameType) -> bool:
+    """Whether a client keeps its connections in this queue, or the standard library its work: what it
+    does with them is decided elsewhere, and a replay does not repeat all of it.
+    """
+    if frame.f_code.co_filename == _QUEUE:  # `get_nowait` and `put_nowait`
+        frame = frame.f_back or frame
+    return OWNERS[frame.f_code.co_filename] != PROGRAM
 
 
 def _wait_for(kind: str, in_vain: type[Exception]) -> None:

@@ -17,7 +17,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import Divergence
 from playhead.host.later import Later
 from playhead.host.lean import deque, wrapping
-from playhead.recording import deck
+from playhead.recording import deck, points
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing
 
@@ -214,7 +214,10 @@ class Flight:
     def exited(self, code: int) -> None:
         """The program knows how the process ended: its exit code, or minus the signal."""
         if self._exit is None:
-            self._exit, self._exited_ns = code, clock.mono_ns() - self._started
+            now = clock.mono_ns()
+            self._exit, self._exited_ns = code, now - self._started
+            if (crossing := self.crossing) is not None and crossing.seq is not None:
+                points.note_call(crossing.seq, self._exited_ns, now)
             by_pid.pop(self.pid, None)
             self._leave_at_exit()
         self._end_if_over()

@@ -15,6 +15,7 @@ import signal
 import termios
 from collections import deque
 from contextlib import suppress
+from typing import Any
 
 from playhead import clock
 from playhead.errors import Divergence
@@ -22,6 +23,7 @@ from playhead.hooks.process.flight import Flight, signal_name
 from playhead.hooks.process.script import Script, Show, Wait
 from playhead.hooks.process.stage import STAGE, now_ns
 from playhead.hooks.process.stand_in import StandIn, chosen
+from playhead.recording import order_slot
 from playhead.replay.matching import fingerprint
 
 # A program that does not do again what it did then must not hang for ever.
@@ -61,6 +63,8 @@ class Player:
         self._anchor = (now_ns(), 0)
         self._active_ns = clock.mono_ns()
         self._given_up = False
+        # Whether the stand-in was told to end, although there are streams to play.
+        self._has_left = False
 
     def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
         """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
@@ -113,7 +117,7 @@ class Player:
 
     @property
     def is_over(self) -> bool:
-        return self._control < 0
+        return self._control < 0 and not (self._has_left and self._ends)
 
     @property
     def is_at_end(self) -> bool:
@@ -126,7 +130,7 @@ class Player:
 
     def due_ns(self) -> int | None:
         """The moment of the replay at which something is to be given; None: the program's turn."""
-        if self._queues:
+        if self._queues or self.place is not None:
             return None
         if self._is_done:
             if self._script.ending is not None:
@@ -134,6 +138,23 @@ class Player:
             return self._anchor[0] + _NEVER_NS if self._script.cut else None
         step = self._script.steps[self._next]
         return self._due(step.at_ns) if isinstance(step, Show) else None
+
+    @property
+    def place(self) -> Any:
+        """The place on the tape of what comes next; None: it comes with time, or the program does
+        something first.
+        """
+        if self._queues or self.is_over:
+            return None
+        script, places = self._script, []
+        if script.ending is not None and not self._has_left:
+            places.append(order_slot.place_ahead(script.ended_ns))
+        if not self._is_done and isinstance(step := script.steps[self._next], Show):
+            places.append(order_slot.place_ahead(step.at_ns))
+        elif self._has_left and self._is_done and script.over_ns is not None:
+            places.append(order_slot.place_ahead(script.over_ns))
+        known = [place for place in places if place is not None]
+        return min(known, key=lambda place: place.rank, default=None)
 
     def play(self) -> None:
         """As far as the program has done its part, and the time has come."""
@@ -147,15 +168,29 @@ class Player:
             self._next += 1
             self._give()
         ending = self._script.ending
-        if self._is_done and ending is not None and self._due(self._script.ended_ns) <= now_ns():
+        if ending is None:
+            return
+        if order_slot.knows(self._script.ended_ns):
+            self._leave(ending)
+        elif self._is_done and self._has_come(self._script.ended_ns):
             self._finish(ending)
+
+    def _leave(self, ending: int) -> None:
+        """The program may learn of the exit before it reads what the process wrote."""
+        if not self._has_left and order_slot.has_come(self._script.ended_ns):
+            self._has_left = True
+            control, self._control = self._control, -1
+            self._tell(control, ending)
+        over = self._script.over_ns
+        if self._has_left and self._is_done and (over is None or order_slot.has_come(over)):
+            self._finish(None)
 
     def _step(self, step: Wait | Show) -> bool:
         """Whether this step has been taken."""
         if isinstance(step, Show):
-            due = self._due(step.at_ns)
-            if due > now_ns():
+            if not self._has_come(step.at_ns):
                 return False
+            due = self._due(step.at_ns)
             if due > self._anchor[0]:
                 self._anchor = (due, step.at_ns)
             self._queue(step.stream, None if step.data is None else memoryview(step.data))
@@ -166,6 +201,11 @@ class Player:
             return False
         self._anchor = (now_ns(), max(step.at_ns, self._anchor[1]))
         return True
+
+    def _has_come(self, at_ns: int) -> bool:
+        if order_slot.knows(at_ns):
+            return order_slot.has_come(at_ns)
+        return self._due(at_ns) <= now_ns()
 
     def _due(self, at_ns: int) -> int:
         """When a moment of the tape comes in this replay. Where it has no time of its own, at once."""
@@ -235,7 +275,7 @@ class Player:
 
     def watched(self) -> dict[int, int]:
         """The descriptors by which the program's acts are seen, with what to ask of each."""
-        asked = {self._control: 0}
+        asked = {} if self._control < 0 else {self._control: 0}
         for stream, fd in self._ends.items():
             if stream not in self._closed:
                 asked[fd] = (
@@ -316,6 +356,10 @@ class Player:
             self._close(next(iter(self._ends)))
         self._queues.clear()
         self._next = len(self._script.steps)
+        self._tell(control, ending)
+
+    def _tell(self, control: int, ending: int | None) -> None:
+        """Have the stand-in end so; None: it does so itself."""
         if control >= 0:
             if ending is not None:
                 with suppress(BrokenPipeError):  # the stand-in is gone already

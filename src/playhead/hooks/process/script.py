@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from playhead.recording.calls import Moment
 from playhead.recording.deck import Piece, Taped
 
 # What the program did to the process; everything else is what it saw of it.
@@ -49,6 +50,8 @@ class Script:
     ending: int | None
     # When it ended.
     ended_ns: int = 0
+    # When the program had also seen the end of every stream, where the order of the tape is kept.
+    over_ns: int | None = None
     # The whole run ended while this process was running.
     cut: bool = False
 
@@ -57,7 +60,9 @@ def script_of(taped: Taped, *, sent: bool = False) -> Script:
     """`sent`: what went to stdin is part of the request; the process ends after it was all read."""
     ended_ns = _ended_ns(taped)
     # What the program read after it knew of the end had been there before.
-    steps = [*_steps(taped.pieces, ended_ns if taped.how == "returned" else None)]
+    is_ordered = type(ended_ns) is Moment and ended_ns.place is not None
+    latest = None if is_ordered or taped.how != "returned" else ended_ns
+    steps = [*_steps(taped.pieces, latest)]
     if sent:
         steps.append(Wait(closed=frozenset({"stdin"})))
     return Script(
@@ -66,6 +71,7 @@ def script_of(taped: Taped, *, sent: bool = False) -> Script:
         signals=tuple(_word(piece) for piece in taped.pieces if piece.stream == "signal"),
         ending=ending_of(taped.value, taped.facts) if taped.how == "returned" else None,
         ended_ns=ended_ns,
+        over_ns=taped.took_ns if is_ordered else None,
         cut=taped.how == "cut",
     )
 
@@ -74,9 +80,11 @@ def _ended_ns(taped: Taped) -> int:
     """A program that looks again and again, between sleeps, has to find it where it found it then:
     halfway between its last look in vain and the first that was not is farthest from any other.
     """
-    known = int(taped.facts.get("exited_ns") or taped.took_ns)
+    known = taped.facts.get("exited_ns") or taped.took_ns
+    if type(known) is Moment:
+        return known
     alive = taped.facts.get("alive_ns")
-    return (known + int(alive)) // 2 if alive is not None else known
+    return (int(known) + int(alive)) // 2 if alive is not None else int(known)
 
 
 def _steps(pieces: Sequence[Piece], latest: int | None) -> Iterator[Wait | Show]:

@@ -12,7 +12,7 @@ import select
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from playhead import clock
 from playhead.replay.time import virtual_time
@@ -28,6 +28,9 @@ class Playing(Protocol):
 
     @property
     def is_over(self) -> bool: ...
+
+    @property
+    def place(self) -> Any: ...
 
     def due_ns(self) -> int | None: ...
 
@@ -71,6 +74,32 @@ def is_silent(fd: int) -> bool:
         return False
 
 
+class _Released:
+    """What the players wait for on the tape, as the stage's thread waits for it: see `playhead.LoopState`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.is_due = False
+
+    def first(self) -> Any:
+        if self.is_due:
+            return None
+        places = [player.place for player in self._stage.players]
+        return min((one for one in places if one is not None), key=_rank, default=None)
+
+    def release(self, place: Any) -> None:
+        self.is_due = True
+        self._stage.wake()
+
+    def release_late(self) -> bool:
+        return False
+
+
+def _rank(place: Any) -> int:
+    rank: int = place.rank
+    return rank
+
+
 class Stage:
     """Where the players are that wait for something."""
 
@@ -79,6 +108,7 @@ class Stage:
 
     def _begin(self) -> None:
         self._players: list[Playing] = []
+        self._released = _Released(self)
         self._entering: list[Playing] = []
         self._woken: tuple[int, int] | None = None
 
@@ -86,6 +116,10 @@ class Stage:
     def is_timed(self) -> bool:
         """Whether there is a time by which things are to happen; else they happen at once."""
         return virtual_time.active() is not None
+
+    @property
+    def players(self) -> list[Playing]:
+        return self._players
 
     def enter(self, player: Playing) -> None:
         self._entering.append(player)
@@ -123,7 +157,8 @@ class Stage:
             who.update(dict.fromkeys(watched, player))
         dues = [due for player in self._players if (due := player.due_ns()) is not None]
         timeout = max(0.0, (min(dues) - now_ns()) / 1e9) if dues else None
-        for fd, state in _wait(asked, timeout):
+        self._released.is_due = False
+        for fd, state in _wait(asked, timeout, self._released):
             if fd in who:
                 who[fd].notice(fd, state)
             elif self._woken is not None:
@@ -140,7 +175,9 @@ class Stage:
         self._begin()
 
 
-def _wait(asked: dict[int, int], timeout: float | None) -> list[tuple[int, int]]:
+def _wait(
+    asked: dict[int, int], timeout: float | None, released: _Released
+) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
 
     def attempt(seconds: float | None) -> bool:
@@ -152,7 +189,7 @@ def _wait(asked: dict[int, int], timeout: float | None) -> list[tuple[int, int]]
     if time is None:
         attempt(timeout)
     else:
-        time.wait(timeout, attempt, lambda: not _poll(asked).poll(0))
+        time.wait(timeout, attempt, lambda: not _poll(asked).poll(0), loop=released)
     return found
 
 

@@ -111,8 +111,12 @@ class Matcher:
             return self._find(boundary, name, request, lane)
 
     def mark(self, call: TapedCall) -> None:
-        """Served, and with it everything that it did then: a taped answer does none of it again."""
+        """Served, and with it everything that it did then: a taped answer does none of it again. A process of
+        the program's own is run again, and a forked one finds its calls here.
+        """
         call.served = True
+        if call.event.data.get("own"):
+            return
         for inner in self._below.get(call.ref, ()):
             if not inner.served:
                 self.mark(inner)

@@ -224,12 +224,20 @@ def answer_of(
         frozen_error=ended.get("error"),
         head=head,
         pieces=pieces,
-        facts={name: item for name, item in ended.items() if name not in known},
+        facts=_facts(call, {name: item for name, item in ended.items() if name not in known}),
         took_ns=call.moment(took_ns, left=left),
         head_ns=head_ns,
         match=match,
         quiet=quiet,
     )
+
+
+def _facts(call: TapedCall, facts: dict[str, Any]) -> dict[str, Any]:
+    """With the place of the exit of a process."""
+    exited_ns = facts.get("exited_ns")
+    if call.table is not None and type(exited_ns) is int:
+        facts["exited_ns"] = call.moment(exited_ns)
+    return facts
 
 
 def _as_it_is(event: Event) -> Event:

@@ -120,7 +120,7 @@ class TapedSource:
         """What waits sees the time of the replay; what spins by itself sees it move on, too."""
         if not self.time.drives or kind in USED:
             return live()
-        return _as(kind, self.time.now_ns() if waits else self.time.moving_ns())
+        return _as(kind, self.time.ticking_ns() if waits else self.time.moving_ns())
 
     def settle(self) -> None:
         return None

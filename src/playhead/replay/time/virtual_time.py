@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from playhead import clock
 from playhead.recording import pacing
@@ -22,7 +22,7 @@ from playhead.replay.time.strangers import Strangers
 
 if TYPE_CHECKING:
     from playhead.recording.lanes import Lane
-    from playhead.replay.playhead import Gate, LoopState, Playhead
+    from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
 
 # What is done for real between two looks at the others.
@@ -46,9 +46,24 @@ _give = _thread.RLock.release
 _current_frames = sys._current_frames
 
 
+# By how much the clock moves on when it is read: enough to show in a float of seconds.
+_TICK_NS = 10
 # A real sleep ends after its deadline, never at it. Loops rely on that: asyncio compares floats that
 # hold a moment only to so much.
 _BEYOND_NS = 1_000
+
+
+class Released(Protocol):
+    """Waits of one thread for several places of the tape; see `playhead.LoopState`."""
+
+    @property
+    def is_due(self) -> bool: ...
+
+    def first(self) -> Place | None: ...
+
+    def release(self, place: Place) -> None: ...
+
+    def release_late(self) -> bool: ...
 
 
 class _Guard:
@@ -76,7 +91,7 @@ class _Wait:
         deadline: int | None,
         is_stuck: Callable[[], bool],
         gate: Gate | None = None,
-        loop: LoopState | None = None,
+        loop: Released | None = None,
     ) -> None:
         self.deadline = deadline
         self.is_stuck = is_stuck
@@ -139,6 +154,16 @@ class VirtualTime:
         if self.is_real:
             self._look()
         return self._now
+
+    def ticking_ns(self) -> int:
+        """The same, a little later each time: `multiprocessing.connection.wait` and others look again until
+        the clock shows more than the deadline, which may be now.
+        """
+        if self.is_real:
+            return self.now_ns()
+        with self._guard:
+            self._now += _TICK_NS
+            return self._now
 
     def moving_ns(self) -> int:
         """For loops that wait by looking at the clock: the same, and the real time since it jumped."""
@@ -227,7 +252,7 @@ class VirtualTime:
         is_stuck: Callable[[], bool],
         *,
         patience_ns: int | None = None,
-        loop: LoopState | None = None,
+        loop: Released | None = None,
     ) -> bool:
         """Whether it came before the timeout did. `loop`: the wait is that of an event loop, and it also
         ends when a point is released that one of its tasks waits for.
