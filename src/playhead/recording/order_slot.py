@@ -21,6 +21,10 @@ _active: Playhead | None = None
 loop_here: Callable[[], LoopState | None] = lambda: None  # noqa: E731  replaced by the hook of asyncio
 
 
+# Whether taped output was released that is not in its pipes yet.
+is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the stage of taped processes
+
+
 def active() -> Playhead | None:
     """Keeps the order of the tape; None: nothing is replayed, or its order is not kept."""
     head = _active

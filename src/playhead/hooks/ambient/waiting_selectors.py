@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
+from playhead import clock
 from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
@@ -18,6 +19,7 @@ from playhead.recording.code_owners import is_program
 from playhead.replay.time import virtual_time
 
 _poll = select.poll
+_LONGEST_PLAY_NS = 1_000_000_000
 _IN, _OUT = select.POLLIN | select.POLLPRI, select.POLLOUT
 
 
@@ -45,6 +47,9 @@ def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
         def attempt(seconds: float | None) -> bool:
             ready[:] = original(self, seconds)
+            if ready and loop is not None and order_slot.is_playing():
+                _let_play()
+                ready[:] = original(self, 0)
             return bool(ready)
 
         if loop is not None:
@@ -56,6 +61,13 @@ def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         return ready
 
     return select
+
+
+def _let_play() -> None:
+    """Several processes may have written before the loop looked then: it must see all of it at once."""
+    until = clock.mono_ns() + _LONGEST_PLAY_NS
+    while order_slot.is_playing() and clock.mono_ns() < until:
+        clock.sleep(0.000_05)
 
 
 def _has_ready(selector: Any) -> bool:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from playhead import clock
+from playhead.recording import order_slot
 from playhead.replay.time import virtual_time
 
 T = TypeVar("T")
@@ -88,6 +89,14 @@ class _Released:
         return min((one for one in places if one is not None), key=_rank, default=None)
 
     def release(self, place: Any) -> None:
+        """It has passed, and its player looks at that. What a loop read in the same turn passes with it."""
+        head = order_slot.active()
+        while head is not None and place.turn:
+            others = [one for player in self._stage.players if (one := player.place) is not None]
+            same = [one for one in others if (one.loop, one.turn) == (place.loop, place.turn)]
+            if not same:
+                break
+            head.pass_by(min(same, key=_rank))
         self.is_due = True
         self._stage.wake()
 
@@ -109,6 +118,7 @@ class Stage:
     def _begin(self) -> None:
         self._players: list[Playing] = []
         self._released = _Released(self)
+        order_slot.is_playing = lambda: self._released.is_due
         self._entering: list[Playing] = []
         self._woken: tuple[int, int] | None = None
 
