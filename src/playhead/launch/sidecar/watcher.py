@@ -1,0 +1,279 @@
+"""The process that sees the connections of a command, whoever in its tree makes them. Knows `/proc` and
+seccomp's announcements; what a connection means for the run is judged in `connections`.
+
+A process and not a thread of the launcher: whatever becomes of the launcher, and as long as any process of
+the tree lives, its calls must be answered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from playhead.host import descriptors
+from playhead.replay.fence.notifications import Address, Announced, Listener
+
+_DRAIN = b"d"
+_LISTENING = "0A"
+_RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
+# Name services and logs, which the C library asks for every program.
+_OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sssd/", "/avahi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One program's connections to one place.
+
+    `how`: `inside` (a listener of the tree, or our own proxy), `refused` (nothing listens there) or `out`.
+    """
+
+    program: str
+    pid: int
+    to: str
+    port: int
+    how: str
+    # Whether it is the proxy of this run.
+    proxied: bool
+    # The event that started the process, as its environment says.
+    parent: str | None
+    count: int = 1
+
+
+class Watching:
+    """The launcher's end."""
+
+    def __init__(self, pid: int, ask: int, hear: int) -> None:
+        self.pid = pid
+        self._ask = ask
+        self._hear = hear
+
+    def dismiss(self) -> list[Connection] | None:
+        """All connections so far; None: they could not be watched. The process stays for the others."""
+        try:
+            os.write(self._ask, _DRAIN)
+            with open(self._hear, "rb") as answers:
+                told = json.loads(answers.read() or b"null")
+        except (OSError, ValueError):
+            return None  # killed
+        finally:
+            os.close(self._ask)
+        return None if told is None else [Connection(**one) for one in told]
+
+
+def post(listener: int, *, run: str, root: int, ports: Collection[int], fenced: bool) -> Watching:
+    """Fork the watcher. `root` is the command's pid, `ports` are those of our proxy.
+
+    `fenced`: the tree has a network of its own, so everything that listens there is the tree's.
+    """
+    ask, hear = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            # A grandchild: the launcher has not to wait for it, and init takes it when it ends.
+            if os.fork() == 0:
+                descriptors.keep_only(listener, ask[0], hear[1])
+                seen = _Seen(Listener(listener), run, root, frozenset(ports), fenced=fenced)
+                _Watcher(seen, ask[0], hear[1]).watch()
+        finally:
+            os._exit(0)
+    os.close(listener)
+    os.close(ask[0])
+    os.close(hear[1])
+    os.waitpid(pid, 0)
+    return Watching(pid, ask[1], hear[0])
+
+
+class _Watcher:
+    """Answers until the last process with the filter has ended."""
+
+    def __init__(self, seen: _Seen, asked: int, answer: int) -> None:
+        self._seen = seen
+        self._asked = asked
+        self._answer = answer
+        self._reporting = True
+
+    def watch(self) -> None:
+        poll = select.poll()
+        poll.register(self._seen.listener.fd, select.POLLIN)
+        poll.register(self._asked, select.POLLIN)
+        alive = True
+        while alive:
+            ready = dict(poll.poll())
+            calls = ready.get(self._seen.listener.fd, 0)
+            if calls & select.POLLIN:
+                self._seen.look()
+            elif calls:
+                alive = False
+            if self._asked in ready and not calls & select.POLLIN:
+                poll.unregister(self._asked)
+                self._report(os.read(self._asked, 1))
+        if self._reporting:
+            poll.unregister(self._seen.listener.fd)
+            poll.poll()
+            self._report(os.read(self._asked, 1))
+
+    def _report(self, question: bytes) -> None:
+        self._reporting = False
+        self._seen.keeps = False
+        if question == _DRAIN:
+            with suppress(OSError), open(self._answer, "wb") as out:
+                out.write(json.dumps(self._seen.rows()).encode())
+        else:
+            os.close(self._answer)
+
+
+class _Seen:
+    """What was seen so far."""
+
+    def __init__(
+        self, listener: Listener, run: str, root: int, ports: frozenset[int], *, fenced: bool
+    ) -> None:
+        self.listener = listener
+        # Whether the run is still interested.
+        self.keeps = True
+        self._run = os.fsencode(run)
+        self._root = root
+        self._ports = ports
+        self._fenced = fenced
+        self._rows: Counter[Connection] = Counter()
+        self._blind = False
+        self._processes: dict[tuple[int, str], tuple[bool, str | None]] = {}
+
+    def look(self) -> None:
+        one = self.listener.receive()
+        if one is None:
+            return
+        found = None
+        if self.keeps:
+            try:
+                found = self._looked_at(one)
+            except (OSError, ValueError):
+                self._blind = self._blind or os.path.exists(f"/proc/{one.thread}")
+        self.listener.proceed(one)
+        if found is not None:
+            address, pid, program = found
+            self._note(address, pid, program)
+
+    def rows(self) -> list[dict[str, object]] | None:
+        if self._blind:
+            return None
+        return [{**asdict(row), "count": count} for row, count in self._rows.items()]
+
+    def _looked_at(self, one: Announced) -> tuple[Address, int, str] | None:
+        address = self.listener.address(one)
+        if address is None or (address.path and not self._is_daemon(address.path)):
+            return None
+        pid = _process_of(one.thread)
+        program = os.readlink(f"/proc/{pid}/exe")
+        # A connected datagram socket sends nothing yet: the C library makes one to choose an address.
+        if not address.path and not self.listener.is_stream(one, pid):
+            return None
+        if address.is_loopback and address.port not in self._ports:
+            # Before it proceeds: the other side may close its port right after.
+            self._where = _listeners(one.thread, address.port)
+        return address, pid, program
+
+    _where: frozenset[int] = frozenset()
+
+    def _is_daemon(self, path: str) -> bool:
+        """Only in a fence: a recorded program may talk to daemons of its user as it always does."""
+        known = any(one in path for one in _OF_THE_SYSTEM)
+        return self._fenced and path.startswith("/") and not known and _is_socket(path)
+
+    def _note(self, address: Address, pid: int, program: str) -> None:
+        proxied = address.is_loopback and address.port in self._ports
+        row = Connection(
+            program=program,
+            pid=pid,
+            to=str(address),
+            port=address.port,
+            how="inside" if proxied else self._how(address),
+            proxied=proxied,
+            parent=self._member(pid, program)[1],
+        )
+        self._rows[row] += 1
+
+    def _how(self, address: Address) -> str:
+        if address.path or not address.is_loopback:
+            return "out"
+        if not self._where:
+            return "refused"
+        if self._fenced:
+            return "inside"
+        return "inside" if self._owns(self._where) else "out"
+
+    def _owns(self, inodes: frozenset[int]) -> bool:
+        """Whether a process of the tree listens there."""
+        names = {f"socket:[{inode}]" for inode in inodes}
+        for word in filter(str.isdigit, os.listdir("/proc")):
+            with suppress(OSError):
+                pid = int(word)
+                if self._member(pid, os.readlink(f"/proc/{pid}/exe"))[0] and names & set(
+                    _open(pid)
+                ):
+                    return True
+        return False
+
+    def _member(self, pid: int, program: str) -> tuple[bool, str | None]:
+        """Whether a process is of the run, and which event started it."""
+        key = (pid, program)
+        if key not in self._processes:
+            self._processes[key] = self._membership(pid)
+        return self._processes[key]
+
+    def _membership(self, pid: int) -> tuple[bool, str | None]:
+        entries: list[bytes] = []
+        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            entries = file.read().split(b"\0")
+        parent = next((one[len(_PARENT) :] for one in entries if one.startswith(_PARENT)), None)
+        ours = _RUN + self._run in entries or self._root in _ancestors(pid)
+        return ours, None if parent is None else os.fsdecode(parent)
+
+
+def _process_of(thread: int) -> int:
+    with open(f"/proc/{thread}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"Tgid:"):
+                return int(line.split()[1])
+    return thread
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        yield pid
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            return
+
+
+def _open(pid: int) -> Iterator[str]:
+    folder = f"/proc/{pid}/fd"
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            yield os.readlink(f"{folder}/{name}")
+
+
+def _listeners(thread: int, port: int) -> frozenset[int]:
+    """Inodes of the sockets that listen on this port in the network of that thread."""
+    wanted = f":{port:04X}"
+    found = set()
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError), open(f"/proc/{thread}/net/{name}") as table:
+            for line in table:
+                words = line.split()
+                if words[1].endswith(wanted) and words[3] == _LISTENING:
+                    found.add(int(words[9]))
+    return frozenset(found)
+
+
+def _is_socket(path: str) -> bool:
+    with suppress(OSError):
+        return os.stat(path).st_mode & 0o170000 == 0o140000
+    return False

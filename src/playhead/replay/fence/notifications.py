@@ -1,0 +1,132 @@
+"""System calls that a filter announces before they happen. Knows the kernel's interface and addresses of
+sockets; not what becomes of a call.
+
+The process that asked waits until it is answered, so whoever listens answers quickly, and as long as a
+process with that filter lives: when the last listener is gone, its calls fail for good.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+
+from playhead.replay.fence.kernel import PIDFD_GETFD, syscall
+from playhead.replay.fence.seccomp import NOTIFY, Argument, Rule, number_of
+
+# A connection, and a datagram that names its receiver.
+CONNECTIONS = (
+    Rule("connect", NOTIFY),
+    Rule("sendto", NOTIFY, (Argument(4, (0,), inside=False),)),
+)
+_RECEIVE, _ANSWER, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
+_SYNC_WAKE_UP, _CONTINUE = 1, 1
+_ANNOUNCED = struct.Struct("=QII iIQ6Q".replace(" ", ""))
+_LONGEST_ADDRESS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A call that waits. `thread` asked for it."""
+
+    id: int
+    thread: int
+    number: int
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Of a socket: `host` and `port` of a network, or the `path` of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host.startswith("127.") or self.host in ("::1", "0.0.0.0", "::")  # noqa: S104
+
+    def __str__(self) -> str:
+        if self.path:
+            return self.path
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Listener:
+    """The end at which the calls are announced."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._connect = number_of("connect")
+        with suppress(OSError):  # since Linux 6.6: the answer is given on the same processor
+            fcntl.ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
+
+    def receive(self) -> Announced | None:
+        """The next call; None: its process was killed meanwhile."""
+        buffer = bytearray(_ANNOUNCED.size)
+        try:
+            fcntl.ioctl(self.fd, _RECEIVE, buffer)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EINTR):
+                return None
+            raise
+        number, thread, _, call, _, _, *args = _ANNOUNCED.unpack(buffer)
+        return Announced(number, thread, call, tuple(args))
+
+    def proceed(self, one: Announced) -> None:
+        """Let it happen."""
+        self._answer(struct.pack("=QqiI", one.id, 0, 0, _CONTINUE))
+
+    def fail(self, one: Announced, number: int) -> None:
+        """Let it fail with this errno; 0: let it succeed without being done."""
+        self._answer(struct.pack("=QqiI", one.id, 0, -number, 0))
+
+    def _answer(self, answer: bytes) -> None:
+        with suppress(OSError):  # killed while it waited
+            fcntl.ioctl(self.fd, _ANSWER, bytearray(answer))
+
+    def address(self, one: Announced) -> Address | None:
+        """Where it wants to go; None: neither a network nor a Unix socket. OSError: not to be read."""
+        pointer, size = (one.args[1], one.args[2]) if self._connects(one) else one.args[4:6]
+        with open(f"/proc/{one.thread}/mem", "rb", buffering=0) as memory:
+            raw = os.pread(memory.fileno(), min(size, _LONGEST_ADDRESS), pointer)
+        return parsed(raw)
+
+    def is_stream(self, one: Announced, process: int) -> bool:
+        """Whether its socket is one of TCP or the like. OSError: not to be known."""
+        if not self._connects(one):
+            return False
+        with self.socket(one, process) as same:
+            return same.type == socket.SOCK_STREAM
+
+    def socket(self, one: Announced, process: int) -> socket.socket:
+        """The very socket of that process, opened here as well."""
+        handle = os.pidfd_open(process)
+        try:
+            return socket.socket(fileno=syscall(PIDFD_GETFD, "pidfd_getfd", handle, one.args[0], 0))
+        finally:
+            os.close(handle)
+
+    def _connects(self, one: Announced) -> bool:
+        return one.number == self._connect
+
+
+def parsed(raw: bytes) -> Address | None:
+    """A `sockaddr` as the kernel has it."""
+    if len(raw) < 2:
+        return None
+    family = int.from_bytes(raw[:2], "little")
+    if family == socket.AF_INET and len(raw) >= 8:
+        return Address(socket.inet_ntop(socket.AF_INET, raw[4:8]), int.from_bytes(raw[2:4], "big"))
+    if family == socket.AF_INET6 and len(raw) >= 24:
+        host = socket.inet_ntop(socket.AF_INET6, raw[8:24])
+        return Address(host.removeprefix("::ffff:"), int.from_bytes(raw[2:4], "big"))
+    if family == socket.AF_UNIX:
+        name = raw[2:].rstrip(b"\0") if raw[2:3] == b"\0" else raw[2:].partition(b"\0")[0]
+        return Address(path=os.fsdecode(name.replace(b"\0", b"@")))
+    return None
