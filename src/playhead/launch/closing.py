@@ -17,16 +17,19 @@ from playhead.encoding.values import Frozen, safe_str
 from playhead.errors import PlayheadError
 from playhead.events import Event, Status
 from playhead.host.later import Later
+from playhead.launch import connections
+from playhead.launch.connections import Taped, port_of
 from playhead.launch.guest import rules
 from playhead.launch.guest.python_argv import is_closed, is_python
 from playhead.launch.proxy.switches import why_silent
-from playhead.launch.spawn_command import Ended
+from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.runs import Run
 from playhead.tape.care.rebuild import manifest_from
 from playhead.tape.format import decoder
 from playhead.tape.manifest import SegmentSummary, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.rows import Row
+from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
     from playhead.tape.sealed import seal as sealing
@@ -57,6 +60,8 @@ class Survey:
     errors: dict[str, Any] = field(default_factory=dict)
     # Whether a model was asked at all.
     asked: bool = False
+    # Ports that recorded calls went to.
+    ports: set[int] = field(default_factory=set)
     segments: list[SegmentSummary] = field(default_factory=list)
     events: int = 0
     lost: int = 0
@@ -65,6 +70,8 @@ class Survey:
         data = event.data
         if not event.ours or not isinstance(data, dict):
             return
+        if event.kind == events.CALL and (port := port_of(data.get("request"))) is not None:
+            self.ports.add(port)
         if event.kind == events.SEGMENT_START:
             self.started_by[event.segment] = event.absolute(event.parent)
         elif event.kind == events.SEGMENT_END:
@@ -101,8 +108,9 @@ def survey(run: Path) -> Survey:
     return seen
 
 
-def close(run: Run, ended: Ended, command: list[str], own: frozenset[str]) -> None:
-    """The holes, `run.end` and the manifest. `own` are the segments of the launcher's processes."""
+def close(run: Run, command: list[str], attended: Attended) -> None:
+    """The holes, `run.end` and the manifest."""
+    ended, own = attended.ended, attended.own
     try:
         seen = survey(run.path)
     except (PlayheadError, OSError) as error:
@@ -110,10 +118,33 @@ def close(run: Run, ended: Ended, command: list[str], own: frozenset[str]) -> No
         seen = Survey()
     for hole in holes(seen, command, root=run.recorder.root, own=own):
         run.recorder.add(events.HOLE, hole, '""')
+    _tell_connections(run, seen, attended)
     rules.withdraw(run.path)
     status = status_of(ended)
     run.end(_error(seen, run.recorder.root, status), status=status, exit_code=ended.code)
     _complete(run, seen)
+
+
+def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
+    """What is known of the command's connections, on the tape and in the manifest."""
+    rows = attended.connections
+    is_replay = (run.path / PLAN).exists()
+    if rows is None:
+        facts: dict[str, Any] = {"connections": "not watched"}
+    elif is_replay:
+        facts = {"stopped": [dataclasses.asdict(row) for row in rows if row.how != "inside"]}
+    else:
+        ports = seen.ports | set(attended.known_ports)
+        taped = Taped(root=run.recorder.root, segments=set(seen.started_by), ports=ports)
+        for row in connections.unrecorded(rows, taped):
+            why = "a connection that neither a hook nor the proxy has seen"
+            what = f"{row.program} to {row.to}"
+            run.recorder.add(events.HOLE, {"boundary": "http", "what": what, "why": why}, '""')
+        facts = {"refused": connections.refused(rows)}
+        if missing := connections.missing(rows, taped):
+            facts["partial"] = connections.words(missing)
+    extra = {name: value for name, value in facts.items() if value}
+    run.manifest = dataclasses.replace(run.manifest, extra={**run.manifest.extra, **extra})
 
 
 def status_of(ended: Ended) -> Status:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,6 +17,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, UsageError
 from playhead.host.later import Later
 from playhead.launch import spawn_command as launch
+from playhead.launch.connections import proxy_ports
 from playhead.launch.environment import kept
 from playhead.launch.guest import rules
 from playhead.launch.guest.children_env import equip
@@ -28,16 +29,21 @@ from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar import control as sidecars
 from playhead.launch.sidecar.command_streams import Plan
-from playhead.launch.spawn_command import Ended
+from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.runs import Run
 from playhead.tape import output_at
 
 if TYPE_CHECKING:
     from playhead.launch import closing
+    from playhead.launch.sidecar import watcher
+    from playhead.launch.sidecar.watcher import Watching
+    from playhead.replay.fence import barrier
     from playhead.replay.fence.barrier import Fence
     from playhead.workspace import taping
     from playhead.workspace.taping import WorkspaceTape
 else:
+    barrier = Later("playhead.replay.fence.barrier")
+    watcher = Later("playhead.launch.sidecar.watcher")
     closing = Later("playhead.launch.closing")  # loaded while the command runs
     taping = Later("playhead.workspace.taping")
 
@@ -95,6 +101,7 @@ def record_command(
             shims=shims.found(os.environ),
             workspaces=workspaces,
             meanwhile=meanwhile,
+            fence=_watchable(),
         )
     except UsageError:
         raise
@@ -135,8 +142,9 @@ def run_command(
         prepare(start.run)
     if fence is not None:
         fence.keep(str(start.run.path), writable=True)
-    ended, own = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile, fence=fence)
-    plain = _closed(start.run, ended, command, own, seal=seal)
+    attended = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile, fence=fence)
+    ended = attended.ended
+    plain = _closed(start.run, ended, command, attended, seal=seal)
     return Recorded(run=start.run, ended=ended, plain=plain)
 
 
@@ -202,8 +210,8 @@ def _attended(
     proxy: bool,
     meanwhile: Callable[[], object] | None,
     fence: Fence | None,
-) -> tuple[Ended, frozenset[str]]:
-    """Run the command with the sidecar beside it: how it ended, and the segments of our own processes."""
+) -> Attended:
+    """Run the command with the sidecar beside it, which sees what it does."""
     run, plan = start.run, start.plan
     ports = _proxy_ports(run, command, start.env, fence) if proxy else None
     ticket = Ticket(
@@ -225,9 +233,12 @@ def _attended(
         start.files.start(run.recorder)
     started = launch.spawn([*shims.prefix, *argv], shims.env, plan.streams, mask, fence)
     # From here on nothing is raised: the command has been run, and must not be run again.
+    watching = None
     if isinstance(started, Ended):
         ended = started
     else:
+        numbers = () if ports is None else ports.numbers
+        watching = _watched(fence, run, started, numbers, shims.folder)
         sidecar.watch(started)
         _load(meanwhile)
         ended = launch.wait(started, sidecar)
@@ -235,23 +246,54 @@ def _attended(
     shims.remove()
     if start.files is not None:
         start.files.stop()
-    return ended, frozenset({run.recorder.segment, sidecar.segment})
+    return Attended(
+        ended=ended,
+        own=frozenset({run.recorder.segment, sidecar.segment}),
+        connections=None if watching is None else watching.dismiss(),
+        known_ports=proxy_ports(start.env),
+    )
+
+
+def _watched(
+    fence: Fence | None, run: Run, command: int, ports: Collection[int], shims: Path | None
+) -> Watching | None:
+    """The process that sees the command's connections; None: they are not announced."""
+    if fence is None or fence.announced is None:
+        return None
+    tree = watcher.Tree(
+        run=str(run.path),
+        root=command,
+        ports=frozenset(ports),
+        shims=None if shims is None else str(shims),
+        fenced=fence.kind != "open",
+    )
+    return watcher.post(fence.announced, tree)
 
 
 def _closed(
-    run: Run, ended: Ended, command: list[str], own: frozenset[str], *, seal: bool
+    run: Run, ended: Ended, command: list[str], attended: Attended, *, seal: bool
 ) -> str | None:
     """The run's last words; why its tape was not sealed, or None."""
     output_at.forget(run.path)
     if ended.error is not None:
         _say(f"cannot run {ended.error}.")
     try:
-        closing.close(run, ended, command, own)
+        closing.close(run, command, attended)
         return closing.seal_if_worth(run) if seal else "not asked for"
     except Exception as error:  # noqa: BLE001  the command has ended: its exit code is what counts now
         plain = f"{type(error).__name__}: {safe_str(error)}"
         _say(f"the tape of {run.id} could not be closed ({plain}).")
         return plain
+
+
+def _watchable() -> Fence | None:
+    """A start by which the command's connections are announced; None: not on this machine, or not
+    without changing the command.
+    """
+    try:
+        return barrier.watched()
+    except OSError:
+        return None
 
 
 def _proxy_ports(

@@ -50,6 +50,11 @@ def check_tape(path: Path) -> Tape:
             f"{path.name} was recorded at level {level!r}: what was asked and answered is not on it. "
             "Record again with `--level full`."
         )
+    if partial := tape.manifest.extra.get("partial"):
+        raise TapeNotReplayable(
+            f"{path.name} is {partial}. A replay could not answer them, and will not make them. Record "
+            "them as calls: through Playhead's proxy, a hooked client or a tool (docs/fence.md)."
+        )
     found = [one for one in verify(path).damages if not _torn_end(one)]
     if found:
         raise TapeDamaged(

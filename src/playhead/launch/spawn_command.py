@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from playhead.launch.sidecar.command_streams import Stream
@@ -18,6 +18,7 @@ from playhead.launch.sidecar.control import Sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from playhead.launch.sidecar.watcher import Connection
     from playhead.replay.fence.barrier import Fence
 
 PASSED_ON = frozenset(
@@ -51,6 +52,19 @@ class Ended:
         return self.code if self.code >= 0 else 128 - self.code
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attended:
+    """A command that has ended, and what the processes beside it know."""
+
+    ended: Ended
+    # Segments that are not the command's: those of the launcher and its sidecars.
+    own: frozenset[str]
+    # Connections of the whole tree; None: they were not watched.
+    connections: Sequence[Connection] | None = None
+    # Ports of the HTTP proxies that the command was given.
+    known_ports: Collection[int] = ()
+
+
 def block_signals() -> set[int]:
     """From here on signals wait until they are asked for. Returns the mask that was: the command's."""
     # Where it is ignored, a child that ends is gone before anybody could ask how.
@@ -70,7 +84,8 @@ def spawn(
     """
     try:
         if fence is not None:
-            return fence.start(argv, env, [(one.entry, one.fds) for one in streams], mask)
+            handles = [(one.entry, one.fds) for one in streams]
+            return fence.start(argv, env, handles, mask, watch=True)
         return _spawned(argv, env, streams, mask)
     except OSError as error:
         missing = error.errno in (errno.ENOENT, errno.ENOTDIR)

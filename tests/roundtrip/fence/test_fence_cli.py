@@ -139,3 +139,69 @@ def test_without_namespaces_a_replay_is_fenced_by_landlock(play, server, tmp_pat
     assert now.returncode == 3, now.stderr
     assert seen == []
     assert not (tmp_path / "deployed.log").exists()
+
+
+def test_connections_that_nothing_records_make_a_run_partial(play, server, tmp_path):
+    _, seen = server
+    done = play("record", "--", "./agent.sh")
+    if "connections not watched" in done.stderr:
+        pytest.skip("needs root, or a process that cannot gain privileges anyway")
+    assert "partial" in done.stderr.splitlines()[-1]
+    assert f"curl to 127.0.0.1:{server[0]}" in done.stderr
+    assert sorted(seen) == ["/from-bash", "/from-curl"]
+    now = play("replay", "last")
+    assert now.returncode == 4
+    assert f"curl to 127.0.0.1:{server[0]}" in now.stderr
+    assert len(seen) == 2
+    assert (tmp_path / "deployed.log").read_text() == "deploy\n"
+
+
+def test_what_the_fence_stopped_is_in_the_report_with_program_and_destination(
+    play, server, tmp_path
+):
+    play("record", "--", "true")
+    play("replay", "last", "--report", "report.json", "--", "./agent.sh")
+    divergences = json.loads((tmp_path / "report.json").read_text())["divergences"]
+    stopped = {one["program"]: one["destination"] for one in divergences if one["kind"] == "fence"}
+    assert set(map(os.path.basename, stopped)) == {"curl", "bash"}
+    assert set(stopped.values()) == {f"127.0.0.1:{server[0]}"}
+
+
+HOOKED = """
+import os, subprocess, urllib.request
+print(urllib.request.urlopen(os.environ["SERVER"] + "/hooked").read())
+print(subprocess.run(["/usr/bin/curl", "-s", os.environ["SERVER"] + "/called"], capture_output=True).stdout)
+"""
+
+
+def test_connections_of_hooks_and_of_recorded_processes_are_accounted_for(play, server, tmp_path):
+    (tmp_path / "hooked.py").write_text(HOOKED)
+    then = play("record", "--", sys.executable, "hooked.py")
+    assert "partial" not in then.stderr
+    now = play("replay", "last")
+    assert now.returncode == 0, now.stderr
+    assert now.stdout == then.stdout
+    assert server[1] == ["/hooked", "/called"]
+
+
+SERVES_ITSELF = """
+import http.server, subprocess, sys, threading
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+sys.stderr = None
+subprocess.run(["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{server.server_port}"], check=True)
+"""
+
+
+def test_a_tree_that_serves_itself_is_whole(play, tmp_path):
+    (tmp_path / "serves.py").write_text(SERVES_ITSELF)
+    then = play("record", "--", "sh", "-c", f"{sys.executable} -I -S serves.py; true")
+    assert "partial" not in then.stderr, then.stderr
+
+
+def test_a_port_on_which_nothing_listened_is_the_same_in_a_replay(play, server):
+    script = "(exec 3<>/dev/tcp/127.0.0.1/1) 2>/dev/null || echo nothing there"
+    then = play("record", "--", "bash", "-c", script)
+    assert "partial" not in then.stderr
+    now = play("replay", "last")
+    assert now.returncode == 0, now.stderr

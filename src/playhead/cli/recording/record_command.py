@@ -210,6 +210,10 @@ def note(done: Recorded, totals: Totals | None) -> str:
     if done.plain not in (None, "small", "not asked for"):
         why = words.size(_size(done)) if done.plain == "large" else done.plain
         parts.append(f"left plain ({why})")
+    if partial := manifest.extra.get("partial"):
+        return " · ".join([*parts, f"{partial}, so it cannot be replayed"])
+    if manifest.extra.get("connections"):
+        parts.append("connections not watched")
     return " · ".join([*parts, "playhead show last"])
 
 

@@ -45,6 +45,7 @@ class ProxyPorts:
         for origin in origins([*found.values(), *switches.addresses_in(command, env)]):
             self.listeners[origin] = listen()
         self._ports = {origin: one.getsockname()[1] for origin, one in self.listeners.items()}
+        self.numbers = frozenset(self._ports.values())
         self.detours: dict[str, Detour] = detours(env, found, self._ports)
         # The command with the addresses in its arguments replaced by those of the proxy.
         self.command = switches.turned(command, env, self._turn)

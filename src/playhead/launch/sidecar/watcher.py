@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from playhead.host import descriptors
+from playhead.replay.fence import sock_diag
 from playhead.replay.fence.notifications import Address, Announced, Listener
 
 _DRAIN = b"d"
-_LISTENING = "0A"
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
 # Name services and logs, which the C library asks for every program.
 _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sssd/", "/avahi")
@@ -44,6 +45,22 @@ class Connection:
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The processes that are watched."""
+
+    # The run's folder, which their environments name.
+    run: str
+    # The command's pid.
+    root: int
+    # Ports of our proxy.
+    ports: frozenset[int]
+    # The folder of the run's shims.
+    shims: str | None
+    # The tree has a network of its own, so everything that listens there is the tree's.
+    fenced: bool
+
+
 class Watching:
     """The launcher's end."""
 
@@ -65,25 +82,20 @@ class Watching:
         return None if told is None else [Connection(**one) for one in told]
 
 
-def post(listener: int, *, run: str, root: int, ports: Collection[int], fenced: bool) -> Watching:
-    """Fork the watcher. `root` is the command's pid, `ports` are those of our proxy.
-
-    `fenced`: the tree has a network of its own, so everything that listens there is the tree's.
-    """
+def post(announced: tuple[int, int], tree: Tree) -> Watching:
+    """Fork the watcher of what is `announced` (see `Fence`)."""
     ask, hear = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             # A grandchild: the launcher has not to wait for it, and init takes it when it ends.
             if os.fork() == 0:
-                descriptors.keep_only(listener, ask[0], hear[1])
-                seen = _Seen(Listener(listener), run, root, frozenset(ports), fenced=fenced)
-                _Watcher(seen, ask[0], hear[1]).watch()
+                descriptors.keep_only(*announced, ask[0], hear[1])
+                _Watcher(_Seen(announced, tree), ask[0], hear[1]).watch()
         finally:
             os._exit(0)
-    os.close(listener)
-    os.close(ask[0])
-    os.close(hear[1])
+    for handle in (*announced, ask[0], hear[1]):
+        os.close(handle)
     os.waitpid(pid, 0)
     return Watching(pid, ask[1], hear[0])
 
@@ -130,18 +142,16 @@ class _Watcher:
 class _Seen:
     """What was seen so far."""
 
-    def __init__(
-        self, listener: Listener, run: str, root: int, ports: frozenset[int], *, fenced: bool
-    ) -> None:
-        self.listener = listener
+    def __init__(self, announced: tuple[int, int], tree: Tree) -> None:
+        self.listener = Listener(announced[0])
+        self._channel = socket.socket(fileno=announced[1])
         # Whether the run is still interested.
         self.keeps = True
-        self._run = os.fsencode(run)
-        self._root = root
-        self._ports = ports
-        self._fenced = fenced
+        self._tree = tree
         self._rows: Counter[Connection] = Counter()
         self._blind = False
+        # Listeners → whether they are the tree's own.
+        self._owned: dict[frozenset[int], bool] = {}
         self._processes: dict[tuple[int, str], tuple[bool, str | None]] = {}
 
     def look(self) -> None:
@@ -173,20 +183,21 @@ class _Seen:
         # A connected datagram socket sends nothing yet: the C library makes one to choose an address.
         if not address.path and not self.listener.is_stream(one, pid):
             return None
-        if address.is_loopback and address.port not in self._ports:
+        if address.is_loopback and address.port not in self._tree.ports:
             # Before it proceeds: the other side may close its port right after.
-            self._where = _listeners(one.thread, address.port)
+            self._where = sock_diag.listeners(self._channel, address.port)
         return address, pid, program
 
     _where: frozenset[int] = frozenset()
 
     def _is_daemon(self, path: str) -> bool:
         """Only in a fence: a recorded program may talk to daemons of its user as it always does."""
-        known = any(one in path for one in _OF_THE_SYSTEM)
-        return self._fenced and path.startswith("/") and not known and _is_socket(path)
+        ours = self._tree.shims is not None and path.startswith(self._tree.shims)
+        known = ours or any(one in path for one in _OF_THE_SYSTEM)
+        return self._tree.fenced and path.startswith("/") and not known and _is_socket(path)
 
     def _note(self, address: Address, pid: int, program: str) -> None:
-        proxied = address.is_loopback and address.port in self._ports
+        proxied = address.is_loopback and address.port in self._tree.ports
         row = Connection(
             program=program,
             pid=pid,
@@ -203,9 +214,11 @@ class _Seen:
             return "out"
         if not self._where:
             return "refused"
-        if self._fenced:
+        if self._tree.fenced:
             return "inside"
-        return "inside" if self._owns(self._where) else "out"
+        if self._where not in self._owned:
+            self._owned[self._where] = self._owns(self._where)
+        return "inside" if self._owned[self._where] else "out"
 
     def _owns(self, inodes: frozenset[int]) -> bool:
         """Whether a process of the tree listens there."""
@@ -231,7 +244,7 @@ class _Seen:
         with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
             entries = file.read().split(b"\0")
         parent = next((one[len(_PARENT) :] for one in entries if one.startswith(_PARENT)), None)
-        ours = _RUN + self._run in entries or self._root in _ancestors(pid)
+        ours = _RUN + os.fsencode(self._tree.run) in entries or self._tree.root in _ancestors(pid)
         return ours, None if parent is None else os.fsdecode(parent)
 
 
@@ -258,19 +271,6 @@ def _open(pid: int) -> Iterator[str]:
     for name in os.listdir(folder):
         with suppress(OSError):
             yield os.readlink(f"{folder}/{name}")
-
-
-def _listeners(thread: int, port: int) -> frozenset[int]:
-    """Inodes of the sockets that listen on this port in the network of that thread."""
-    wanted = f":{port:04X}"
-    found = set()
-    for name in ("tcp", "tcp6"):
-        with suppress(OSError), open(f"/proc/{thread}/net/{name}") as table:
-            for line in table:
-                words = line.split()
-                if words[1].endswith(wanted) and words[3] == _LISTENING:
-                    found.add(int(words[9]))
-    return frozenset(found)
 
 
 def _is_socket(path: str) -> bool:

@@ -4,6 +4,7 @@ pass its listeners out, start the command in it. Knows which fences there are; e
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -32,6 +33,10 @@ class Fence:
         self.read_only: dict[str, str] = answer["read_only"]
         self._uppers: dict[str, str] = answer["uppers"]
         self._stage = handles[0] if handles else None
+        # Once the command is started: where its connections are announced, and a channel that knows who
+        # listens in its network; or why they are not announced.
+        self.announced: tuple[int, int] | None = None
+        self.unwatched: str | None = None
 
     def listen(self, port: int = 0) -> socket.socket:
         """A port on the loopback that the command sees, served from out here."""
@@ -49,21 +54,33 @@ class Fence:
         env: Mapping[str, str],
         streams: Sequence[tuple[int, Sequence[int]]],
         mask: set[int],
+        *,
+        watch: bool = False,
     ) -> int:
         """Start the command in the folder that we are in; its pid. OSError: it cannot be executed.
 
-        `streams`: open files, and the numbers that each gets in the command.
+        `streams`: open files, and the numbers that each gets in the command. `watch`: its connections
+        are `announced`, and wait until they are answered.
         """
-        order = {"do": "exec", "argv": list(argv), "env": dict(env), "cwd": os.getcwd()}
+        order = {"do": "exec", "argv": list(argv), "env": dict(env), "cwd": _folder()}
         targets = [list(numbers) for _, numbers in streams]
         self._line.send(
-            {**order, "targets": targets, "mask": sorted(mask)}, [handle for handle, _ in streams]
+            {**order, "targets": targets, "mask": sorted(mask), "watch": watch},
+            [handle for handle, _ in streams],
         )
+        answer, handles = self._line.receive()
+        if handles:
+            self.announced = (handles[0], handles[1])
+        elif answer is not None:
+            self.unwatched = str(answer["why"])
         answer, _ = self._line.receive()
         self._line.close()
         if answer is None:
             return self.pid  # the line was closed by the exec
         os.waitpid(self.pid, 0)
+        for handle in self.announced or ():
+            os.close(handle)
+        self.announced = None
         raise OSError(answer["errno"], answer["why"])
 
     def written(self) -> Iterator[str]:
@@ -92,6 +109,13 @@ class Fence:
         return answer, handles
 
 
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"  # deleted: the command could not stay in it either
+
+
 def build(wanted: Wanted, kinds: Sequence[str] = KINDS) -> Fence:
     """The best fence of this machine. NoFence says why there is none."""
     if sys.platform != "linux":
@@ -103,6 +127,22 @@ def build(wanted: Wanted, kinds: Sequence[str] = KINDS) -> Fence:
         except OSError as error:
             reasons.append(f"{kind}: {error.strerror or error}")
     raise NoFence("; ".join(reasons))
+
+
+def watched() -> Fence:
+    """No fence at all, but the command's connections are announced. OSError says why that cannot be: for
+    a user other than root a filter takes `sudo` away, and recording never changes the program.
+    """
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, f"{sys.platform} does not announce connections")
+    if os.geteuid() and not _has_no_new_privileges():
+        raise OSError(errno.EPERM, "watching would take `sudo` from the command")
+    return _forked("open", Wanted(own=()))
+
+
+def _has_no_new_privileges() -> bool:
+    with open("/proc/self/status", "rb") as file:
+        return b"NoNewPrivs:\t1" in file.read()
 
 
 def _forked(kind: str, wanted: Wanted) -> Fence:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from playhead.replay.fence import landlock, namespaces, seccomp
+from playhead.replay.fence import landlock, namespaces, notifications, seccomp, sock_diag
 from playhead.replay.fence.kernel import drop_capabilities, no_new_privileges
 from playhead.replay.fence.line import Line
 from playhead.replay.fence.seccomp import Argument, Rule, refuse
@@ -87,7 +87,7 @@ class Wanted:
 def become(kind: str, wanted: Wanted, line: Line) -> NoReturn:
     """Close the fence, do what the launcher says, become the command. Returns only by ending."""
     try:
-        made = _Namespaces(wanted) if kind == "namespaces" else _Landlock(wanted)
+        made = _MAKERS[kind](wanted)
         line.send({"ok": True, "read_only": made.read_only, "uppers": made.uppers}, made.handles)
         while True:
             order, handles = line.receive()
@@ -102,7 +102,27 @@ def become(kind: str, wanted: Wanted, line: Line) -> NoReturn:
     os._exit(125)
 
 
-class _Namespaces:
+class _Open:
+    """Nothing is closed: the command is only watched."""
+
+    read_only: dict[str, str]
+    uppers: dict[str, str]
+    handles: tuple[int, ...]
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.read_only, self.uppers, self.handles = {}, {}, ()
+
+    def keep(self, path: str, *, writable: bool) -> None:
+        """Everything is real."""
+
+    def listen(self, made: socket.socket) -> None:
+        """Everything can be reached."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class _Namespaces(_Open):
     def __init__(self, wanted: Wanted) -> None:
         self._covered = namespaces.enter(wanted.own, network=wanted.network)
         self.uppers, self.read_only = self._covered.uppers, self._covered.read_only
@@ -125,7 +145,7 @@ class _Namespaces:
             seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=seccomp.ALLOW))
 
 
-class _Landlock:
+class _Landlock(_Open):
     def __init__(self, wanted: Wanted) -> None:
         landlock.check()
         if wanted.network:
@@ -137,9 +157,8 @@ class _Landlock:
         seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=refuse(errno.ENOSYS)))
         self._folders: list[str] = []
         self._ports: list[int] = []
-        self.uppers: dict[str, str] = {}
+        super().__init__(wanted)
         self.read_only = dict.fromkeys(wanted.own, "Landlock has no overlays")
-        self.handles: tuple[int, ...] = ()
 
     def keep(self, path: str, *, writable: bool) -> None:
         if writable:
@@ -154,9 +173,14 @@ class _Landlock:
         seccomp.install(seccomp.compiled(_CLOSED_BESIDE_LANDLOCK, foreign=refuse(errno.ENOSYS)))
 
 
-def _obeyed(
-    made: _Namespaces | _Landlock, order: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[int, ...]]:
+_MAKERS: dict[str, type[_Open]] = {
+    "open": _Open,
+    "namespaces": _Namespaces,
+    "landlock": _Landlock,
+}
+
+
+def _obeyed(made: _Open, order: dict[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
     try:
         if order["do"] == "keep":
             made.keep(order["path"], writable=order["writable"])
@@ -177,9 +201,7 @@ def _listener(port: int) -> socket.socket:
     return made
 
 
-def _run(
-    made: _Namespaces | _Landlock, order: dict[str, Any], handles: list[int], line: Line
-) -> NoReturn:
+def _run(made: _Open, order: dict[str, Any], handles: list[int], line: Line) -> NoReturn:
     with suppress(OSError):
         # By its path: the folder that this process is in is still the real one.
         os.chdir(order["cwd"])
@@ -187,6 +209,7 @@ def _run(
     for handle, targets in zip(handles, order["targets"], strict=True):
         for target in targets:
             os.dup2(handle, target, inheritable=True)
+    line.send(*(_watched() if order["watch"] else ({"ok": False, "why": "not asked for"}, ())))
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, order["mask"])
@@ -196,6 +219,17 @@ def _run(
         error = _replaced(["/bin/sh", *argv], env)  # a script without #!: shells run it so
     line.send({**_told(error), "not_started": True})
     os._exit(125)
+
+
+def _watched() -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Announce connections from here on; the listener for the launcher, or why there is none."""
+    try:
+        # 32-bit programs are not watched: they would need numbers of their own.
+        program = seccomp.compiled(notifications.CONNECTIONS, foreign=seccomp.ALLOW)
+        ports = sock_diag.channel()
+        return {"ok": True}, (seccomp.install_with_listener(program), ports.detach())
+    except OSError as error:
+        return _told(error), ()
 
 
 def _replaced(argv: list[str], env: dict[str, str]) -> OSError:

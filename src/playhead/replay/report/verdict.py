@@ -5,6 +5,7 @@ Pure but for reading tapes. Knows match facts and divergences on the replay's ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -90,6 +91,7 @@ def judge(
     ]
     unused = _expected(_unused(then, now), then, wishes)
     divergences += [_never_made(call) for call in unused]
+    divergences += _stopped(original, replayed, wishes)
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
     same_exit = exits["recorded"] is None or exits["recorded"] == exits["replayed"]
     if not same_exit and wishes.fork_at is None:
@@ -135,6 +137,33 @@ def _verdict(divergences: Sequence[object], fence: FenceReport | None, wishes: W
         return "diverged"
     unproven = fence is not None and fence.kind is None and not wishes.mixed
     return "unproven" if unproven else "identical"
+
+
+def _stopped(original: Tape, replayed: Tape, wishes: Wishes) -> list[dict[str, Any]]:
+    """Connections that the fence kept in, but for those that led nowhere when the run was recorded."""
+    if wishes.policy.live:
+        return []
+    then = set(original.manifest.extra.get("refused") or ())
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in replayed.manifest.extra.get("stopped") or ():
+        if row.get("to") not in then:
+            counts[str(row.get("program")), str(row.get("to"))] += int(row.get("count") or 1)
+    return [_kept_in(program, to, count) for (program, to), count in counts.items()]
+
+
+def _kept_in(program: str, to: str, count: int) -> dict[str, Any]:
+    times = "" if count == 1 else f" ({count} times)"
+    return {
+        "kind": "fence",
+        "boundary": "http",
+        "name": f"{program.rpartition('/')[2]} to {to}",
+        "program": program,
+        "destination": to,
+        "count": count,
+        "detail": f"{program} tried to connect to {to}{times}. No hook of Playhead's saw it and the tape "
+        "has no answer for it; the fence stopped it.",
+        "advice": "Record the run again: `record` says which connections it could not record.",
+    }
 
 
 def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[TapedCall]:

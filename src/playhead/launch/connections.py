@@ -1,0 +1,84 @@
+"""What the connections of a command mean for its run: which of them nothing has recorded. Pure; knows rows of
+the watcher and what is on the tape.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from playhead.launch.sidecar.watcher import Connection
+
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taped:
+    """What a tape says of its connections."""
+
+    # The event that started the command.
+    root: str
+    # Processes that were hooked: the names of their segments.
+    segments: Collection[str]
+    # Ports that recorded calls went to.
+    ports: Collection[int]
+
+
+def unrecorded(rows: Iterable[Connection], taped: Taped) -> list[Connection]:
+    """Connections that left the tree past every hook, the proxy and every recorded process call."""
+    return [row for row in rows if row.how == "out" and not _is_accounted_for(row, taped)]
+
+
+def _is_accounted_for(row: Connection, taped: Taped) -> bool:
+    if row.parent is not None and row.parent != taped.root and not row.parent.endswith(":0"):
+        return True  # inside a process call, which is served whole
+    return str(row.pid) in taped.segments and row.port in taped.ports
+
+
+def missing(rows: Iterable[Connection], taped: Taped) -> list[Connection]:
+    """Those of `unrecorded` without which a replay proves nothing. An agent that talks to its models
+    through the proxy also sends telemetry and looks for updates past it: that is a hole, but no reason to
+    refuse a replay.
+    """
+    rows = list(rows)
+    proxied = {row.program for row in rows if row.proxied}
+    return [row for row in unrecorded(rows, taped) if row.program not in proxied]
+
+
+def refused(rows: Iterable[Connection]) -> list[str]:
+    """Places where nothing listened: a replay that finds nothing there either is the same."""
+    return sorted({row.to for row in rows if row.how == "refused"})
+
+
+def words(found: Iterable[Connection]) -> str:
+    """One sentence for the last line of `record`, and for a replay that is refused."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in found:
+        counts[row.program, row.to] += row.count
+    named = [f"{os.path.basename(program)} to {to}" for program, to in counts]
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    return f"partial: connections were not recorded ({', '.join(named[:_MOST_NAMED])}{more})"
+
+
+def port_of(request: object) -> int | None:
+    """The port that a recorded request went to."""
+    url = request.get("url") if isinstance(request, Mapping) else None
+    if not isinstance(url, str):
+        return None
+    try:
+        parts = urlsplit(url)
+        return parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+
+
+def proxy_ports(env: Mapping[str, str]) -> set[int]:
+    """Ports of the HTTP proxies that an environment names: requests go there instead."""
+    urls = (value for name, value in env.items() if name.lower().endswith("_proxy"))
+    return {port for url in urls if (port := port_of({"url": url})) is not None}
