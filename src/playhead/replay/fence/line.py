@@ -4,7 +4,9 @@ socket; not what is said.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import socket
 import struct
 from collections.abc import Iterable
@@ -12,6 +14,7 @@ from typing import Any
 
 _SIZE = struct.Struct("=I")
 _MOST_HANDLES = 8
+_LAST_STANDARD = 2
 
 
 class Line:
@@ -28,9 +31,10 @@ class Line:
 
     def receive(self) -> tuple[dict[str, Any] | None, list[int]]:
         """The next message and its open files; None: the other side has gone."""
-        head, handles, _, _ = socket.recv_fds(
+        head, received, _, _ = socket.recv_fds(
             self._end, _SIZE.size, _MOST_HANDLES, socket.MSG_CMSG_CLOEXEC
         )
+        handles = [_above_standard(one) for one in received]
         if len(head) < _SIZE.size:
             return None, handles
         missing = _SIZE.unpack(head)[0]
@@ -49,4 +53,20 @@ class Line:
 
 def pair() -> tuple[Line, Line]:
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    return Line(one), Line(other)
+    return _line(one), _line(other)
+
+
+def _line(end: socket.socket) -> Line:
+    return Line(socket.socket(fileno=_above_standard(end.detach())))
+
+
+def _above_standard(fd: int) -> int:
+    """The same under a number that is none of stdin, stdout and stderr: where one of these is closed, it
+    stays closed for the command, and is no stream of it for the launcher.
+    """
+    if fd > _LAST_STANDARD:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _LAST_STANDARD + 1)
+    finally:
+        os.close(fd)
