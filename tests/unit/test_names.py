@@ -58,7 +58,6 @@ REPEATED_CLASSES: dict[str, str] = {
     "Recording": "debt",
     "Result": "debt",
     "Row": "debt",
-    "Rule": "debt",
     "Run": "debt",
     "Server": "debt",
     "Session": "debt",
@@ -66,7 +65,6 @@ REPEATED_CLASSES: dict[str, str] = {
     "Source": "debt",
     "Stage": "debt",
     "Step": "debt",
-    "Survey": "debt",
     "Wanted": "debt",
 }
 

@@ -18,7 +18,7 @@ from playhead.errors import PlayheadError
 from playhead.events import Event, Status
 from playhead.host.later import Later
 from playhead.launch import connections
-from playhead.launch.connections import Taped, port_of
+from playhead.launch.connections import RecordedPlaces, port_of
 from playhead.launch.guest import rules
 from playhead.launch.guest.python_argv import is_closed, is_python
 from playhead.launch.proxy.switches import why_silent
@@ -135,7 +135,7 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
         facts = {"stopped": [dataclasses.asdict(row) for row in rows if row.how != "inside"]}
     else:
         ports = seen.ports | set(attended.known_ports)
-        taped = Taped(root=run.recorder.root, segments=set(seen.started_by), ports=ports)
+        taped = RecordedPlaces(root=run.recorder.root, segments=set(seen.started_by), ports=ports)
         for row in connections.unrecorded(rows, taped):
             why = "a connection that neither a hook nor the proxy has seen"
             what = f"{row.program} to {row.to}"

@@ -35,15 +35,15 @@ from playhead.tape import output_at
 
 if TYPE_CHECKING:
     from playhead.launch import closing
-    from playhead.launch.sidecar import watcher
-    from playhead.launch.sidecar.watcher import Watching
+    from playhead.launch.sidecar import connection_watch
+    from playhead.launch.sidecar.connection_watch import Watching
     from playhead.replay.fence import barrier
     from playhead.replay.fence.barrier import Fence
     from playhead.workspace import taping
     from playhead.workspace.taping import WorkspaceTape
 else:
     barrier = Later("playhead.replay.fence.barrier")
-    watcher = Later("playhead.launch.sidecar.watcher")
+    connection_watch = Later("playhead.launch.sidecar.connection_watch")
     closing = Later("playhead.launch.closing")  # loaded while the command runs
     taping = Later("playhead.workspace.taping")
 
@@ -260,14 +260,14 @@ def _watched(
     """The process that sees the command's connections; None: they are not announced."""
     if fence is None or fence.announced is None:
         return None
-    tree = watcher.Tree(
+    tree = connection_watch.WatchedTree(
         run=str(run.path),
         root=command,
         ports=frozenset(ports),
         shims=None if shims is None else str(shims),
         fenced=fence.kind != "open",
     )
-    return watcher.post(fence.announced, tree)
+    return connection_watch.post(fence.announced, tree)
 
 
 def _closed(

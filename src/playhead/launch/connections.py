@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from playhead.launch.sidecar.watcher import Connection
+    from playhead.launch.sidecar.connection_watch import SeenConnection
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taped:
+class RecordedPlaces:
     """What a tape says of its connections."""
 
     # The event that started the command.
@@ -30,18 +30,18 @@ class Taped:
     ports: Collection[int]
 
 
-def unrecorded(rows: Iterable[Connection], taped: Taped) -> list[Connection]:
+def unrecorded(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
     """Connections that left the tree past every hook, the proxy and every recorded process call."""
     return [row for row in rows if row.how == "out" and not _is_accounted_for(row, taped)]
 
 
-def _is_accounted_for(row: Connection, taped: Taped) -> bool:
+def _is_accounted_for(row: SeenConnection, taped: RecordedPlaces) -> bool:
     if row.parent is not None and row.parent != taped.root and not row.parent.endswith(":0"):
         return True  # inside a process call, which is served whole
     return str(row.pid) in taped.segments and row.port in taped.ports
 
 
-def missing(rows: Iterable[Connection], taped: Taped) -> list[Connection]:
+def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
     """Those of `unrecorded` without which a replay proves nothing. An agent that talks to its models
     through the proxy also sends telemetry and looks for updates past it: that is a hole, but no reason to
     refuse a replay.
@@ -51,12 +51,12 @@ def missing(rows: Iterable[Connection], taped: Taped) -> list[Connection]:
     return [row for row in unrecorded(rows, taped) if row.program not in proxied]
 
 
-def refused(rows: Iterable[Connection]) -> list[str]:
+def refused(rows: Iterable[SeenConnection]) -> list[str]:
     """Places where nothing listened: a replay that finds nothing there either is the same."""
     return sorted({row.to for row in rows if row.how == "refused"})
 
 
-def words(found: Iterable[Connection]) -> str:
+def words(found: Iterable[SeenConnection]) -> str:
     """One sentence for the last line of `record`, and for a replay that is refused."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in found:

@@ -20,7 +20,7 @@ from playhead.launch.record_run import Wish
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
 from playhead.replay.fence.barrier import Fence, build
-from playhead.replay.fence.inside import Wanted
+from playhead.replay.fence.inside import FenceNeeds
 from playhead.replay.modes.wishes import Wishes, wishes_of
 from playhead.replay.plan import Plan, write_plan
 from playhead.replay.report.verdict import FenceReport, Report, judge
@@ -138,7 +138,7 @@ def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path, *, sockets: bool) 
     folders = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
     own = tuple(one for one in folders if one and os.path.isdir(one))
     try:
-        return build(Wanted(own=own, network=bool(live), sockets=sockets))
+        return build(FenceNeeds(own=own, network=bool(live), sockets=sockets))
     except NoFence as error:
         raise NoFence(
             f"This machine cannot keep the replay from the world: {error}. Nothing was started. "

@@ -18,7 +18,7 @@ from playhead.launch.sidecar.control import Sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from playhead.launch.sidecar.watcher import Connection
+    from playhead.launch.sidecar.connection_watch import SeenConnection
     from playhead.replay.fence.barrier import Fence
 
 PASSED_ON = frozenset(
@@ -60,7 +60,7 @@ class Attended:
     # Segments that are not the command's: those of the launcher and its sidecars.
     own: frozenset[str]
     # Connections of the whole tree; None: they were not watched.
-    connections: Sequence[Connection] | None = None
+    connections: Sequence[SeenConnection] | None = None
     # Ports of the HTTP proxies that the command was given.
     known_ports: Collection[int] = ()
 

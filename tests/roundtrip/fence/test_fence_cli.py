@@ -13,7 +13,7 @@ import pytest
 
 from playhead.errors import NoFence
 from playhead.replay.fence import barrier
-from playhead.replay.fence.inside import Wanted
+from playhead.replay.fence.inside import FenceNeeds
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 AGENT = """#!/bin/bash
@@ -27,7 +27,7 @@ import os, sys
 from playhead.replay.fence import kernel, seccomp
 names = sys.argv[1].split(",")
 kernel.no_new_privileges()
-seccomp.install(seccomp.compiled([seccomp.Rule(one, seccomp.refuse(int(sys.argv[2]))) for one in names],
+seccomp.install(seccomp.compiled([seccomp.SyscallRule(one, seccomp.refuse(int(sys.argv[2]))) for one in names],
                                  foreign=seccomp.ALLOW))
 os.execvp(sys.argv[3], sys.argv[3:])
 """
@@ -36,7 +36,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 @pytest.fixture(autouse=True)
 def has_fence():
     try:
-        barrier.build(Wanted(own=()), ["namespaces"]).abandon()
+        barrier.build(FenceNeeds(own=()), ["namespaces"]).abandon()
     except NoFence as error:
         pytest.skip(f"needs namespaces, and {error}")
 
@@ -127,7 +127,7 @@ def test_where_there_is_no_fence_nothing_is_started(play, tmp_path):
 def test_without_namespaces_a_replay_is_fenced_by_landlock(play, server, tmp_path):
     _, seen = server
     try:
-        barrier.build(Wanted(own=()), ["landlock"]).abandon()
+        barrier.build(FenceNeeds(own=()), ["landlock"]).abandon()
     except NoFence as error:
         pytest.skip(f"needs Landlock, and {error}")
     play("record", "--no-shims", "--", "true")

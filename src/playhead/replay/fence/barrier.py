@@ -13,8 +13,8 @@ from typing import Any
 
 from playhead.errors import NoFence
 from playhead.replay.fence import inside
-from playhead.replay.fence.inside import Wanted
-from playhead.replay.fence.line import Line, pair
+from playhead.replay.fence.inside import FenceNeeds
+from playhead.replay.fence.line import FenceLine, pair
 
 # Best first.
 KINDS = ("namespaces", "landlock")
@@ -23,7 +23,7 @@ KINDS = ("namespaces", "landlock")
 class Fence:
     """A closed fence, and the process in it that waits to become the command."""
 
-    def __init__(self, kind: str, pid: int, line: Line) -> None:
+    def __init__(self, kind: str, pid: int, line: FenceLine) -> None:
         """OSError: this machine does not have it."""
         self.kind = kind
         self.pid = pid
@@ -116,7 +116,7 @@ def _folder() -> str:
         return "/"  # deleted: the command could not stay in it either
 
 
-def build(wanted: Wanted, kinds: Sequence[str] = KINDS) -> Fence:
+def build(wanted: FenceNeeds, kinds: Sequence[str] = KINDS) -> Fence:
     """The best fence of this machine. NoFence says why there is none."""
     if sys.platform != "linux":
         raise NoFence(f"{sys.platform} has no fence that Playhead knows.")
@@ -137,7 +137,7 @@ def watched() -> Fence:
         raise OSError(errno.ENOSYS, f"{sys.platform} does not announce connections")
     if os.geteuid() and not _has_no_new_privileges():
         raise OSError(errno.EPERM, "watching would take `sudo` from the command")
-    return _forked("open", Wanted(own=()))
+    return _forked("open", FenceNeeds(own=()))
 
 
 def _has_no_new_privileges() -> bool:
@@ -145,7 +145,7 @@ def _has_no_new_privileges() -> bool:
         return b"NoNewPrivs:\t1" in file.read()
 
 
-def _forked(kind: str, wanted: Wanted) -> Fence:
+def _forked(kind: str, wanted: FenceNeeds) -> Fence:
     ours, its = pair()
     pid = os.fork()
     if pid == 0:

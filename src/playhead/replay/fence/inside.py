@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 from playhead.replay.fence import landlock, namespaces, notifications, seccomp, sock_diag
 from playhead.replay.fence.kernel import drop_capabilities, no_new_privileges
-from playhead.replay.fence.line import Line
-from playhead.replay.fence.seccomp import Argument, Rule, refuse
+from playhead.replay.fence.line import FenceLine
+from playhead.replay.fence.seccomp import ArgumentTest, SyscallRule, refuse
 
 _UNIX, _INET, _INET6, _NETLINK, _ALG = 1, 2, 10, 16, 38
 _STREAM, _TYPE, _TCP = 1, 0xF, 6
@@ -35,33 +35,33 @@ _BACKLOG = 256
 # Network namespaces do not cover every family (AF_VSOCK reaches the host of a virtual machine), and
 # io_uring makes sockets past every filter. libuv and others do without where it is not there.
 _CLOSED_EVERYWHERE = (
-    Rule("io_uring_setup", refuse(errno.ENOSYS)),
-    Rule(
+    SyscallRule("io_uring_setup", refuse(errno.ENOSYS)),
+    SyscallRule(
         "socket",
         refuse(errno.EAFNOSUPPORT),
-        (Argument(0, (_UNIX, _INET, _INET6, _NETLINK, _ALG), inside=False),),
+        (ArgumentTest(0, (_UNIX, _INET, _INET6, _NETLINK, _ALG), inside=False),),
     ),
 )
 # Without namespaces: Landlock knows TCP only, and no attributes of files.
 _CLOSED_BESIDE_LANDLOCK = (
-    Rule("socket", refuse(errno.EACCES), (Argument(0, (_UNIX,)),)),
-    Rule(
+    SyscallRule("socket", refuse(errno.EACCES), (ArgumentTest(0, (_UNIX,)),)),
+    SyscallRule(
         "socket",
         refuse(errno.EACCES),
-        (Argument(0, (_INET, _INET6)), Argument(1, (_STREAM,), mask=_TYPE, inside=False)),
+        (ArgumentTest(0, (_INET, _INET6)), ArgumentTest(1, (_STREAM,), mask=_TYPE, inside=False)),
     ),
-    Rule(
+    SyscallRule(
         "socket",
         refuse(errno.EACCES),
-        (Argument(0, (_INET, _INET6)), Argument(2, (0, _TCP), inside=False)),
+        (ArgumentTest(0, (_INET, _INET6)), ArgumentTest(2, (0, _TCP), inside=False)),
     ),
     # A connection that carries data in its first packet is not a `connect` to Landlock.
     *(
-        Rule(name, refuse(errno.EACCES), (Argument(at, (_FAST_OPEN,), mask=_FAST_OPEN),))
+        SyscallRule(name, refuse(errno.EACCES), (ArgumentTest(at, (_FAST_OPEN,), mask=_FAST_OPEN),))
         for name, at in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3))
     ),
     *(
-        Rule(name, refuse(errno.EPERM))
+        SyscallRule(name, refuse(errno.EPERM))
         for name in (
             *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
             *("utime", "utimes", "futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr"),
@@ -73,7 +73,7 @@ _CLOSED_BESIDE_LANDLOCK = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FenceNeeds:
     """What the program in the fence needs."""
 
     # Folders that it is likely to write to.
@@ -84,7 +84,7 @@ class Wanted:
     sockets: bool = False
 
 
-def become(kind: str, wanted: Wanted, line: Line) -> NoReturn:
+def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
     """Close the fence, do what the launcher says, become the command. Returns only by ending."""
     try:
         made = _MAKERS[kind](wanted)
@@ -109,7 +109,7 @@ class _Open:
     uppers: dict[str, str]
     handles: tuple[int, ...]
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: FenceNeeds) -> None:
         self.read_only, self.uppers, self.handles = {}, {}, ()
 
     def keep(self, path: str, *, writable: bool) -> None:
@@ -123,7 +123,7 @@ class _Open:
 
 
 class _Namespaces(_Open):
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: FenceNeeds) -> None:
         self._covered = namespaces.enter(wanted.own, network=wanted.network)
         self.uppers, self.read_only = self._covered.uppers, self._covered.read_only
         self.handles = (self._covered.stage,)
@@ -146,7 +146,7 @@ class _Namespaces(_Open):
 
 
 class _Landlock(_Open):
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: FenceNeeds) -> None:
         landlock.check()
         if wanted.network:
             raise OSError(errno.ENOSYS, "it cannot leave the network open to what is live")
@@ -201,7 +201,7 @@ def _listener(port: int) -> socket.socket:
     return made
 
 
-def _run(made: _Open, order: dict[str, Any], handles: list[int], line: Line) -> NoReturn:
+def _run(made: _Open, order: dict[str, Any], handles: list[int], line: FenceLine) -> NoReturn:
     with suppress(OSError):
         # By its path: the folder that this process is in is still the real one.
         os.chdir(order["cwd"])

@@ -17,7 +17,7 @@ _MOST_HANDLES = 8
 _LAST_STANDARD = 2
 
 
-class Line:
+class FenceLine:
     """One end of a pair."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -51,13 +51,13 @@ class Line:
         self._end.close()
 
 
-def pair() -> tuple[Line, Line]:
+def pair() -> tuple[FenceLine, FenceLine]:
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return _line(one), _line(other)
 
 
-def _line(end: socket.socket) -> Line:
-    return Line(socket.socket(fileno=_above_standard(end.detach())))
+def _line(end: socket.socket) -> FenceLine:
+    return FenceLine(socket.socket(fileno=_above_standard(end.detach())))
 
 
 def _above_standard(fd: int) -> int:

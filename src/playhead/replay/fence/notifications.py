@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from playhead.replay.fence.kernel import PIDFD_GETFD, syscall
-from playhead.replay.fence.seccomp import NOTIFY, Argument, Rule, number_of
+from playhead.replay.fence.seccomp import NOTIFY, ArgumentTest, SyscallRule, number_of
 
 # A connection, and a datagram that names its receiver.
 CONNECTIONS = (
-    Rule("connect", NOTIFY),
-    Rule("sendto", NOTIFY, (Argument(4, (0,), inside=False),)),
+    SyscallRule("connect", NOTIFY),
+    SyscallRule("sendto", NOTIFY, (ArgumentTest(4, (0,), inside=False),)),
 )
 _RECEIVE, _ANSWER, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 _SYNC_WAKE_UP, _CONTINUE = 1, 1
@@ -40,7 +40,7 @@ class Announced:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PeerAddress:
     """Of a socket: `host` and `port` of a network, or the `path` of a Unix socket."""
 
     host: str = ""
@@ -57,7 +57,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Listener:
+class CallListener:
     """The end at which the calls are announced."""
 
     def __init__(self, fd: int) -> None:
@@ -90,7 +90,7 @@ class Listener:
         with suppress(OSError):  # killed while it waited
             fcntl.ioctl(self.fd, _ANSWER, bytearray(answer))
 
-    def address(self, one: Announced) -> Address | None:
+    def address(self, one: Announced) -> PeerAddress | None:
         """Where it wants to go; None: neither a network nor a Unix socket. OSError: not to be read."""
         pointer, size = (one.args[1], one.args[2]) if self._connects(one) else one.args[4:6]
         with open(f"/proc/{one.thread}/mem", "rb", buffering=0) as memory:
@@ -116,17 +116,19 @@ class Listener:
         return one.number == self._connect
 
 
-def parsed(raw: bytes) -> Address | None:
+def parsed(raw: bytes) -> PeerAddress | None:
     """A `sockaddr` as the kernel has it."""
     if len(raw) < 2:
         return None
     family = int.from_bytes(raw[:2], "little")
     if family == socket.AF_INET and len(raw) >= 8:
-        return Address(socket.inet_ntop(socket.AF_INET, raw[4:8]), int.from_bytes(raw[2:4], "big"))
+        return PeerAddress(
+            socket.inet_ntop(socket.AF_INET, raw[4:8]), int.from_bytes(raw[2:4], "big")
+        )
     if family == socket.AF_INET6 and len(raw) >= 24:
         host = socket.inet_ntop(socket.AF_INET6, raw[8:24])
-        return Address(host.removeprefix("::ffff:"), int.from_bytes(raw[2:4], "big"))
+        return PeerAddress(host.removeprefix("::ffff:"), int.from_bytes(raw[2:4], "big"))
     if family == socket.AF_UNIX:
         name = raw[2:].rstrip(b"\0") if raw[2:3] == b"\0" else raw[2:].partition(b"\0")[0]
-        return Address(path=os.fsdecode(name.replace(b"\0", b"@")))
+        return PeerAddress(path=os.fsdecode(name.replace(b"\0", b"@")))
     return None

@@ -55,7 +55,7 @@ class Covered:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class CoverPlan:
     """What has to be covered. Made before the namespaces are: in a user namespace all files of other
     users look like those of `nobody`, and the sockets of the old network are not listed any more.
     """
@@ -66,15 +66,15 @@ class Survey:
     sockets: tuple[str, ...]
 
 
-def survey(own: Sequence[str]) -> Survey:
+def survey(own: Sequence[str]) -> CoverPlan:
     """`own` are the folders that the program is likely to write to."""
     folders = [*_top_folders(), *_mounted_below()]
     real = dict.fromkeys(filter(os.path.isdir, map(os.path.realpath, own)))
     scattered = tuple(one for one in real if _is_below_others(one, folders))
-    return Survey(tuple(folders), scattered, tuple(_listening_paths()))
+    return CoverPlan(tuple(folders), scattered, tuple(_listening_paths()))
 
 
-def cover(found: Survey, *, as_user: bool) -> Covered:
+def cover(found: CoverPlan, *, as_user: bool) -> Covered:
     """Cover everything. `as_user`: in a user namespace, which knows one user only.
 
     OSError: this cannot be done here.

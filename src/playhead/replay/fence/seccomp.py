@@ -56,7 +56,7 @@ _MACHINES = {"x86_64": (0xC000003E, _X86), "aarch64": (0xC00000B7, _ARM64)}
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class ArgumentTest:
     """A condition: argument `index`, masked, is among `values`, or (`inside` false) is not."""
 
     index: int
@@ -67,12 +67,12 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SyscallRule:
     """What happens to a system call, if all conditions hold."""
 
     name: str
     action: int
-    conditions: tuple[Argument, ...] = ()
+    conditions: tuple[ArgumentTest, ...] = ()
 
 
 def number_of(name: str) -> int:
@@ -80,7 +80,7 @@ def number_of(name: str) -> int:
     return _machine()[1][name]
 
 
-def compiled(rules: Sequence[Rule], *, foreign: int) -> bytes:
+def compiled(rules: Sequence[SyscallRule], *, foreign: int) -> bytes:
     """The program. `foreign` is the action for calls of another architecture (32-bit programs)."""
     architecture, numbers = _machine()
     program = [
@@ -98,7 +98,7 @@ def compiled(rules: Sequence[Rule], *, foreign: int) -> bytes:
     return b"".join([*program, _statement(_RETURN, ALLOW)])
 
 
-def _block(number: int, rule: Rule) -> list[bytes]:
+def _block(number: int, rule: SyscallRule) -> list[bytes]:
     """Instructions that end at the block's end, where the next rule begins, unless all conditions hold."""
     body: list[bytes] = [_statement(_RETURN, rule.action)]
     for condition in reversed(rule.conditions):
@@ -110,7 +110,7 @@ def _block(number: int, rule: Rule) -> list[bytes]:
     ]
 
 
-def _test(one: Argument, rest: int) -> Iterator[bytes]:
+def _test(one: ArgumentTest, rest: int) -> Iterator[bytes]:
     yield _statement(_LOAD, _AT_ARGUMENTS + 8 * one.index + (4 if one.high else 0))
     yield _statement(_AND, one.mask)
     count = len(one.values)

@@ -13,11 +13,11 @@ sys.path.insert(0, str(Path(__file__).parents[4] / "src"))
 
 from playhead.errors import NoFence
 from playhead.replay.fence import barrier, kernel, seccomp
-from playhead.replay.fence.inside import Wanted
+from playhead.replay.fence.inside import FenceNeeds
 
 
 def deny() -> None:
-    rules = [seccomp.Rule(name, seccomp.refuse(1)) for name in ("unshare", "mount")]
+    rules = [seccomp.SyscallRule(name, seccomp.refuse(1)) for name in ("unshare", "mount")]
     kernel.no_new_privileges()
     seccomp.install(seccomp.compiled(rules, foreign=seccomp.ALLOW))
 
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> dict[str, object]:
         deny()
     own = tuple(filter(None, [given.get("--own"), "/tmp"]))
     try:
-        fence = barrier.build(Wanted(own=own), words[0].split(","))
+        fence = barrier.build(FenceNeeds(own=own), words[0].split(","))
     except NoFence as error:
         return {"refused": str(error)}
     if "--keep" in given:

@@ -14,7 +14,7 @@ import pytest
 
 from playhead.errors import NoFence
 from playhead.replay.fence import barrier
-from playhead.replay.fence.inside import Wanted
+from playhead.replay.fence.inside import FenceNeeds
 
 RUNNER = Path(__file__).with_name("fenced.py")
 NOBODY = 65534
@@ -270,11 +270,11 @@ def test_a_fence_that_is_not_used_leaves_no_process():
 def test_another_platform_is_refused_with_its_name(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(NoFence, match="darwin"):
-        barrier.build(Wanted(own=()))
+        barrier.build(FenceNeeds(own=()))
 
 
 def built():
     try:
-        return barrier.build(Wanted(own=()))
+        return barrier.build(FenceNeeds(own=()))
     except NoFence as error:
         pytest.skip(f"needs a fence, and {error}")

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 
 from playhead.host import descriptors
 from playhead.replay.fence import sock_diag
-from playhead.replay.fence.notifications import Address, Announced, Listener
+from playhead.replay.fence.notifications import Announced, CallListener, PeerAddress
 
 _DRAIN = b"d"
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
@@ -27,7 +27,7 @@ _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class SeenConnection:
     """One program's connections to one place.
 
     `how`: `inside` (a listener of the tree, or our own proxy), `refused` (nothing listens there) or `out`.
@@ -46,7 +46,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class WatchedTree:
     """The processes that are watched."""
 
     # The run's folder, which their environments name.
@@ -69,7 +69,7 @@ class Watching:
         self._ask = ask
         self._hear = hear
 
-    def dismiss(self) -> list[Connection] | None:
+    def dismiss(self) -> list[SeenConnection] | None:
         """All connections so far; None: they could not be watched. The process stays for the others."""
         try:
             os.write(self._ask, _DRAIN)
@@ -79,10 +79,10 @@ class Watching:
             return None  # killed
         finally:
             os.close(self._ask)
-        return None if told is None else [Connection(**one) for one in told]
+        return None if told is None else [SeenConnection(**one) for one in told]
 
 
-def post(announced: tuple[int, int], tree: Tree) -> Watching:
+def post(announced: tuple[int, int], tree: WatchedTree) -> Watching:
     """Fork the watcher of what is `announced` (see `Fence`)."""
     ask, hear = os.pipe(), os.pipe()
     pid = os.fork()
@@ -142,13 +142,13 @@ class _Watcher:
 class _Seen:
     """What was seen so far."""
 
-    def __init__(self, announced: tuple[int, int], tree: Tree) -> None:
-        self.listener = Listener(announced[0])
+    def __init__(self, announced: tuple[int, int], tree: WatchedTree) -> None:
+        self.listener = CallListener(announced[0])
         self._channel = socket.socket(fileno=announced[1])
         # Whether the run is still interested.
         self.keeps = True
         self._tree = tree
-        self._rows: Counter[Connection] = Counter()
+        self._rows: Counter[SeenConnection] = Counter()
         self._blind = False
         # Listeners → whether they are the tree's own.
         self._owned: dict[frozenset[int], bool] = {}
@@ -174,7 +174,7 @@ class _Seen:
             return None
         return [{**asdict(row), "count": count} for row, count in self._rows.items()]
 
-    def _looked_at(self, one: Announced) -> tuple[Address, int, str] | None:
+    def _looked_at(self, one: Announced) -> tuple[PeerAddress, int, str] | None:
         address = self.listener.address(one)
         if address is None or (address.path and not self._is_daemon(address.path)):
             return None
@@ -196,9 +196,9 @@ class _Seen:
         known = ours or any(one in path for one in _OF_THE_SYSTEM)
         return self._tree.fenced and path.startswith("/") and not known and _is_socket(path)
 
-    def _note(self, address: Address, pid: int, program: str) -> None:
+    def _note(self, address: PeerAddress, pid: int, program: str) -> None:
         proxied = address.is_loopback and address.port in self._tree.ports
-        row = Connection(
+        row = SeenConnection(
             program=program,
             pid=pid,
             to=str(address),
@@ -209,7 +209,7 @@ class _Seen:
         )
         self._rows[row] += 1
 
-    def _how(self, address: Address) -> str:
+    def _how(self, address: PeerAddress) -> str:
         if address.path or not address.is_loopback:
             return "out"
         if not self._where:
