@@ -16,9 +16,9 @@ from playhead.errors import PlayheadError
 from playhead.tape.blobs import push
 from playhead.tape.care.repair import repair
 from playhead.tape.care.verify import verify
-from playhead.tape.follow import follow
 from playhead.tape.format import close_line, decode_std, decoder
 from playhead.tape.reader import Tape
+from playhead.tape.reading.follow import follow
 from playhead.tape.sealed.seal import seal, unseal
 
 BUILDING = Path(__file__).parents[1] / "tapes" / "building.py"

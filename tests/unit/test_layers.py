@@ -285,7 +285,6 @@ KNOWN_FOLDER_CYCLES: dict[tuple[str, str], str] = {
     ("hooks/http", "hooks/websocket"): "aiohttp and httpx open WebSockets with their HTTP clients",
     ("replay/matching", "replay"): "what to ignore is a part of the plan",
     ("replay/report", "replay/modes"): "a verdict depends on what was meant to be live",
-    ("views", "views/text"): "figures are worded as in the text view",
 }
 
 

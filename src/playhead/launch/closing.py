@@ -24,11 +24,11 @@ from playhead.launch.guest.python_argv import is_closed, is_python
 from playhead.launch.proxy.switches import why_silent
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.runs import Run
-from playhead.tape.care.rebuild import manifest_from
+from playhead.tape.care.rebuild_manifest import manifest_from
 from playhead.tape.format import decoder
 from playhead.tape.manifest import SegmentSummary, write_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.rows import Row
+from playhead.tape.reading.segment_rows import Row
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:

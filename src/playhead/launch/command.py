@@ -31,7 +31,7 @@ from playhead.launch.sidecar import control as sidecars
 from playhead.launch.sidecar.command_streams import Plan
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.runs import Run
-from playhead.tape import output_at
+from playhead.tape import output_position as output_at
 
 if TYPE_CHECKING:
     from playhead.launch import closing

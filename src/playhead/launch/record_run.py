@@ -27,12 +27,12 @@ from playhead.recording.runs import NO_RUN, NoRun, Run
 
 if TYPE_CHECKING:
     from playhead.launch.guest import hooking, rules
-    from playhead.tape import single
+    from playhead.tape import single_file as single
 else:
     # A program that only emits events never loads the hooks.
     hooking = Later("playhead.launch.guest.hooking")
     rules = Later("playhead.launch.guest.rules")
-    single = Later("playhead.tape.single")
+    single = Later("playhead.tape.single_file")
 
 __all__ = ["Opened", "Recording", "Wish", "begin", "finish", "open_run", "record", "write_session"]
 

@@ -21,8 +21,8 @@ from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
 from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import FenceNeeds
-from playhead.replay.modes.wishes import Wishes, wishes_of
-from playhead.replay.plan import Plan, write_plan
+from playhead.replay.modes.replay_options import ReplayOptions, read_options
+from playhead.replay.replay_plan import Plan, write_plan
 from playhead.replay.report.verdict import FenceReport, Report, judge
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, write_manifest
@@ -97,7 +97,7 @@ def replay_command(
         command=tuple(command),
     )
     env = restored(os.environ, then.get("env") or {}, live=bool(plan.live))
-    wishes = wishes_of(plan.live, plan.options)
+    wishes = read_options(plan.live, plan.options)
 
     shims = of_facts(then)
     fence = _fence(wishes, env, cwd, sockets=bool(shims.names)) if fenced else None
@@ -130,7 +130,9 @@ def replay_command(
     return Replayed(recorded=recorded, report=report)
 
 
-def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path, *, sockets: bool) -> Fence | None:
+def _fence(
+    wishes: ReplayOptions, env: Mapping[str, str], cwd: Path, *, sockets: bool
+) -> Fence | None:
     """What keeps the command from the world. None: something is meant to have real effects."""
     live = {one.partition(":")[0] for one in wishes.policy.live}
     if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
@@ -147,7 +149,7 @@ def _fence(wishes: Wishes, env: Mapping[str, str], cwd: Path, *, sockets: bool) 
         ) from None
 
 
-def _report_on(fence: Fence | None, wishes: Wishes, *, asked: bool) -> FenceReport:
+def _report_on(fence: Fence | None, wishes: ReplayOptions, *, asked: bool) -> FenceReport:
     if fence is None:
         return FenceReport(why="a live part has real effects" if asked else "--unfenced")
     return FenceReport(

@@ -37,7 +37,7 @@ from playhead.replay.report.divergence import Parting
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape import store as stores
 from playhead.tape.reader import Tape
-from playhead.tape.single import unpack
+from playhead.tape.single_file import unpack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from playhead.recording import deck
 from playhead.recording.opening import Wish
 from playhead.recording.runs import Run
 from playhead.replay.begin import mode_of
-from playhead.replay.modes.wishes import wishes_of
-from playhead.replay.plan import Plan, write_plan
+from playhead.replay.modes.replay_options import read_options
+from playhead.replay.replay_plan import Plan, write_plan
 from playhead.replay.report.verdict import Report, judge
 from playhead.tape.manifest import write_manifest
 from playhead.tape.reader import Tape
@@ -68,7 +68,7 @@ def replay(
     asyncio.run(_serve(listener, where, authority, paced=plan.pace))
     deck.deactivate(made)
     recording.finish(run, None)
-    report = judge(tape, Tape(run.path), wishes=wishes_of(plan.live, plan.options))
+    report = judge(tape, Tape(run.path), wishes=read_options(plan.live, plan.options))
     return run, _of_what_was_asked(report)
 
 

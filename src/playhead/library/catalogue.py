@@ -1,24 +1,26 @@
-"""Runs of a store by project, status, tag, name and age, newest first. Knows manifests and the
-index that remembers them; reads no tape.
+"""List the runs of a store by project, status, tag, name and age, newest first.
+
+Knows manifests and the rows of the database; brings those rows up to date by scanning the store.
+Does not read tapes.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from playhead.errors import PlayheadError
 from playhead.events import Status
 from playhead.library import database
-from playhead.library.index import Index, LightRow
-from playhead.library.looking import Progress, look
-from playhead.library.shelf import FolderShelf
-from playhead.library.summary import Summary, decode_summary, encode_summary
+from playhead.library.database import CatalogueRows, LightRow
+from playhead.library.run_rows import RunRow, Summary, decode_summary, encode_summary, row_of
+from playhead.library.shelf import FolderShelf, Shelf
 from playhead.tape.manifest import Manifest, from_members, read_manifest, status_of
 
 
@@ -59,7 +61,7 @@ class Library:
         self._shelf = FolderShelf(home)
 
     @cached_property
-    def _index(self) -> Index | None:
+    def _index(self) -> CatalogueRows | None:
         """Brought up to date; None: nothing was ever recorded here."""
         if not (self.home / "runs").is_dir():
             return None
@@ -71,12 +73,12 @@ class Library:
             database.discard(self.home)
             return self._looked()
 
-    def _looked(self) -> Index:
-        index = Index(self.home)
-        look(self._shelf, index, self._progress)
+    def _looked(self) -> CatalogueRows:
+        index = CatalogueRows(self.home)
+        scan(self._shelf, index, self._progress)
         return index
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Bring the catalogue up to date now, and not when something is first asked."""
         _ = self._index
 
@@ -133,7 +135,7 @@ def _broken(path: Path, problem: str) -> Entry:
     return Entry(path=path, manifest=blank, status="interrupted", problem=problem)
 
 
-def _fits(row: LightRow, wanted: Filter, index: Index) -> bool:
+def _fits(row: LightRow, wanted: Filter, index: CatalogueRows) -> bool:
     number, _, _, status, name, replay_of, _ = row
     # A run that goes on may have ended since it was looked at.
     if wanted.statuses and status not in wanted.statuses and status != "running":
@@ -146,3 +148,78 @@ def _fits(row: LightRow, wanted: Filter, index: Index) -> bool:
         return True
     has = index.tags(number)
     return all(key in has and value in (None, has[key]) for key, value in wanted.tags)
+
+
+# Rows in one transaction: of a store that was never looked at, the newest are there at once.
+_AT_ONCE = 2000
+_TOLD_EVERY = 100
+# Told how many are done, and how many there are.
+Progress = Callable[[int, int], None]
+
+
+class Ledger(Protocol):
+    """Rows as they are kept. Two hold them: `index`, quick to load, and `catalogue database`."""
+
+    def version(self) -> str | None:
+        """That of the shelf when it was last looked through."""
+
+    def stamps(self) -> Mapping[str, str]: ...
+
+    def claiming(self) -> Mapping[str, tuple[str, str]]:
+        """Runs that claim to go on: id → (stamp, status)."""
+
+    def stamps_of(self, ids: Iterable[str]) -> Mapping[str, str]: ...
+
+    def update(self, rows: Sequence[RunRow], gone: Iterable[str], version: str | None) -> None: ...
+
+
+def scan(shelf: Shelf, ledger: Ledger, progress: Progress | None = None) -> None:
+    """Bring `ledger` up to date with the manifests on `shelf`, newest runs first."""
+    version = shelf.version()
+    words = shelf.announced()
+    claiming = ledger.claiming()
+    stamps: dict[str, str] = {run: stamp for run, (stamp, _) in claiming.items()}
+    stamps.update(ledger.stamps_of(words))
+    new: set[str] = set()
+    gone: set[str] = set()
+    relisted = version is None or version != ledger.version()
+    if relisted:
+        there, known = set(shelf.ids()), ledger.stamps().keys()
+        new, gone = there - known, set(known - there)
+    # Names of runs begin with their time.
+    due = sorted({*new, *words, *claiming} - gone, reverse=True)
+    rows: list[RunRow] = []
+    for done, run in enumerate(due, 1):
+        row = _looked_at(shelf, run, stamps.get(run), claiming.get(run))
+        if isinstance(row, RunRow):
+            rows.append(row)
+        elif row is None and run in stamps:
+            gone.add(run)
+        if progress is not None and not done % _TOLD_EVERY:
+            progress(done, len(due))
+        if len(rows) == _AT_ONCE and done < len(due):
+            # Whoever comes before all are there has to look for the others: no version yet.
+            ledger.update(_in_time(rows), (), None)
+            rows = []
+    if rows or gone or relisted:
+        ledger.update(_in_time(rows), gone, version)
+    if words:
+        shelf.heard(words)
+
+
+def _in_time(rows: Iterable[RunRow]) -> list[RunRow]:
+    return sorted(rows, key=lambda row: (row.started_ns, row.id))
+
+
+def _looked_at(
+    shelf: Shelf, run: str, known: str | None, claim: tuple[str, str] | None
+) -> RunRow | str | None:
+    """The row that has to be written; the stamp: it holds as it is; None: there is no such run."""
+    stamp = shelf.stamp(run)
+    if stamp is None:
+        return None
+    # The dead stay dead; one that lives may have died since.
+    if stamp == known and (claim is None or claim[1] != "running"):
+        return stamp
+    row = row_of(shelf, run, stamp)
+    return stamp if stamp == known and claim is not None and claim[1] == row.status else row

@@ -13,13 +13,12 @@ from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy import update as sql_update
 
 from playhead import clock, config
+from playhead.library.catalogue import Progress, scan
 from playhead.library.digest import Digest, digest
 from playhead.library.engine import Database, Unwritable, database_of, sound
 from playhead.library.ledger import CoreLedger, batches, put_digests, put_whole
-from playhead.library.looking import Progress, look
-from playhead.library.rows import Row, row_of
+from playhead.library.run_rows import RunRow, row_of, stamp_of_prices
 from playhead.library.shelf import FolderShelf, Shelf
-from playhead.library.summary import stamp_of_prices
 from playhead.library.tables import calls, documents, facts, runs, tags
 from playhead.library.text_index import index_of
 from playhead.story import Prices
@@ -63,7 +62,7 @@ def update(
 
     def work() -> None:
         with db.updating:
-            look(shelf, CoreLedger(db), progress)
+            scan(shelf, CoreLedger(db), progress)
         if read:
             # Apart: who asks for a list need not wait until all tapes are read for somebody's search.
             with db.reading_tapes:
@@ -237,11 +236,11 @@ def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> No
             progress(done, len(missing))
 
 
-def _put(db: Database, made: Sequence[tuple[Row, str, Digest]]) -> None:
+def _put(db: Database, made: Sequence[tuple[RunRow, str, Digest]]) -> None:
     with db.writing() as connection:
         put_whole(connection, made)
 
 
-def _row(shelf: Shelf, run_id: str) -> Row | None:
+def _row(shelf: Shelf, run_id: str) -> RunRow | None:
     stamp = shelf.stamp(run_id)
     return None if stamp is None else row_of(shelf, run_id, stamp)

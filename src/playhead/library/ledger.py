@@ -24,8 +24,7 @@ from sqlalchemy import (
 from playhead.library.digest import Digest
 from playhead.library.engine import Database
 from playhead.library.fulltext import SCOPES
-from playhead.library.rows import Row, is_near, numbered, whole
-from playhead.library.summary import Summary, encode_summary
+from playhead.library.run_rows import RunRow, Summary, encode_summary, is_near, numbered, whole
 from playhead.library.tables import calls, documents, facts, runs, tags
 from playhead.library.text_index import index_of
 
@@ -67,14 +66,14 @@ class CoreLedger:
                 found.update(connection.execute(ask).all())
         return found
 
-    def update(self, rows: Sequence[Row], gone: Iterable[str], version: str | None) -> None:
+    def update(self, rows: Sequence[RunRow], gone: Iterable[str], version: str | None) -> None:
         with self._db.writing() as connection:
             put_rows(connection, rows, list(gone))
             connection.execute(delete(facts).where(facts.c.name == _VERSION))
             connection.execute(insert(facts), {"name": _VERSION, "value": version})
 
 
-def put_rows(connection: Connection, rows: Sequence[Row], gone: Sequence[str] = ()) -> None:
+def put_rows(connection: Connection, rows: Sequence[RunRow], gone: Sequence[str] = ()) -> None:
     """New and changed rows in, runs that are no more out. A changed run has to be read anew: until then
     it is found by what was read last.
     """
@@ -96,7 +95,7 @@ def put_rows(connection: Connection, rows: Sequence[Row], gone: Sequence[str] = 
     _many(connection, _NEW_MANIFEST, old)
 
 
-def put_whole(connection: Connection, read: Sequence[tuple[Row, str, Digest]]) -> None:
+def put_whole(connection: Connection, read: Sequence[tuple[RunRow, str, Digest]]) -> None:
     """Rows with their digests, in place of all that is known of these runs."""
     placed, known = _placed(connection, [row for row, _, _ in read])
     forget(connection, known.values())
@@ -157,8 +156,8 @@ def _put_contents(connection: Connection, made: Sequence[tuple[int, str, Digest]
 
 
 def _placed(
-    connection: Connection, rows: Sequence[Row], gone: Sequence[str] = ()
-) -> tuple[list[tuple[int, Row]], dict[str, int]]:
+    connection: Connection, rows: Sequence[RunRow], gone: Sequence[str] = ()
+) -> tuple[list[tuple[int, RunRow]], dict[str, int]]:
     """The rows with the numbers that they get, and the numbers that they and `gone` have."""
     known = _numbers(connection, [*(row.id for row in rows), *gone])
     new = [row for row in rows if row.id not in known or not is_near(known[row.id], row)]
@@ -231,7 +230,7 @@ def _there(connection: Connection, numbers: Iterable[int]) -> set[int]:
     return found
 
 
-def _taken(connection: Connection, rows: Sequence[Row]) -> set[int]:
+def _taken(connection: Connection, rows: Sequence[RunRow]) -> set[int]:
     """Numbers near those that new rows would like to have."""
     found: set[int] = set()
     for some in batches((row.started_ns for row in rows), _AT_ONCE):
@@ -242,11 +241,11 @@ def _taken(connection: Connection, rows: Sequence[Row]) -> set[int]:
     return found
 
 
-def _values(number: int, row: Row) -> dict[str, Any]:
+def _values(number: int, row: RunRow) -> dict[str, Any]:
     return {"number": number, **{name: getattr(row, name) for name in _COLUMNS}}
 
 
-def _tags(placed: Sequence[tuple[int, Row]]) -> list[dict[str, Any]]:
+def _tags(placed: Sequence[tuple[int, RunRow]]) -> list[dict[str, Any]]:
     return [
         {"run": at, "key": key, "value": value}
         for at, row in placed

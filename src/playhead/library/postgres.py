@@ -1,18 +1,45 @@
-"""The catalogue of a store on a PostgreSQL server. Knows its transactions; everything that is asked of it is
-asked as of SQLite.
+"""The catalogue in PostgreSQL: its transactions, and full-text search with `tsvector`.
+
+Knows PostgreSQL's text functions; the rules of queries and snippets are in `fulltext`.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, create_engine, func, select, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Index,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    and_,
+    cast,
+    create_engine,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TSQUERY, TSVECTOR
 
-from playhead.library import tables, tsvector
+from playhead.library import tables
 from playhead.library.engine import Database
+from playhead.library.fulltext import BEGIN, END, SCOPES, Phrase, Scope, Snippet, phrases, snippets
 
 # One writer at a time, whoever else uses the server.
 _WRITING = 0x706C6179
@@ -34,7 +61,7 @@ class PostgresDatabase(Database):
     def _make(self) -> None:
         with self.writing() as connection:
             tables.metadata.create_all(connection)
-            tsvector.metadata.create_all(connection)
+            metadata.create_all(connection)
 
     @property
     def dialect(self) -> str:
@@ -60,9 +87,142 @@ class PostgresDatabase(Database):
 
     def renew(self) -> None:
         with self.writing() as connection:
-            for one in (*tables.metadata.sorted_tables, tsvector.words):
+            for one in (*tables.metadata.sorted_tables, words):
                 connection.execute(text(f"DROP TABLE IF EXISTS {one.name}"))
         self._make()
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+metadata = MetaData()
+words = Table(
+    "texts",
+    metadata,
+    Column("run", BigInteger, primary_key=True, autoincrement=False),
+    *(Column(scope, Text, nullable=False) for scope in SCOPES),
+    *(Column(f"{scope}_words", TSVECTOR, nullable=False) for scope in SCOPES),
+)
+for _scope in SCOPES:
+    Index(f"texts_by_{_scope}", words.c[f"{_scope}_words"], postgresql_using="gin")
+
+# What FTS5's unicode61 takes for a word.
+_WORD = re.compile(r"[^\W_]+")
+# PostgreSQL keeps no position beyond this one, no more of them for a word, and no longer words.
+_LAST_PLACE = 16_383
+_MOST_PLACES = 255
+_LONGEST = 500
+
+
+class TsVector:
+    """See `text_index.TextIndex`."""
+
+    @property
+    def table(self) -> FromClause:
+        return words
+
+    @property
+    def number(self) -> ColumnElement[int]:
+        return words.c.run
+
+    def put(self, connection: Connection, texts: Sequence[Mapping[str, Any]]) -> None:
+        if texts:
+            connection.execute(insert(words), [_row(one) for one in texts])
+
+    def drop(self, connection: Connection, numbers: Sequence[int]) -> None:
+        if numbers:
+            connection.execute(delete(words).where(words.c.run.in_(numbers)))
+
+    def clear(self, connection: Connection) -> None:
+        connection.execute(delete(words))
+
+    def holds(self, typed: str, scope: Scope | None) -> ColumnElement[bool] | None:
+        """Each phrase in one of the scopes, as FTS5 has it: not the one half here and the other there."""
+        asked = [told for one in phrases(typed) if (told := _query(one))]
+        if not asked:
+            return None
+        scopes = SCOPES if scope is None else (scope,)
+        return and_(
+            *(
+                or_(*(words.c[f"{one}_words"].op("@@")(cast(told, TSQUERY)) for one in scopes))
+                for told in asked
+            )
+        )
+
+    def matching(self, typed: str, scope: Scope | None) -> Select[Any]:
+        fits = self.holds(typed, scope)
+        return select(words.c.run) if fits is None else select(words.c.run).where(fits)
+
+    def snippets(
+        self, connection: Connection, number: int, typed: str, scope: Scope | None
+    ) -> tuple[Snippet, ...]:
+        asked = phrases(typed)
+        ask = select(*(words.c[one] for one in SCOPES)).where(words.c.run == number)
+        row = connection.execute(ask).first()
+        if row is None or not asked:
+            return ()
+        shown = (
+            _marked(said, asked) if scope in (None, one) else None
+            for one, said in zip(SCOPES, row, strict=True)
+        )
+        return snippets(tuple(shown))
+
+
+def _row(texts: Mapping[str, Any]) -> dict[str, Any]:
+    vectors = {f"{scope}_words": _vector(texts[scope]) for scope in SCOPES}
+    return {"run": texts["run"], **{scope: texts[scope] for scope in SCOPES}, **vectors}
+
+
+def _vector(said: str) -> str:
+    places: dict[str, list[int]] = {}
+    for at, (word, _, _) in enumerate(_cut(said), 1):
+        places.setdefault(word, []).append(min(at, _LAST_PLACE))
+    return " ".join(
+        f"'{word}':{','.join(map(str, found[:_MOST_PLACES]))}" for word, found in places.items()
+    )
+
+
+def _query(phrase: Phrase) -> str:
+    """`'rate' <-> 'limit'`; with a star the last word may go on."""
+    cut = [word for word, _, _ in _cut(phrase.text)]
+    return " <-> ".join(f"'{word}'" for word in cut) + (":*" if cut and phrase.goes_on else "")
+
+
+def _marked(said: str, asked: Sequence[Phrase]) -> str:
+    """The text with each hit between marks."""
+    cut = list(_cut(said))
+    spans: list[tuple[int, int]] = []
+    for phrase in asked:
+        wanted = [word for word, _, _ in _cut(phrase.text)]
+        spans += _hits(cut, wanted, goes_on=phrase.goes_on) if wanted else ()
+    parts: list[str] = []
+    at = 0
+    for start, end in sorted(spans):
+        if start >= at:
+            parts += [said[at:start], BEGIN, said[start:end], END]
+            at = end
+    return "".join([*parts, said[at:]])
+
+
+def _hits(
+    cut: Sequence[tuple[str, int, int]], wanted: Sequence[str], *, goes_on: bool
+) -> Iterator[tuple[int, int]]:
+    for at in range(len(cut) - len(wanted) + 1):
+        last = cut[at + len(wanted) - 1][0]
+        ends = last.startswith(wanted[-1]) if goes_on else last == wanted[-1]
+        if ends and all(cut[at + n][0] == word for n, word in enumerate(wanted[:-1])):
+            yield cut[at][1], cut[at + len(wanted) - 1][2]
+
+
+def _cut(said: str) -> Iterator[tuple[str, int, int]]:
+    """Words without case and accents, each with where it stands."""
+    for hit in _WORD.finditer(said):
+        yield _folded(hit[0][:_LONGEST]), hit.start(), hit.end()
+
+
+@lru_cache(maxsize=65_536)
+def _folded(word: str) -> str:
+    if word.isascii():
+        return word.lower()
+    apart = unicodedata.normalize("NFKD", word)
+    return "".join(one for one in apart if not unicodedata.combining(one)).lower()

@@ -15,13 +15,13 @@ from pathlib import Path
 from playhead import clock
 from playhead.errors import StoreError
 from playhead.library.catalogue import Entry, entry_at
-from playhead.library.golden import is_golden
+from playhead.library.run_rows import is_golden
 
 _TRASH = ".trash-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RetentionRules:
     """What may go. `keep`: the newest so many stay whatever the other rules say; alone, it lets
     all others go. None: no such rule.
     """
@@ -48,7 +48,7 @@ class Doomed:
     why: str
 
 
-def plan(runs: Sequence[Sized], rules: Rules, now_ns: int) -> list[Doomed]:
+def plan(runs: Sequence[Sized], rules: RetentionRules, now_ns: int) -> list[Doomed]:
     """Of `runs`, newest first, those that may go, oldest first. Pure."""
     total = sum(one.bytes for one in runs)
     going: list[Doomed] = []
@@ -67,7 +67,7 @@ def is_safe(entry: Entry) -> bool:
     return entry.status == "running" or entry.manifest.keep or is_golden(entry.manifest)
 
 
-def _why(entry: Entry, rules: Rules, total: int, now_ns: int) -> str | None:
+def _why(entry: Entry, rules: RetentionRules, total: int, now_ns: int) -> str | None:
     if rules.older_than_ns is not None and now_ns - _moment(entry) > rules.older_than_ns:
         return "too old"
     if rules.max_bytes is not None and total > rules.max_bytes:

@@ -32,9 +32,8 @@ from playhead.library.catalogue import Entry, decode_entry
 from playhead.library.engine import Database, database_of, sound
 from playhead.library.fulltext import Scope, Snippet
 from playhead.library.indexing import Reader, refresh, try_update
-from playhead.library.rows import plain, whole
+from playhead.library.run_rows import Summary, decode_summary, plain, whole
 from playhead.library.shelf import FolderShelf
-from playhead.library.summary import Summary, decode_summary
 from playhead.library.tables import calls, documents, runs, tags
 from playhead.library.text_index import index_of
 
@@ -84,7 +83,7 @@ _FROM_TAPES = {"cost", "tokens", "duration"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundRun:
     """A run on a page."""
 
     entry: Entry
@@ -95,16 +94,16 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ResultPage:
     """`total` counts what fits on all pages; `next` is the cursor of the page after this one."""
 
-    rows: tuple[Found, ...] = ()
+    rows: tuple[FoundRun, ...] = ()
     total: int = 0
     next: str | None = None
 
 
 # Each with the state of its tape that the catalogue was made of.
-_Rows = list[tuple[Found, "str | None"]]
+_Rows = list[tuple[FoundRun, "str | None"]]
 
 
 def query(
@@ -114,14 +113,14 @@ def query(
     prices: Mapping[str, Any] | None = None,
     updated: bool = False,
     complete: bool = True,
-) -> Page:
+) -> ResultPage:
     """The runs of a store that fit, as they are now. UsageError: what cannot be asked. `updated`: somebody
     else brings the catalogue up to date, and (`complete`) has done so: else it is taken as it is.
     """
     order, descending = _order(wanted.sort)
     after = None if wanted.cursor is None else _decode(wanted.cursor, wanted.sort)
     if not (home / "runs").is_dir():
-        return Page()
+        return ResultPage()
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
 
     def work() -> tuple[_Rows, int, str | None]:
@@ -133,10 +132,10 @@ def query(
         return _page(db, wanted, order, after, descending=descending)
 
     rows, total, following = sound(db, work)
-    return Page(rows=tuple(found for found, _ in rows), total=total, next=following)
+    return ResultPage(rows=tuple(found for found, _ in rows), total=total, next=following)
 
 
-def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> Found | None:
+def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> FoundRun | None:
     """A run by its id, as it is now; None: there is none."""
     if not (home / "runs").is_dir():
         return None
@@ -165,7 +164,7 @@ def _by_id(db: Database, run_id: str) -> _Rows:
         return _found(connection, db.home, rows, Search())
 
 
-def _is_stale(reader: Reader, found: Found, state: str | None) -> bool:
+def _is_stale(reader: Reader, found: FoundRun, state: str | None) -> bool:
     now = reader.shelf.state(found.entry.id, reader.stamp)
     # Nothing left of it: somebody removes it just now.
     return bool(now) and now != state
@@ -291,7 +290,7 @@ def _found(connection: Connection, home: Path, shown: Sequence[Any], wanted: Sea
     found: _Rows = []
     for number, run, state, problem, _ in shown:
         manifest, summary = about.get(number, (b"", None))
-        one = Found(
+        one = FoundRun(
             entry=decode_entry(home / "runs" / run, manifest, problem),
             summary=(decode_summary(summary) if summary else None) or Summary(),
             models=tuple(sorted(names.get((number, "model"), ()))),

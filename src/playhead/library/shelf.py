@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from playhead import clock
-from playhead.library.summary import stamp_of
-from playhead.tape import marks, store
+from playhead.library.run_rows import stamp_of
+from playhead.tape import annotations as marks
+from playhead.tape import store
 from playhead.tape.manifest import Manifest, read_manifest
 from playhead.tape.reader import Tape
 

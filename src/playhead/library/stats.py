@@ -17,10 +17,10 @@ from sqlalchemy import ColumnElement, Connection, case, distinct, func, literal,
 
 from playhead import clock
 from playhead.errors import UsageError
+from playhead.library.catalogue import Progress
 from playhead.library.digest import seconds_in
 from playhead.library.engine import database_of, sound
 from playhead.library.indexing import try_update
-from playhead.library.looking import Progress
 from playhead.library.search import Search, conditions
 from playhead.library.tables import calls, runs
 

@@ -20,8 +20,7 @@ from playhead.host.later import Later
 from playhead.recording import lanes
 from playhead.recording.levels import reduce
 from playhead.redact import Redactor
-from playhead.tape.blobs import THRESHOLD
-from playhead.tape.spill import spill
+from playhead.tape.blobs import THRESHOLD, spill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from playhead.recording.encoder import Entry, Segment, append
 from playhead.recording.losses import Losses, reason
 from playhead.redact import Redactor
 from playhead.redact.names import is_secret_variable
-from playhead.tape.names import FORMAT_VERSION
+from playhead.tape.layout import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
 
 TYPE_CHECKING = False

@@ -19,9 +19,9 @@ from playhead.replay.modes.fault_mode import FaultMode
 from playhead.replay.modes.faults import parse_fault
 from playhead.replay.modes.fork import ForkMode
 from playhead.replay.modes.mixed import MixedMode
+from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.modes.taped_mode import ReplayMode
-from playhead.replay.modes.wishes import Wishes, wishes_of
-from playhead.replay.plan import Plan, read_plan
+from playhead.replay.replay_plan import Plan, read_plan
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape
 
@@ -42,7 +42,7 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 
 def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
-    wishes = wishes_of(plan.live, plan.options)
+    wishes = read_options(plan.live, plan.options)
     mode = _mode(recording, recorder, wishes, trimmer(plan.ignore))
     if wishes.faults:
         mode = FaultMode(mode, [parse_fault(spec) for spec in wishes.faults], seed=wishes.seed)
@@ -50,7 +50,9 @@ def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     return mode, TapedSource(recording.ambient, started, pace=plan.pace)
 
 
-def _mode(recording: Recording, recorder: Recorder, wishes: Wishes, trim: Trim) -> ReplayMode:
+def _mode(
+    recording: Recording, recorder: Recorder, wishes: ReplayOptions, trim: Trim
+) -> ReplayMode:
     if wishes.fork_at is not None:
         edits = [parse_edit(spec) for spec in wishes.edits]
         return ForkMode(

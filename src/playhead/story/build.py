@@ -19,9 +19,9 @@ from playhead.story.items import Heard, call_item, data_of, failure_from, note_i
 from playhead.story.original_calls import borrow, quiet_ref
 from playhead.story.shape import CallItem, Failure, Item, Story, TurnItem
 from playhead.story.totals import Prices, total
+from playhead.tape.blobs import SPILLED
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
-from playhead.tape.spill import SPILLED
 from playhead.transcripts.transcript_events import RESULT
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")

@@ -1,6 +1,6 @@
-"""Payloads over 64 KiB, each a file named after its content. Knows folders; not events.
+"""Payloads over 64 KiB: stored as files named by their hash, and replaced by references in events.
 
-Equal payloads share one file, and nothing is ever truncated.
+Knows folders and frozen values; not events.
 """
 
 from __future__ import annotations
@@ -8,15 +8,24 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
+from playhead.encoding.jsonbytes import decode_std
 from playhead.errors import TapeDamaged
 from playhead.host.later import Later, pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import base64
     import hashlib
+    import pathlib
     from pathlib import Path
+    from typing import Any
+
+    from playhead.encoding.jsonbytes import Encode
 else:
     hashlib = Later("hashlib")
+    base64 = Later("base64")
+    pathlib = Later("pathlib")
+
 
 THRESHOLD = 64 * 1024
 _NAME = pattern(r"[0-9a-f]{64}")
@@ -69,3 +78,101 @@ def pull(run: Path, digest: str) -> bytes:
     if hashlib.sha256(payload).hexdigest() != digest:
         raise TapeDamaged(f"Blob {digest} in {run} has been altered: its content has another hash.")
     return payload
+
+
+# Stands in each line that has a part of its data in a blob.
+SPILLED = b'"$blob"'
+# The whole of an event's data, a member of that, a string in it.
+_DEEPEST = 3
+
+
+def spill(run: Path | str, frozen: Any, encode: Encode) -> bytes:
+    """`frozen` as JSON of at most 64 KiB or so, its large parts in blobs."""
+    run = pathlib.Path(run)
+    small = _leaves(run, frozen)
+    encoded = encode(small)
+    if len(encoded) <= THRESHOLD:
+        return encoded
+    if type(small) is not dict or next(iter(small), "")[:1] == "$":
+        return encode(_blob(run, encoded, "json"))
+    # Many small leaves: members go, largest first, so that the ones that say what happened stay.
+    sizes = {name: len(encode(item)) for name, item in small.items()}
+    total = len(encoded)
+    for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
+        small[name] = _blob(run, encode(small[name]), "json")
+        total -= sizes[name] - 110
+        if total <= THRESHOLD:
+            return encode(small)
+    return encode(_blob(run, encode(small), "json"))
+
+
+def unspill(run: Path, frozen: Any) -> Any:
+    """The inverse: every blob back in its place. TapeDamaged: one is missing, altered or absurd."""
+    try:
+        return _Unspiller(run).whole(frozen, 0)
+    except RecursionError:
+        raise TapeDamaged(f"An event in {run} is nested too deeply to be put together.") from None
+
+
+class _Unspiller:
+    """One event's blobs. Each is opened once: a blob that holds two of another, which holds two of
+    a third, must not grow into more than there are bytes on the disk.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._opened: dict[tuple[str, str], Any] = {}
+
+    def whole(self, frozen: Any, depth: int) -> Any:
+        if type(frozen) is list:
+            return [self.whole(item, depth) for item in frozen]
+        if type(frozen) is not dict:
+            return frozen
+        if "$blob" in frozen:
+            return self._open(str(frozen["$blob"]), str(frozen.get("as")), depth)
+        if (
+            type(frozen.get("$dict")) is dict
+        ):  # the keys inside are the host's own, "$blob" included
+            return {
+                "$dict": {name: self.whole(item, depth) for name, item in frozen["$dict"].items()}
+            }
+        return {name: self.whole(item, depth) for name, item in frozen.items()}
+
+    def _open(self, digest: str, kind: str, depth: int) -> Any:
+        if depth >= _DEEPEST:
+            raise TapeDamaged(
+                f"Blob {digest[:80]} in {self._run} holds blobs that hold blobs: not ours."
+            )
+        if (digest, kind) not in self._opened:
+            self._opened[digest, kind] = self._payload(digest, kind, depth)
+        return self._opened[digest, kind]
+
+    def _payload(self, digest: str, kind: str, depth: int) -> Any:
+        payload = pull(self._run, digest)
+        if kind == "text":
+            return payload.decode("utf-8", "replace")
+        if kind == "bytes":
+            return {"$bytes": base64.b64encode(payload).decode()}
+        try:
+            return self.whole(decode_std(payload), depth + 1)
+        except ValueError as error:
+            raise TapeDamaged(f"Blob {digest} in {self._run} is no JSON ({error}).") from None
+
+
+def _leaves(run: Path, frozen: Any) -> Any:
+    if type(frozen) is str:
+        return _blob(run, frozen.encode(), "text") if len(frozen) > THRESHOLD else frozen
+    if type(frozen) is list:
+        return [_leaves(run, item) for item in frozen]
+    if type(frozen) is not dict:
+        return frozen
+    if type(frozen.get("$dict")) is dict:  # the keys inside are the host's own, "$bytes" included
+        return {"$dict": {name: _leaves(run, item) for name, item in frozen["$dict"].items()}}
+    raw = frozen.get("$bytes")
+    if type(raw) is str and len(raw) > THRESHOLD:
+        return _blob(run, base64.b64decode(raw), "bytes")
+    return {name: _leaves(run, item) for name, item in frozen.items()}
+
+
+def _blob(run: Path, payload: bytes, kind: str) -> dict[str, Any]:
+    return {"$blob": push(run, payload), "size": len(payload), "as": kind}

@@ -20,11 +20,11 @@ from zlib import crc32
 from playhead import events
 from playhead.errors import TapeDamaged
 from playhead.events import SEGMENT_START
-from playhead.tape.names import FORMAT_VERSION as FORMAT_VERSION  # noqa: PLC0414  handed on
-from playhead.tape.names import INDEX_FILE as INDEX_FILE  # noqa: PLC0414  handed on
-from playhead.tape.names import SEALED_FILE as SEALED_FILE  # noqa: PLC0414  handed on
-from playhead.tape.names import SEGMENT_PREFIX as SEGMENT_PREFIX  # noqa: PLC0414  handed on
-from playhead.tape.names import SEGMENT_SUFFIX as SEGMENT_SUFFIX  # noqa: PLC0414  handed on
+from playhead.tape.layout import FORMAT_VERSION as FORMAT_VERSION  # noqa: PLC0414  handed on
+from playhead.tape.layout import INDEX_FILE as INDEX_FILE  # noqa: PLC0414  handed on
+from playhead.tape.layout import SEALED_FILE as SEALED_FILE  # noqa: PLC0414  handed on
+from playhead.tape.layout import SEGMENT_PREFIX as SEGMENT_PREFIX  # noqa: PLC0414  handed on
+from playhead.tape.layout import SEGMENT_SUFFIX as SEGMENT_SUFFIX  # noqa: PLC0414  handed on
 
 if TYPE_CHECKING:
     from playhead.event import Event

@@ -16,8 +16,8 @@ from typing import Any
 from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.events import Level, Status
+from playhead.tape.annotations import NONE, Annotations, read_annotations
 from playhead.tape.format import FORMAT_VERSION
-from playhead.tape.marks import NONE, Marks, read_marks
 from playhead.tape.store import MANIFEST
 
 FILE = MANIFEST
@@ -111,10 +111,10 @@ def read_manifest(run: Path) -> Manifest:
         raise TapeDamaged(
             f"{path} cannot be read ({error}). `playhead repair {run}` makes a new one."
         ) from None
-    return marked(from_members(members, run), read_marks(run))
+    return marked(from_members(members, run), read_annotations(run))
 
 
-def marked(manifest: Manifest, marks: Marks) -> Manifest:
+def marked(manifest: Manifest, marks: Annotations) -> Manifest:
     if marks is NONE:
         return manifest
     tags = {**manifest.tags, **marks.tags}

@@ -15,17 +15,15 @@ from pathlib import Path
 
 from playhead.errors import TapeDamaged
 from playhead.events import Event, Ref
-from playhead.tape.blobs import pull
-from playhead.tape.care.rebuild import manifest_from
-from playhead.tape.damages import Damages
+from playhead.tape.blobs import pull, unspill
+from playhead.tape.care.rebuild_manifest import manifest_from
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import Manifest, read_manifest
-from playhead.tape.rows import Row
+from playhead.tape.reading.merged_rows import tape_rows
+from playhead.tape.reading.seek import Seeker
+from playhead.tape.reading.segment_rows import Damages, Row
+from playhead.tape.reading.segments import Segment, Segments
 from playhead.tape.sealed.seal_index import FILE as SEALED
-from playhead.tape.seek import Seeker
-from playhead.tape.segments import Segment, Segments
-from playhead.tape.sources import tape_rows
-from playhead.tape.spill import unspill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.tape import store
 from playhead.tape.format import NotAnEvent, decoder, segment_name
+from playhead.tape.layout import sealed_segments
 from playhead.tape.manifest import read_manifest
-from playhead.tape.taken import sealed_segments
 
 
 def find_resumable(

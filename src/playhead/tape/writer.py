@@ -14,8 +14,7 @@ from zlib import crc32
 from playhead import clock
 from playhead.clock import mono_ns, wall_ns
 from playhead.host.lean import RLock, deque
-from playhead.tape.names import SEGMENT_PREFIX, SEGMENT_SUFFIX
-from playhead.tape.taken import sealed_segments
+from playhead.tape.layout import SEGMENT_PREFIX, SEGMENT_SUFFIX, sealed_segments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from playhead.recording.runs import Run
 from playhead.replay.begin import replayable
 from playhead.replay.matching.ignore import trimmer
 from playhead.replay.modes.taped_mode import ReplayMode
-from playhead.replay.plan import Rule
+from playhead.replay.replay_plan import Rule
 from playhead.replay.report.divergence import Parting
 from playhead.replay.time.taped_source import TapedSource
 from playhead.story import CallItem, Story, tell
 from playhead.tape.reader import Tape
-from playhead.tape.single import pack, unpack
+from playhead.tape.single_file import pack, unpack
 
 
 class TapeRun:

@@ -93,6 +93,6 @@ def test_retention_that_cannot_be_is_said_and_changes_no_exit_code(store, here, 
 def test_a_recording_that_ended_is_in_the_catalogue_already(store, here, playhead, monkeypatch):
     record(store, here, "--", "true")
     monkeypatch.setattr(
-        "playhead.library.summarise.summarise", lambda *_, **__: pytest.fail("it was read again")
+        "playhead.library.digest.summarise", lambda *_, **__: pytest.fail("it was read again")
     )
     assert listed(playhead, store)["status"] == "ok"

@@ -132,7 +132,7 @@ def test_code_that_asks_something_else_is_listed_step_by_step(recorded):
 def test_a_mutated_recording_is_caught(recorded, tmp_path):
     session_file = tmp_path / "s.tape.jsonl"
     run = recorded(review_loop)
-    from playhead.tape.single import pack
+    from playhead.tape.single_file import pack
 
     pack(run.path, session_file)
     lines = [json.loads(line) for line in session_file.read_text().splitlines()]

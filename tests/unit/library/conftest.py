@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 
-from playhead.library import engine, tables, tsvector
+from playhead.library import engine, tables
+from playhead.library import postgres as tsvector
 from playhead.library.postgres import PostgresDatabase
 
 # What Debian's server runs as; PostgreSQL refuses to be started by root.

@@ -6,7 +6,7 @@ import pytest
 from playhead import clock
 from playhead.library.catalogue import Filter, Library, entries, entry_at
 from playhead.library.database import FILE
-from playhead.library.summary import Summary, stamp_of
+from playhead.library.run_rows import Summary, stamp_of
 from playhead.tape.manifest import read_manifest, write_manifest
 from playhead.tape.store import announce
 

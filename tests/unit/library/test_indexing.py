@@ -9,9 +9,9 @@ import pytest
 from playhead import clock
 from playhead.errors import StoreError
 from playhead.library import database, indexing
+from playhead.library.annotate import set_tags
 from playhead.library.catalogue import Filter, Library
 from playhead.library.indexing import reindex, update
-from playhead.library.marking import set_tags
 from playhead.library.search import Search, one, query
 from playhead.library.stats import stats
 from playhead.tape.manifest import read_manifest

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from playhead.library.catalogue import Entry, entry_at
-from playhead.library.retention import Doomed, Rules, Sized, plan, remove, size_of
+from playhead.library.retention import Doomed, RetentionRules, Sized, plan, remove, size_of
 from playhead.tape.manifest import Manifest
 
 DAY = 86_400_000_000_000
@@ -27,16 +27,16 @@ RUNS = [
 @pytest.mark.parametrize(
     ("rules", "gone"),
     [
-        (Rules(), []),
-        (Rules(older_than_ns=DAY * 3 // 2), ["e", "b"]),
-        (Rules(keep=2), ["e"]),
-        (Rules(keep=0), ["e", "b", "a"]),
-        (Rules(max_bytes=50), []),
-        (Rules(max_bytes=45), ["e"]),
-        (Rules(max_bytes=0), ["e", "b", "a"]),
-        (Rules(max_bytes=0, keep=1), ["e", "b"]),
-        (Rules(older_than_ns=DAY // 2, keep=2), ["e"]),
-        (Rules(older_than_ns=DAY * 9 // 2, max_bytes=35), ["e", "b"]),
+        (RetentionRules(), []),
+        (RetentionRules(older_than_ns=DAY * 3 // 2), ["e", "b"]),
+        (RetentionRules(keep=2), ["e"]),
+        (RetentionRules(keep=0), ["e", "b", "a"]),
+        (RetentionRules(max_bytes=50), []),
+        (RetentionRules(max_bytes=45), ["e"]),
+        (RetentionRules(max_bytes=0), ["e", "b", "a"]),
+        (RetentionRules(max_bytes=0, keep=1), ["e", "b"]),
+        (RetentionRules(older_than_ns=DAY // 2, keep=2), ["e"]),
+        (RetentionRules(older_than_ns=DAY * 9 // 2, max_bytes=35), ["e", "b"]),
     ],
 )
 def test_the_plan_follows_the_rules(rules, gone):
@@ -44,7 +44,7 @@ def test_the_plan_follows_the_rules(rules, gone):
 
 
 def test_the_plan_says_which_rule_it_was():
-    told = plan(RUNS, Rules(older_than_ns=DAY * 9 // 2, max_bytes=35), NOW)
+    told = plan(RUNS, RetentionRules(older_than_ns=DAY * 9 // 2, max_bytes=35), NOW)
     assert [one.why for one in told] == ["too old", "too much"]
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from playhead import clock
 from playhead.errors import UsageError
-from playhead.library.marking import change_tags, remove, rename, set_keep, set_note, set_tags
+from playhead.library.annotate import change_tags, remove, rename, set_keep, set_note, set_tags
+from playhead.library.library_json import found_json, page_json
 from playhead.library.search import SORTS, Search, one, query
-from playhead.library.telling import found_json, page_json
 from playhead.testing import Reply, Usage
 
 pytestmark = pytest.mark.usefixtures("wherever")

@@ -3,9 +3,9 @@ import pytest
 from playhead import clock
 from playhead.errors import UsageError
 from playhead.library.digest import bucket, seconds_in
+from playhead.library.library_json import stats_json
 from playhead.library.search import Search
 from playhead.library.stats import percentiles, stats
-from playhead.library.telling import stats_json
 from playhead.testing import Reply, Usage
 
 pytestmark = pytest.mark.usefixtures("wherever")

@@ -2,7 +2,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from playhead.library.schema import STATEMENTS
+from playhead.library.database import STATEMENTS
 from playhead.library.search import Search, conditions
 from playhead.library.tables import metadata, runs, statements
 

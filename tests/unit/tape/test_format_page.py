@@ -13,8 +13,8 @@ from playhead.tape.blobs import THRESHOLD
 from playhead.tape.format import FORMAT_VERSION, LONGEST_LINE, close_line
 from playhead.tape.manifest import Manifest
 from playhead.tape.reader import Tape
-from playhead.tape.sealed.seal_index import Index, IndexedFrame, SealedSegment
-from playhead.tape.sealed.zstd_frames import MOST
+from playhead.tape.sealed.seal_index import IndexedFrame, SealedSegment, SealIndex
+from playhead.tape.sealed.zstd import MOST
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "tape-format.md").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def test_the_page_is_about_the_format_that_is_written():
             "Sealed tapes",
             [
                 name
-                for kind in (Index, IndexedFrame, SealedSegment)
+                for kind in (SealIndex, IndexedFrame, SealedSegment)
                 for name in kind.__dataclass_fields__
             ],
         ),

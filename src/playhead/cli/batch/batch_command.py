@@ -35,7 +35,7 @@ from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.store import open_store
 from playhead.views.html.html_results import results_page
-from playhead.views.text.results import Progress, print_results
+from playhead.views.text.replay_results import BatchProgress, print_results
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -153,7 +153,7 @@ def _run(
         if not found:
             journal.clear()
         jobs = _jobs(asked, targets, home, {(one.tape, one.round) for one in found})
-        progress = Progress(len(targets) * asked.repeat, len(found))
+        progress = BatchProgress(len(targets) * asked.repeat, len(found))
         try:
             with closing(WorkerPool(lanes, timeout).verdicts(jobs)) as verdicts:
                 for verdict in verdicts:

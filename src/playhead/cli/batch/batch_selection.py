@@ -15,9 +15,9 @@ from playhead.cli.common import Duration, find_run, home_of, tag_of
 from playhead.errors import PlayheadError, RunNotFound, UsageError
 from playhead.host.project import project_of
 from playhead.library.catalogue import Filter, Library
-from playhead.library.golden import head_of, is_golden, single_tapes
+from playhead.library.run_rows import head_of, is_golden, single_tapes
 from playhead.tape.manifest import read_manifest
-from playhead.tape.single import SUFFIX
+from playhead.tape.single_file import SUFFIX
 from playhead.tape.store import MANIFEST
 
 FILTERS = ("tag", "name", "status", "since")

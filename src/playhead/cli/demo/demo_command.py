@@ -20,7 +20,7 @@ from playhead.library.catalogue import Filter, Library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DemoStep:
     """A command, its title and its expected exit code.
 
     `online`: the model and the gateway run during this step.
@@ -33,36 +33,36 @@ class Step:
 
 
 STEPS = (
-    Step(
+    DemoStep(
         title="Record a real agent: every LLM call, tool, subprocess and HTTP exchange.",
         words=("playhead", "record", "--name", "refund-agent", "--", "python", "refund_agent.py"),
         online=True,
     ),
-    Step(title="Show the run.", words=("playhead", "show", "last")),
-    Step(
+    DemoStep(title="Show the run.", words=("playhead", "show", "last")),
+    DemoStep(
         title="Play the run at eight times its speed.",
         words=("playhead", "play", "last", "--speed", "8", "--max-wait", "500ms", "--no-output"),
     ),
-    Step(title="Verify that the tape is intact.", words=("playhead", "verify", "last")),
-    Step(
+    DemoStep(title="Verify that the tape is intact.", words=("playhead", "verify", "last")),
+    DemoStep(
         title="Replay the agent without the model: the tape answers.",
         words=("playhead", "replay", "last"),
     ),
-    Step(
+    DemoStep(
         title="Record an orchestrator's event bus with one line: playhead.tap(bus).",
         words=("python", "orchestrator.py"),
     ),
-    Step(
+    DemoStep(
         title="Print the events that it emitted.",
         words=("playhead", "events", "last", "--pretty", "--kind", "*:*"),
     ),
-    Step(
+    DemoStep(
         title="Record a job that fails…",
         words=("python", "digest.py"),
         exit_code=1,
     ),
-    Step(title="…and show how far it got.", words=("playhead", "show", "last")),
-    Step(title="List all runs.", words=("playhead", "list")),
+    DemoStep(title="…and show how far it got.", words=("playhead", "show", "last")),
+    DemoStep(title="List all runs.", words=("playhead", "list")),
 )
 
 
@@ -94,7 +94,7 @@ def command(*, store: Path | None) -> None:
     click.echo(_next(home, _newest(home, "refund-agent")))
 
 
-def _perform(step: Step, folder: Path, home: Path) -> int:
+def _perform(step: DemoStep, folder: Path, home: Path) -> int:
     environ = _environ(home)
     if not step.online:
         return _run(step, folder, environ)
@@ -115,7 +115,7 @@ def _environ(home: Path) -> dict[str, str]:
     return {**plain, **quiet, **_remembered, "PLAYHEAD_HOME": str(home)}
 
 
-def _run(step: Step, folder: Path, environ: Mapping[str, str]) -> int:
+def _run(step: DemoStep, folder: Path, environ: Mapping[str, str]) -> int:
     verb, *rest = (sys.executable if word == "python" else word for word in step.words)
     argv = [sys.executable, "-m", "playhead", *rest] if verb == "playhead" else [verb, *rest]
     sys.stdout.flush()

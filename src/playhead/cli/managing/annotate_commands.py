@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from playhead.cli.common import find_run, json_option, print_json, run_argument, store_option
-from playhead.library.marking import change_tags, keep_run, rename_run, write_note
-from playhead.library.rows import note_of
+from playhead.library.annotate import change_tags, keep_run, rename_run, write_note
+from playhead.library.run_rows import note_of
 from playhead.tape.manifest import read_manifest
 from playhead.views.text.safe import clean, one_line
 

@@ -25,7 +25,7 @@ from playhead.host.project import project_of
 from playhead.library.catalogue import Filter, Library
 from playhead.library.retention import (
     Doomed,
-    Rules,
+    RetentionRules,
     Sized,
     clear_rubbish,
     is_safe,
@@ -35,7 +35,7 @@ from playhead.library.retention import (
 )
 from playhead.views.text import words
 from playhead.views.text.console import console
-from playhead.views.text.pruning import plan_lines, weight
+from playhead.views.text.maintenance import plan_lines, weight
 
 
 @click.command("prune")
@@ -107,7 +107,7 @@ def _print_plan(going: Sequence[Doomed], runs: Sequence[Sized]) -> None:
         out.print(line, no_wrap=True, overflow="crop")
 
 
-def _rules(older_than: float | None, keep: int | None, max_size: int | None) -> Rules:
+def _rules(older_than: float | None, keep: int | None, max_size: int | None) -> RetentionRules:
     if older_than is None and keep is None and max_size is None:
         return configured_rules(config.load())
     return rules_of(older_than, keep, max_size)
@@ -182,7 +182,7 @@ def _replays(home: Path, project: str | None) -> list[Doomed]:
 _KNOWN = {"older_than", "keep", "max_size", "auto"}
 
 
-def configured_rules(settings: Settings) -> Rules:
+def configured_rules(settings: Settings) -> RetentionRules:
     """The rules of [retention]. UsageError: none is set. ConfigError: one is invalid."""
     section = settings.sections.get("retention", {})
     wrong = sorted(section.keys() - _KNOWN)
@@ -211,6 +211,6 @@ def configured_rules(settings: Settings) -> Rules:
     return rules_of(older, keep, size)
 
 
-def rules_of(older_than_s: float | None, keep: int | None, max_size: int | None) -> Rules:
+def rules_of(older_than_s: float | None, keep: int | None, max_size: int | None) -> RetentionRules:
     older_ns = None if older_than_s is None else int(older_than_s * 1e9)
-    return Rules(older_than_ns=older_ns, keep=keep, max_bytes=max_size)
+    return RetentionRules(older_than_ns=older_ns, keep=keep, max_bytes=max_size)

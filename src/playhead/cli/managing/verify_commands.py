@@ -25,7 +25,7 @@ from playhead.tape.care.repair import repair
 from playhead.tape.care.verify import Verification, verify
 from playhead.tape.store import announce
 from playhead.views.text.console import console
-from playhead.views.text.health import repair_lines, verification_lines
+from playhead.views.text.maintenance import repair_lines, verification_lines
 
 _DAMAGED = TapeError.exit_code
 

@@ -102,7 +102,7 @@ def _replay(
     listener: socket.socket, common: dict[str, Any], run: str, store: Path | None,
     asked: dict[str, Any], *, pace: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    from playhead.cli.replaying.replay_arguments import find_tape, plain, plan_of, wishes_from
+    from playhead.cli.replaying.replay_arguments import find_tape, options_from, plain, plan_of
     from playhead.launch import standalone_proxy as alone
     from playhead.launch.replay_command import check_tape
     from playhead.recording.opening import Wish
@@ -110,7 +110,7 @@ def _replay(
 
     settings = config.load()
     tape = plain(check_tape(find_tape(store, run)))
-    plan = plan_of(tape, settings, wishes_from(settings, asked), pace=pace)
+    plan = plan_of(tape, settings, options_from(settings, asked), pace=pace)
     manifest = tape.manifest
     wish = Wish(
         name=manifest.name, level="full", store=store, redact=manifest.redacted, command=(),

@@ -293,8 +293,8 @@ def _plural(number: int, noun: str) -> str:
 def update_catalogue(run: Path, story: Story, settings: Settings) -> None:
     """Store the summary in the catalogue, so that the next `list` does not read the tape."""
     from playhead.library.catalogue import Library
-    from playhead.library.summarise import of_story
-    from playhead.library.summary import stamp_of, stamp_of_prices
+    from playhead.library.digest import of_story
+    from playhead.library.run_rows import stamp_of, stamp_of_prices
 
     if run.parent.name != "runs":
         return
@@ -313,7 +313,7 @@ def prune_automatically(run: Path, project: str, settings: Settings) -> str | No
     from playhead.cli.managing.prune_commands import configured_rules
     from playhead.library.catalogue import Filter, Library
     from playhead.library.retention import plan, remove, weighed
-    from playhead.views.text.pruning import weight
+    from playhead.views.text.maintenance import weight
 
     home = run.parent.parent
     try:

@@ -17,11 +17,11 @@ from playhead.cli.common import (
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.host.project import project_of
 from playhead.launch.replay_command import check_tape
-from playhead.library.crowning import crown
-from playhead.library.golden import tapes_of
+from playhead.library.annotate import make_golden
+from playhead.library.run_rows import tapes_of
 from playhead.story.original_calls import quiet_ref
 from playhead.tape.manifest import status_of
-from playhead.tape.single import SUFFIX, pack
+from playhead.tape.single_file import SUFFIX, pack
 
 
 @click.command("accept")
@@ -67,7 +67,7 @@ def command(run: str, files: tuple[Path, ...], as_json: bool, store: Path | None
     written = list(dict.fromkeys(one.resolve() for one in (*files, *found)))
     for target in written:
         pack(path, target)
-    superseded = crown(home_of(store), path)
+    superseded = make_golden(home_of(store), path)
     if as_json:
         told = {"golden": path.name, "superseded": superseded}
         print_json({**told, "written": [str(one) for one in written]})

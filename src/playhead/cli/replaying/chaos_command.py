@@ -20,8 +20,8 @@ from playhead.cli.replaying.replay_arguments import find_tape, plain
 from playhead.errors import UsageError
 from playhead.launch.replay_command import check_tape
 from playhead.replay.matching.taped import load
-from playhead.replay.modes.chaos import Result, Trial, ranked, result_of, trials
-from playhead.views.text.chaos import Progress, print_chaos
+from playhead.replay.modes.chaos_trials import Trial, TrialResult, ranked, result_of, trials
+from playhead.views.text.replay_results import ChaosProgress, print_chaos
 
 
 @click.command()
@@ -62,7 +62,7 @@ def command(
     """
     tape = plain(check_tape(find_tape(store, run)))
     planned = trials(load(tape), runs, seed)
-    with Progress(len(planned)) as progress:
+    with ChaosProgress(len(planned)) as progress:
         found = try_all(
             tape.run, planned, command_line, jobs=jobs, timeout=timeout, seed=seed,
             on_result=progress.tell,
@@ -79,16 +79,16 @@ def command(
 
 def try_all(
     tape: Path, trials: Sequence[Trial], command: Sequence[str], *,
-    jobs: int, timeout: float, seed: int, on_result: Callable[[Result], None],
-) -> list[Result]:  # fmt: skip
+    jobs: int, timeout: float, seed: int, on_result: Callable[[TrialResult], None],
+) -> list[TrialResult]:  # fmt: skip
     """Run each trial once, `jobs` at a time; call `on_result` with each result."""
-    results: list[Result] = []
+    results: list[TrialResult] = []
     with (
         ThreadPoolExecutor(jobs) as pool,
         tempfile.TemporaryDirectory(prefix="playhead-") as folder,
     ):
 
-        def run(number: int) -> Result:
+        def run(number: int) -> TrialResult:
             trial = trials[number]
             report = Path(folder) / f"{number}.json"
             words = ["replay", str(tape), "--fault", trial.spec, "--seed", str(seed)]

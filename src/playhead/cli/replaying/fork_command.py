@@ -14,9 +14,9 @@ from playhead.cli.replaying.replay_arguments import (
     fault_options,
     find_tape,
     mixed_options,
+    options_from,
     plain,
     plan_of,
-    wishes_from,
     words_of,
 )
 from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
@@ -26,8 +26,7 @@ from playhead.replay.matching.taped import load
 from playhead.replay.modes.edit import parse_edit
 from playhead.replay.modes.fork import check_fork, prefix_of
 from playhead.replay.report.forecast import forecast
-from playhead.views.text.forecast import print_forecast
-from playhead.views.text.report import words_on_prefix
+from playhead.views.text.report import print_forecast, words_on_prefix
 
 
 @click.command()
@@ -73,7 +72,7 @@ def command(
     settings = config.load()
     tape = plain(check_tape(find_tape(store, run)))
     asked["live"] = asked["live"] or ("llm",)
-    wishes = wishes_from(settings, asked, fork_at=at)
+    wishes = options_from(settings, asked, fork_at=at)
     recording = load(tape)
     check_fork(recording, at, [parse_edit(spec) for spec in wishes.edits])
     prefix = prefix_of(recording, at, wishes.policy.effects)

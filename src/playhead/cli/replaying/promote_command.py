@@ -15,7 +15,7 @@ from playhead.exporters.test_file import test_source
 from playhead.launch.replay_command import check_tape
 from playhead.story import tell
 from playhead.tape.reader import Tape
-from playhead.tape.single import SUFFIX, pack
+from playhead.tape.single_file import SUFFIX, pack
 
 
 @click.command("promote")

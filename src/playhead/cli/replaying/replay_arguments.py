@@ -19,13 +19,13 @@ from playhead.replay.matching.ignore import rules_from
 from playhead.replay.modes.edit import parse_edit
 from playhead.replay.modes.faults import parse_fault
 from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
+from playhead.replay.modes.replay_options import ReplayOptions, effects_from, write_options
 from playhead.replay.modes.request_edits import Rewrite, parse_patch
-from playhead.replay.modes.wishes import Wishes, effects_from, options_of
-from playhead.replay.plan import Plan
+from playhead.replay.replay_plan import Plan
 from playhead.tape.reader import Tape
 from playhead.tape.sealed.seal import unseal
 from playhead.tape.sealed.seal_index import FILE as SEALED
-from playhead.tape.single import SUFFIX, unpack
+from playhead.tape.single_file import SUFFIX, unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,7 +77,9 @@ def _with(function: F, options: tuple[Callable[[F], F], ...]) -> F:
     return function
 
 
-def wishes_from(settings: Settings, asked: dict[str, Any], *, fork_at: int | None = None) -> Wishes:
+def options_from(
+    settings: Settings, asked: dict[str, Any], *, fork_at: int | None = None
+) -> ReplayOptions:
     """The options as a value. UsageError or ConfigError: one of them is invalid."""
     for one in asked["live"]:
         if one.partition(":")[0] not in BOUNDARIES:
@@ -99,7 +101,7 @@ def wishes_from(settings: Settings, asked: dict[str, Any], *, fork_at: int | Non
     )
     if not policy.rewrite.empty and not any(one.startswith("llm") for one in policy.live):
         raise UsageError("Only live requests can be changed: add --live llm.")
-    return Wishes(
+    return ReplayOptions(
         policy=policy,
         mixed=_is_mixed(asked) or fork_at is not None,
         faults=tuple(asked.get("faults", ())),
@@ -125,14 +127,14 @@ def _rewrite(asked: dict[str, Any]) -> Rewrite:
     )
 
 
-def plan_of(tape: Tape, settings: Settings, wishes: Wishes, *, pace: bool = False) -> Plan:
+def plan_of(tape: Tape, settings: Settings, wishes: ReplayOptions, *, pace: bool = False) -> Plan:
     section = settings.sections.get("replay", {})
     return Plan(
         tape=str(tape.run),
         pace=pace,
         ignore=rules_from(section.get("ignore")),
         live=wishes.policy.live,
-        options=options_of(wishes),
+        options=write_options(wishes),
     )
 
 

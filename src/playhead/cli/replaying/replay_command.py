@@ -20,9 +20,9 @@ from playhead.cli.replaying.replay_arguments import (
     fault_options,
     find_tape,
     mixed_options,
+    options_from,
     plain,
     plan_of,
-    wishes_from,
     words_of,
 )
 from playhead.errors import TapeNotReplayable
@@ -33,9 +33,8 @@ from playhead.replay.report.verdict import Report
 from playhead.story import Prices, tell
 from playhead.story.compare import compare
 from playhead.tape.reader import Tape
-from playhead.views.text.comparison import print_comparison
-from playhead.views.text.forecast import print_forecast
-from playhead.views.text.report import print_report
+from playhead.views.text.comparison_text import print_comparison
+from playhead.views.text.report import print_forecast, print_report
 
 # Exit code of each verdict.
 EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
@@ -85,7 +84,7 @@ def command(
     """
     settings = config.load()
     tape = plain(check_tape(find_tape(store, run)))
-    wishes = wishes_from(settings, asked)
+    wishes = options_from(settings, asked)
     if asked["dry_run"]:
         print_forecast(forecast(load(tape), wishes.policy))
         return

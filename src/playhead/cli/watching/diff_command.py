@@ -14,7 +14,7 @@ from playhead.story import Prices, tell
 from playhead.story.compare import compare
 from playhead.tape.reader import Tape
 from playhead.views.html.html_comparison import comparison_page
-from playhead.views.text.comparison import print_comparison, print_first
+from playhead.views.text.comparison_text import print_comparison, print_first
 
 
 @click.command("diff")

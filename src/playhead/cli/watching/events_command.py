@@ -12,10 +12,10 @@ import click
 from playhead.cli.common import find_run, run_argument, store_option
 from playhead.events import BOUNDARIES, Event
 from playhead.story.event_filter import EventFilter, EventSelection, parse_range
-from playhead.tape.follow import follow_rows
 from playhead.tape.reader import Tape
-from playhead.tape.rows import Row
-from playhead.tape.seek import roots
+from playhead.tape.reading.follow import follow_rows
+from playhead.tape.reading.seek import roots
+from playhead.tape.reading.segment_rows import Row
 from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.event_line import event_line
 from playhead.views.text.safe import clean_json

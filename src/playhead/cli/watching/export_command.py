@@ -92,15 +92,15 @@ def _page(story: Story, run: Path, file: Path) -> Path:
 
 def _report(story: Story, run: Path) -> dict[str, Any] | None:
     """The report of a replay, where its original is in the same store."""
-    from playhead.replay.modes.wishes import wishes_of
-    from playhead.replay.plan import read_plan
+    from playhead.replay.modes.replay_options import read_options
+    from playhead.replay.replay_plan import read_plan
     from playhead.replay.report.verdict import judge
 
     of = story.manifest.replay_of or story.manifest.extra.get("forked_from")
     plan = read_plan(run)
     if plan is None or not isinstance(of, str) or not (run.parent / of).is_dir():
         return None
-    wishes = wishes_of(plan.live, plan.options)
+    wishes = read_options(plan.live, plan.options)
     return judge(Tape(run.parent / of), Tape(run), wishes=wishes).as_json()
 
 
@@ -119,7 +119,7 @@ def _fixtures(story: Story, folder: Path) -> Iterator[Path]:
 
 
 def _tape(run: Path, file: Path) -> Path:
-    from playhead.tape.single import pack
+    from playhead.tape.single_file import pack
 
     pack(run, file)
     return file

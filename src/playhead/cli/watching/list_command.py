@@ -23,9 +23,7 @@ from playhead.cli.common import (
 from playhead.cli.progress_line import counted, tally
 from playhead.host.project import project_of
 from playhead.library.catalogue import Entry, Filter, Library
-from playhead.library.golden import is_golden
-from playhead.library.rows import note_of
-from playhead.library.summary import Summary, stamp_of, stamp_of_prices
+from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, stamp_of_prices
 
 
 @click.command("list")
@@ -73,7 +71,7 @@ def command(
     home = home_of(store)
     with tally("Looking at new runs") as progress:
         library = Library(home, progress)
-        library.look()
+        library.scan()
     wanted = Filter(
         project=None if everything or store is not None else str(project_of(Path.cwd())),
         statuses=frozenset(status),
@@ -82,7 +80,7 @@ def command(
         since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
     )
     if tree and not as_json:
-        from playhead.views.text.families import print_families
+        from playhead.views.text.run_lists import print_families
 
         everyone = list(library.entries(wanted))
         print_families(everyone, limit=limit or None, now_ns=clock.wall_ns())
@@ -93,7 +91,7 @@ def command(
     if as_json:
         print_json([row_json(entry, summary) for entry, summary in rows])
         return
-    from playhead.views.text.runs import print_runs
+    from playhead.views.text.run_lists import print_runs
 
     everywhere = wanted.project is None
     print_runs(rows, home=library.home, everywhere=everywhere, now_ns=clock.wall_ns())
@@ -108,7 +106,7 @@ def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
     missing = [at for at, summary in enumerate(known) if summary is None]
     if missing:
         # Imported only when a tape must be read: the story costs a tenth of a second of imports.
-        from playhead.library.summarise import summarise
+        from playhead.library.digest import summarise
         from playhead.story import Prices
 
         for at in counted(missing, "Reading new runs"):

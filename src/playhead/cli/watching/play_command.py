@@ -15,11 +15,9 @@ from playhead.cli.common import Duration, find_run, overrides, run_argument, sto
 from playhead.events import BOUNDARIES
 from playhead.story import Prices, tell
 from playhead.tape.reader import Tape
-from playhead.views.play.frames import Frame, Shown, frames_of
-from playhead.views.play.places import between, parse_place
-from playhead.views.play.plain import play_plainly
-from playhead.views.play.player import FASTEST, SLOWEST, Player
-from playhead.views.play.show import Show
+from playhead.views.play.frames import PlayFrame, Shown, frames_of
+from playhead.views.play.play_show import PlayShow, play_plainly
+from playhead.views.play.playback import FASTEST, SLOWEST, Playback, between, parse_place
 from playhead.views.play.terminal import TtyTerminal
 from playhead.views.text.console import console, width_of
 
@@ -79,12 +77,12 @@ def command(
 
 
 def _play(
-    frames: Sequence[Frame], out: Console, *, speed: float | None, max_wait_ns: int | None
+    frames: Sequence[PlayFrame], out: Console, *, speed: float | None, max_wait_ns: int | None
 ) -> None:
-    player = Player(frames, speed=speed or 1.0, max_wait_ns=max_wait_ns)
+    player = Playback(frames, speed=speed or 1.0, max_wait_ns=max_wait_ns)
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         with TtyTerminal() as terminal:
-            Show(player, terminal, out, clock.mono_ns).run()
+            PlayShow(player, terminal, out, clock.mono_ns).run()
     else:
         pause = clock.sleep if speed is not None or sys.stdout.isatty() else None
         play_plainly(player, out, width_of(out), pause)

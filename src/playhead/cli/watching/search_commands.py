@@ -66,9 +66,9 @@ def search_command(
     error: failures; about: name, command, tags and note.
     """
     from playhead.library.indexing import update
+    from playhead.library.library_json import page_json
     from playhead.library.search import Search, query
-    from playhead.library.telling import page_json
-    from playhead.views.text.hits import print_hits
+    from playhead.views.text.run_lists import print_hits
 
     home, prices = home_of(store), overrides()
     typed = " ".join(_as_typed(one) for one in words)
@@ -117,10 +117,10 @@ def stats_command(
 
     By model and tool, times are those of single calls, accurate to 5 %; by day and name, of whole runs.
     """
+    from playhead.library.library_json import stats_json
     from playhead.library.search import Search
     from playhead.library.stats import stats
-    from playhead.library.telling import stats_json
-    from playhead.views.text.sums import print_stats
+    from playhead.views.text.stats_table import print_stats
 
     with bar("Reading new runs") as progress:
         found = stats(

@@ -32,10 +32,10 @@ def command(*, run: str | None, everything: bool, store: Path | None) -> None:
             "`playhead ui` needs a terminal. `playhead list` and `playhead show` also write to a pipe."
         )
     try:
-        from playhead.views.tui.app import Playhead
-        from playhead.views.tui.library import Source
+        from playhead.views.tui.run_source import RunSource
+        from playhead.views.tui.tui_app import Playhead
     except ImportError as error:
         raise needs_extra("tui") from error
     project = None if everything or store is not None else str(project_of(Path.cwd()))
-    source = Source(home_of(store), project=project, prices=overrides())
+    source = RunSource(home_of(store), project=project, prices=overrides())
     Playhead(source, None if run is None else find_run(store, run)).run()

@@ -15,7 +15,7 @@ from typing import Any
 
 from playhead.hooks.process.flight import Flight
 from playhead.recording.deck import Crossing, Piece
-from playhead.tape.output_at import OutputGauge
+from playhead.tape.output_position import OutputGauge
 
 # Whether the program waits for the process that is started here: `run`, `call`, `system`.
 waited_for: ContextVar[bool] = ContextVar("playhead_process_waited_for", default=False)

@@ -26,7 +26,7 @@ from playhead.launch.sidecar.proxy_service import ProxyService
 from playhead.launch.sidecar.services import Service, World
 from playhead.launch.sidecar.shim_service import ShimService
 from playhead.recording.recorder import Recorder
-from playhead.tape.output_at import OutputPage
+from playhead.tape.output_position import OutputPage
 
 
 class Sidecar:

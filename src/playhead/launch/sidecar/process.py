@@ -22,7 +22,7 @@ from playhead.launch.guest.printed import OutputBuffer
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.pump import Pump
 from playhead.launch.sidecar.services import Service, World
-from playhead.tape.output_at import OutputPage
+from playhead.tape.output_position import OutputPage
 
 # What the launcher and the sidecar say to each other; see `control`.
 WATCH, SIGNALS, END = b"W", b"G", b"E"

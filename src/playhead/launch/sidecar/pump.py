@@ -9,7 +9,7 @@ import struct
 import termios
 
 from playhead.launch.sidecar.command_streams import Stream
-from playhead.tape.output_at import OutputPage
+from playhead.tape.output_position import OutputPage
 
 # Half of what goes into a blob: a piece of output is one line of the tape.
 _AT_ONCE = 32 * 1024

@@ -21,11 +21,12 @@ from playhead.recording.recorder import Recorder
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
-    from playhead.replay import begin, plan
+    from playhead.replay import begin
+    from playhead.replay import replay_plan as plan
 else:
     # Loaded in the sidecar of a replay, when the first client connects.
     begin = Later("playhead.replay.begin")
-    plan = Later("playhead.replay.plan")
+    plan = Later("playhead.replay.replay_plan")
 
 
 class World:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from playhead.errors import ConfigError
-from playhead.replay.plan import Rule
+from playhead.replay.replay_plan import Rule
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
 _GONE = "‹ignored›"

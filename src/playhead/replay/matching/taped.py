@@ -1,7 +1,11 @@
-"""The calls on a tape, ready to be served. Knows events and the tape; not how calls are matched."""
+"""The calls of a tape, ready to be served, and taped exceptions as exceptions again.
+
+Knows events and the tape; not how calls are matched. Imports nothing that a tape names.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +17,9 @@ from playhead.host import garbage
 from playhead.recording.chunks import as_bytes
 from playhead.recording.deck import Piece, Taped
 from playhead.replay.matching.fingerprint import plain_key
-from playhead.replay.matching.raising import rebuild
 from playhead.replay.points_table import PointsTable
+from playhead.tape.blobs import SPILLED
 from playhead.tape.reader import Tape
-from playhead.tape.spill import SPILLED
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -262,3 +265,44 @@ def _pieces(call: TapedCall, stream: str, data: dict[str, Any], left: int | None
         )
         at += size
     return pieces
+
+
+class TapedError(Exception):
+    """Stands for an exception whose class this program does not have. Says which it was."""
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(f"{type_name}: {message}")
+        self.type_name = type_name
+
+
+def rebuild(frozen: Any) -> BaseException | None:
+    if not isinstance(frozen, dict) or "$exception" not in frozen:
+        return None
+    name, message = str(frozen["$exception"]), str(frozen.get("message", ""))
+    kind = _find(name)
+    if kind is None:
+        return TapedError(name.rpartition(":")[2], message)
+    args = thaw(frozen.get("args"))
+    arguments = tuple(args) if isinstance(args, list) else (message,)
+    try:
+        error = kind.__new__(kind, *arguments)
+        error.args = arguments
+        state = thaw(frozen.get("state") or {})
+        if isinstance(state, dict):
+            error.__dict__.update(state)
+    except Exception:  # noqa: BLE001  whatever a stranger's class does: the error is told all the same
+        return TapedError(name.rpartition(":")[2], message)
+    cause = rebuild(frozen.get("cause"))
+    if cause is not None:
+        error.__cause__ = cause
+    return error
+
+
+def _find(name: str) -> type[BaseException] | None:
+    module_name, _, path = name.partition(":")
+    found: Any = sys.modules.get(module_name)
+    for part in path.split("."):
+        if found is None:
+            return None
+        found = vars(found).get(part) if hasattr(found, "__dict__") else None
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None

@@ -1,23 +1,13 @@
-"""Failures to inject into a replay: how they are written, and when one fires. Pure; knows no answer.
-
-    llm:3=529                     the third LLM call is answered with a status
-    llm:2=cut@5                   a stream breaks off after its fifth event
-    llm:*=slow:30s@10%            each call, with this probability, is late
-    tool:search=raise:TimeoutError*2
-                                  the first two calls of this tool fail
-
-A name or a number fires once (`*N`: N times), so that the retry gets the taped answer; `*` fires at
-every call.
-"""
+"""Faults to inject into a replay: their syntax, when one fires, and name patterns. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from playhead.errors import UsageError
-from playhead.replay.matching.naming import is_named
 
 _HTTP = ("status", "cut", "reset", "slow", "raise")
 _TOOL = ("raise", "return", "slow")
@@ -138,3 +128,11 @@ def drawn(told: str) -> float:
     and a replay answers it from the tape.
     """
     return int.from_bytes(hashlib.sha256(told.encode()).digest()[:7], "big") / 2**56
+
+
+def is_named(name: str, pattern: str) -> bool:
+    """Whether a call's name fits, or what follows its first word: people write the host of
+    `POST api.example.com/v1/things` and the model of `anthropic.messages claude-…`.
+    """
+    rest = name.partition(" ")[2]
+    return fnmatchcase(name, pattern) or bool(rest and fnmatchcase(rest, pattern))

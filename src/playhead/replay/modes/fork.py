@@ -12,9 +12,9 @@ from typing import Any
 from playhead.errors import UsageError
 from playhead.recording.calls import Call, Taped
 from playhead.recording.recorder import Recorder
-from playhead.replay.matching.naming import is_named
 from playhead.replay.matching.taped import Recording, TapedCall, answer_of
 from playhead.replay.modes.edit import Edit, edited
+from playhead.replay.modes.faults import is_named
 from playhead.replay.modes.mixed import MixedMode, Policy
 
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")

@@ -13,12 +13,12 @@ from typing import Any
 from playhead.recording import deck
 from playhead.recording.calls import Call, Taped
 from playhead.recording.recorder import Recorder
-from playhead.replay.matching.aside import answer_aside
 from playhead.replay.matching.fingerprint import canonical_form
 from playhead.replay.matching.fuzzy import FuzzyIndex
 from playhead.replay.matching.matcher import Match
-from playhead.replay.matching.naming import is_named
+from playhead.replay.matching.side_traffic import answer_side_call
 from playhead.replay.matching.taped import Recording, answer_of
+from playhead.replay.modes.faults import is_named
 from playhead.replay.modes.request_edits import Rewrite
 from playhead.replay.modes.taped_mode import ReplayMode
 
@@ -89,7 +89,7 @@ class MixedMode(ReplayMode):
         )
         if match is not None:
             return self._served(match)
-        if (aside := answer_aside(self.recording, call, name)) is not None:
+        if (aside := answer_side_call(self.recording, call, name)) is not None:
             return aside
         if self.policy.lets_through(call):
             return None

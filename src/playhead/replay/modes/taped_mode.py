@@ -18,13 +18,13 @@ from playhead.errors import Divergence
 from playhead.recording import where
 from playhead.recording.deck import Call, Taped
 from playhead.recording.recorder import Recorder
-from playhead.replay.matching.aside import answer_aside, is_side
 from playhead.replay.matching.matcher import Matcher
 from playhead.replay.matching.nearest import nearest
 from playhead.replay.matching.normalise import places_of
+from playhead.replay.matching.side_traffic import answer_side_call, is_side
 from playhead.replay.matching.taped import Recording, answer_of
 from playhead.replay.report.divergence import Parting, advice_for
-from playhead.replay.report.inherited import Printed, with_output
+from playhead.replay.report.inherited_output import Printed, with_output
 
 _MOST_NAMES = 2_000
 
@@ -70,7 +70,7 @@ class ReplayMode:
         name = self.name_on_tape(call.name)
         match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
-            if (aside := answer_aside(self.recording, call, name)) is not None:
+            if (aside := answer_side_call(self.recording, call, name)) is not None:
                 return aside
             if self.recording.was_killed and not self.matcher.unserved():
                 self.die()  # this is as far as the run came

@@ -10,7 +10,7 @@ from typing import Any
 
 from playhead import events
 from playhead.replay.matching.taped import Recording, TapedCall
-from playhead.replay.modes.wishes import Wishes
+from playhead.replay.modes.replay_options import ReplayOptions
 
 _TOOLS = ("tool", "mcp")
 
@@ -37,7 +37,7 @@ def blocked(now: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def allowed(now: Recording, wishes: Wishes) -> list[dict[str, Any]]:
+def allowed(now: Recording, wishes: ReplayOptions) -> list[dict[str, Any]]:
     """Tools that ran for real because they were allowed to, not because their boundary is live."""
     named = {one for one in wishes.policy.live if ":" not in one}
     return [

@@ -13,9 +13,9 @@ from typing import Any
 from playhead import events
 from playhead.events import BOUNDARIES, Event
 from playhead.recording.calls import Call
-from playhead.replay.matching.aside import is_side
+from playhead.replay.matching.side_traffic import is_side
 from playhead.replay.matching.taped import Recording, TapedCall, load
-from playhead.replay.modes.wishes import Wishes
+from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report import extras, outputs
 from playhead.tape.reader import Tape
 
@@ -78,11 +78,11 @@ def judge(
     replayed: Tape,
     *,
     notes: Sequence[str] = (),
-    wishes: Wishes | None = None,
+    wishes: ReplayOptions | None = None,
     fence: FenceReport | None = None,
 ) -> Report:
     """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
-    wishes = wishes or Wishes()
+    wishes = wishes or ReplayOptions()
     then, now = load(original), load(replayed)
     divergences = [
         _heard(replayed.whole(event))
@@ -131,7 +131,9 @@ def judge(
     )
 
 
-def _verdict(divergences: Sequence[object], fence: FenceReport | None, wishes: Wishes) -> str:
+def _verdict(
+    divergences: Sequence[object], fence: FenceReport | None, wishes: ReplayOptions
+) -> str:
     """`identical` says that nothing went past the tape: without a fence that is not known."""
     if divergences:
         return "diverged"
@@ -139,7 +141,7 @@ def _verdict(divergences: Sequence[object], fence: FenceReport | None, wishes: W
     return "unproven" if unproven else "identical"
 
 
-def _stopped(original: Tape, replayed: Tape, wishes: Wishes) -> list[dict[str, Any]]:
+def _stopped(original: Tape, replayed: Tape, wishes: ReplayOptions) -> list[dict[str, Any]]:
     """Connections that the fence kept in, but for those that led nowhere when the run was recorded."""
     if wishes.policy.live:
         return []
@@ -166,7 +168,7 @@ def _kept_in(program: str, to: str, count: int) -> dict[str, Any]:
     }
 
 
-def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[TapedCall]:
+def _expected(unused: list[TapedCall], then: Recording, wishes: ReplayOptions) -> list[TapedCall]:
     """Those that the tape alone answers for: what is live is asked anew, and so is all that it did."""
     if wishes.fork_at is not None:
         return [call for call in unused if call.number < wishes.fork_at]
@@ -177,7 +179,7 @@ def _expected(unused: list[TapedCall], then: Recording, wishes: Wishes) -> list[
     return [call for call in unused if call.ref not in live]
 
 
-def _recovered(then: Recording, now: Recording, wishes: Wishes, *, same_exit: bool) -> bool:
+def _recovered(then: Recording, now: Recording, wishes: ReplayOptions, *, same_exit: bool) -> bool:
     """Whether the agent came to the same end. A live model may say it in other words."""
     before, after = (outputs.printed(one.outputs, "stdout") for one in (then, now))
     same_words = before == after or (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from playhead import clock
 from playhead.recording import pacing
-from playhead.replay.time.strangers import Strangers
+from playhead.replay.time.outside_activity import OutsideActivity
 
 if TYPE_CHECKING:
     from playhead.recording.lanes import Lane
@@ -137,7 +137,7 @@ class VirtualTime:
         self.drives = False
         self.end_ns = end_ns
         self.on_end = on_end
-        self.strangers = Strangers()
+        self.strangers = OutsideActivity()
         # Keeps the order of the tape; None: completions come in the order of their times.
         self.order: Playhead | None = None
         self._now = began_ns
@@ -297,7 +297,7 @@ class VirtualTime:
         mine = self._waits.get(_thread.get_ident())
         self._guard = _Guard()
         self._waits = {} if mine is None else {_thread.get_ident(): mine}
-        self.strangers = Strangers(self.strangers.is_stand_in)
+        self.strangers = OutsideActivity(self.strangers.is_stand_in)
 
     def _deadline(self, timeout: float) -> int:
         return self.now_ns() + math.ceil(timeout * 1e9)

@@ -17,29 +17,27 @@ from playhead import clock
 from playhead.errors import TapeDamaged
 from playhead.events import Damage
 from playhead.tape.blobs import blob_path
-from playhead.tape.care.rebuild import manifest_from
-from playhead.tape.care.rewrite import rewrite, scan
-from playhead.tape.care.verify import Verification, verify
-from playhead.tape.chain import Chain
-from playhead.tape.damages import pass_over
+from playhead.tape.care.rebuild_manifest import manifest_from
+from playhead.tape.care.rewrite_segment import rewrite, scan
+from playhead.tape.care.verify import Verification, refuse_live, verify
 from playhead.tape.format import (
     SEGMENT_PREFIX,
     SEGMENT_SUFFIX,
     is_segment,
     segment_file,
 )
-from playhead.tape.liveness import refuse_live
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import read_manifest, write_manifest
 from playhead.tape.migrate import decoder_for
-from playhead.tape.parts import append, finish
 from playhead.tape.reader import Tape
+from playhead.tape.reading.chain import Chain
+from playhead.tape.reading.merged_rows import sealed_rows
+from playhead.tape.reading.segment_rows import pass_over
+from playhead.tape.reading.segments import NO_FILE, Segment
+from playhead.tape.sealed.seal import append, finish
 from playhead.tape.sealed.seal_index import FILE as SEALED
-from playhead.tape.sealed.seal_index import INDEX, Index, SealedSegment, read_index, write_index
-from playhead.tape.sealed.sealed_check import check_sealed
-from playhead.tape.sealed.sealed_reader import build_index
-from playhead.tape.segments import NO_FILE, Segment
-from playhead.tape.sources import sealed_rows
+from playhead.tape.sealed.seal_index import INDEX, SealedSegment, SealIndex, read_index, write_index
+from playhead.tape.sealed.sealed_reader import build_index, check_sealed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +215,7 @@ class _Work:
 
     def _told_by_index(self) -> list[SealedSegment]:
         index = read_index(self._run)
-        return index.segments if isinstance(index, Index) else []
+        return index.segments if isinstance(index, SealIndex) else []
 
     def _aside(self, *names: str, copy: bool = False) -> None:
         """`NAME` → `NAME.damaged.TIMESTAMP`, if it is there. `copy`: it keeps its name as well, so

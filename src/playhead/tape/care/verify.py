@@ -1,5 +1,6 @@
-"""Is this tape what was recorded? Every line, blob, frame and count is checked, and what is wrong
-is named. Knows what a whole tape looks like; changes nothing (see `repair`).
+"""Verify a tape: check every line, blob, frame and count, and list the damage with its place.
+
+Also refuses to work on a run that is still being written.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playhead.errors import TapeDamaged
+from playhead import clock
+from playhead.errors import TapeDamaged, UsageError
 from playhead.events import RUN_END, Damage, Event
 from playhead.tape.care.blob_check import BlobCheck
-from playhead.tape.chain import Chain
-from playhead.tape.damages import Damages
-from playhead.tape.lines import batches, blocks
 from playhead.tape.manifest import FILE as MANIFEST
-from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest
+from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, status_of
 from playhead.tape.migrate import decoder_for
+from playhead.tape.reader import Tape
+from playhead.tape.reading.chain import Chain
+from playhead.tape.reading.seek import roots
+from playhead.tape.reading.segment_rows import Damages, batches, blocks
+from playhead.tape.reading.segments import Segment, Segments, is_alive
 from playhead.tape.sealed.seal_index import FILE as SEALED
-from playhead.tape.sealed.sealed_check import check_sealed
-from playhead.tape.segments import Segment, Segments
+from playhead.tape.sealed.sealed_reader import check_sealed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,4 +192,29 @@ def _found(segment: Segment, chain: Chain) -> SegmentCheck:
         cut=chain.cut,
         damaged=chain.damaged,
         sealed=segment.sealed,
+    )
+
+
+def refuse_live(tape: Tape, found: Verification, *, force: bool) -> None:
+    """UsageError if somebody writes, or may write, to this tape. `force`: the person knows that a
+    run of another host, which cannot be asked, is over.
+    """
+    name = tape.manifest.run
+    ended = {check.name for check in found.segments if check.ended}
+    segments = tape.segments()
+    for segment in segments:
+        if segment.name not in ended and is_alive(segment):
+            raise UsageError(
+                f"Process {segment.pid} of run {name} is still writing. Wait for its end."
+            )
+    if status_of(tape.manifest) != "running":
+        return
+    if tape.manifest.host == clock.host():
+        raise UsageError(f"Run {name} is still going on. Wait for its end.")
+    own = roots(segments)
+    if force or not own or own[-1].name in ended:
+        return
+    raise UsageError(
+        f"Run {name} was recorded on {tape.manifest.host or 'another host'}, which cannot be asked "
+        "whether it is over. If it is, say so with --force."
     )

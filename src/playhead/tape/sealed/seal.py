@@ -1,13 +1,5 @@
-"""Seal a finished run: all segments merged into one compressed file, checked against them row by
-row before they go; and back. Knows which step may be interrupted where; not what the events mean.
-
-    tape.jsonl.zst.part   written, then read back and compared with the segments
-    tape.jsonl.zst        its name once it is proven
-    tape.index.json       then the index
-                          then the segments are removed, one by one
-
-Whoever reads takes a segment from its own file where that is still there: at every moment the run
-is whole.
+"""Seal a finished run: merge its segments into one compressed file, and check it row by row before the
+plain files are deleted. Writes files under a `.part` name until they are complete.
 """
 
 from __future__ import annotations
@@ -18,17 +10,14 @@ from pathlib import Path
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.events import Damage
-from playhead.tape.care.verify import Verification, verify
+from playhead.tape.care.verify import Verification, refuse_live, verify
 from playhead.tape.format import segment_file
-from playhead.tape.liveness import refuse_live
-from playhead.tape.parts import append, finish
 from playhead.tape.reader import Tape
-from playhead.tape.sealed.seal_index import FILE, INDEX, Index, Indexer, read_index, write_index
+from playhead.tape.reading.merged_rows import plain_rows, sealed_rows
+from playhead.tape.reading.segments import Segment
+from playhead.tape.sealed.seal_index import FILE, INDEX, Indexer, SealIndex, read_index, write_index
 from playhead.tape.sealed.sealed_reader import frames_of
-from playhead.tape.sealed.zstd import codec
-from playhead.tape.sealed.zstd_frames import FRAME
-from playhead.tape.segments import Segment
-from playhead.tape.sources import plain_rows, sealed_rows
+from playhead.tape.sealed.zstd import FRAME, codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +43,7 @@ def seal(run: Path, *, force: bool = False) -> Sealed:
     tape = Tape(run)
     segments = tape.segments()
     index = read_index(run) if (run / FILE).is_file() else None
-    if isinstance(index, Index) and all(segment.sealed for segment in segments):
+    if isinstance(index, SealIndex) and all(segment.sealed for segment in segments):
         return _sealed(run, index)
     if not segments:
         raise UsageError(f"{run} has no events: there is nothing to seal.")
@@ -145,7 +134,7 @@ def _write(part: Path, tape: Tape) -> None:
         os.fsync(fd)
 
 
-def _prove(part: Path, segments: list[Segment]) -> Index:
+def _prove(part: Path, segments: list[Segment]) -> SealIndex:
     """Read the sealed file back and compare each row with the one in its segment."""
     plain = {
         segment.name: plain_rows(segment, _raise) for segment in segments if not segment.sealed
@@ -176,7 +165,7 @@ def _sync_folder(run: Path) -> None:
         os.close(fd)
 
 
-def _sealed(run: Path, index: Index) -> Sealed:
+def _sealed(run: Path, index: SealIndex) -> Sealed:
     return Sealed(
         path=run / FILE,
         segments=len(index.segments),
@@ -189,3 +178,19 @@ def _sealed(run: Path, index: Index) -> Sealed:
 
 def _raise(damage: Damage) -> None:
     raise TapeDamaged(f"The tape is damaged: {damage}.", [damage])
+
+
+def append(part: Path, content: bytes) -> None:
+    """Opened anew each time: a run may have more segments than a process may have open files."""
+    fd = os.open(part, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(fd, "ab") as file:
+        file.write(content)
+
+
+def finish(part: Path) -> Path:
+    """`NAME.part` → `NAME`, once its content is on the disk."""
+    with open(part, "rb") as file:
+        os.fsync(file.fileno())
+    whole = part.with_suffix("")
+    os.replace(part, whole)
+    return whole

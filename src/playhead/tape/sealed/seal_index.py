@@ -24,7 +24,7 @@ from playhead.tape.format import (
     decoder,
     newer_format,
 )
-from playhead.tape.sealed.zstd_frames import MOST, Frame
+from playhead.tape.sealed.zstd import MOST, ZstdFrame
 
 FILE = SEALED_FILE
 INDEX = INDEX_FILE
@@ -66,7 +66,7 @@ class IndexedFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
+class SealIndex:
     """All that is known of a sealed file without opening a frame."""
 
     format: int = FORMAT_VERSION
@@ -104,7 +104,9 @@ class Indexer:
         self._raw = hashlib.sha256()
         self._rows = 0
 
-    def add(self, frame: Frame, compressed: bytes, raw: bytes) -> list[tuple[Event | None, bytes]]:
+    def add(
+        self, frame: ZstdFrame, compressed: bytes, raw: bytes
+    ) -> list[tuple[Event | None, bytes]]:
         """The rows of the frame; None: a line that holds no event."""
         rows = [(self._event(line), line) for line in raw.split(b"\n")[:-1]]
         seqs: dict[str, tuple[int, int]] = {}
@@ -128,8 +130,8 @@ class Indexer:
         self._raw.update(raw)
         return rows
 
-    def index(self) -> Index:
-        return Index(
+    def index(self) -> SealIndex:
+        return SealIndex(
             events=self._rows,
             bytes=sum(frame.bytes for frame in self._frames),
             compressed=sum(frame.size for frame in self._frames),
@@ -179,7 +181,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def write_index(run: Path, index: Index) -> None:
+def write_index(run: Path, index: SealIndex) -> None:
     part = run / f"{INDEX}.part"
     raw = json.dumps(dataclasses.asdict(index), ensure_ascii=False, separators=(",", ":")).encode()
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -190,7 +192,7 @@ def write_index(run: Path, index: Index) -> None:
     os.replace(part, run / INDEX)
 
 
-def read_index(run: Path) -> Index | str:
+def read_index(run: Path) -> SealIndex | str:
     """The index, if it is whole and speaks of the file beside it; else what is wrong with it."""
     try:
         if (run / INDEX).stat().st_size > _LARGEST_INDEX:
@@ -213,7 +215,7 @@ def read_index(run: Path) -> Index | str:
     return index
 
 
-def _index(members: Any) -> Index:
+def _index(members: Any) -> SealIndex:
     segments = [SealedSegment(**_checked(SealedSegment, one)) for one in members["segments"]]
     frames = []
     for one in members["frames"]:
@@ -221,7 +223,7 @@ def _index(members: Any) -> Index:
         frames.append(IndexedFrame(**{**_checked(IndexedFrame, one), "seqs": seqs}))
         if not 0 <= frames[-1].bytes <= MOST or frames[-1].offset < 0 or frames[-1].size < 0:
             raise ValueError("a frame that cannot be")
-    return Index(**{**_checked(Index, members), "segments": segments, "frames": frames})
+    return SealIndex(**{**_checked(SealIndex, members), "segments": segments, "frames": frames})
 
 
 def _checked(kind: type, members: dict[str, Any]) -> dict[str, Any]:

@@ -1,23 +1,31 @@
-"""Read a sealed tape: all segments in one zstd file. Knows frames and their index; not how they
-were made (see `seal`).
+"""Read and check a sealed tape: all segments in one zstd file, with an index of its frames.
+
+Knows frames, their index and the checksum chain of each segment; not how they were made (see `seal`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead.errors import StoreError
-from playhead.events import Damage
-from playhead.tape.sealed.seal_index import FILE, Index, IndexedFrame, Indexer
-from playhead.tape.sealed.zstd import FrameDamaged, codec
-from playhead.tape.sealed.zstd_frames import Frame, frame_at, read_frame, walk
+from playhead.events import Damage, Event
+from playhead.tape.reading.chain import Chain
+from playhead.tape.reading.segment_rows import Report, blocks
+from playhead.tape.sealed.seal_index import (
+    FILE,
+    INDEX,
+    IndexedFrame,
+    Indexer,
+    SealIndex,
+    read_index,
+)
+from playhead.tape.sealed.zstd import FrameDamaged, ZstdFrame, codec, frame_at, read_frame, walk
 
-Report = Callable[[Damage], None]
 
-
-def build_index(run: Path, report: Report) -> Index:
+def build_index(run: Path, report: Report) -> SealIndex:
     """The index made anew from the sealed file."""
     indexer = Indexer()
     for frame, compressed, raw in frames_of(run / FILE, report):
@@ -25,7 +33,7 @@ def build_index(run: Path, report: Report) -> Index:
     return dataclasses.replace(indexer.index(), compressed=(run / FILE).stat().st_size)
 
 
-def frames_of(path: Path, report: Report) -> Iterator[tuple[Frame, bytes, bytes]]:
+def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, bytes]]:
     """Each frame, compressed and not. What cannot be opened is reported and passed over whole: half
     a frame has no checksum, so its lines might be anything.
     """
@@ -64,3 +72,53 @@ def open_frame(path: Path, frame: IndexedFrame) -> bytes:
 
 def _damage(path: Path, number: int, offset: int, why: str) -> Damage:
     return Damage(segment=path.name, line=number, offset=offset, why=why)
+
+
+Look = Callable[[Event, bytes], None]
+
+
+def check_sealed(
+    run: Path, chains: dict[str, Chain], plain: frozenset[str], look: Look, report: Report
+) -> None:
+    """Every frame, line and number. Segments in `plain` are read from files of their own."""
+    indexer = Indexer()
+    row = offset = 0
+    for frame, compressed, raw in frames_of(run / FILE, report):
+        for event, line in indexer.add(frame, compressed, raw):
+            row += 1
+            if event is None:
+                why = "this row is no event"
+                report(Damage(segment=FILE, line=row, offset=offset, why=why))
+            elif event.segment in chains:
+                chains[event.segment].event(event, line)
+                look(event, line)
+            elif event.segment not in plain:
+                why = f"it belongs to segment {event.segment[:80]!r}, which the index does not know"
+                report(Damage(segment=FILE, line=row, offset=offset, why=why))
+            offset += len(line) + 1
+    for chain in chains.values():
+        chain.close()
+    told = read_index(run)
+    if isinstance(told, SealIndex):
+        _compare(told, indexer.index(), _sha256(run / FILE), report)
+    else:
+        report(Damage(segment=INDEX, line=0, offset=0, why=told))
+
+
+def _compare(told: SealIndex, found: SealIndex, sha256: str, report: Report) -> None:
+    if told.sha256 != sha256:
+        why = f"altered: its SHA-256 is {sha256}, the index says {told.sha256[:64]}"
+        report(Damage(segment=FILE, line=0, offset=0, why=why))
+    for one in dataclasses.fields(SealIndex):
+        said, is_so = getattr(told, one.name), getattr(found, one.name)
+        if one.name not in ("sha256", "format") and said != is_so:
+            shown = f": {said!r}, not {is_so!r}" if not isinstance(said, list) else ""
+            why = f"its {one.name} are not what {FILE} holds{shown}"[:200]
+            report(Damage(segment=INDEX, line=0, offset=0, why=why))
+
+
+def _sha256(path: Path) -> str:
+    told = hashlib.sha256()
+    for block in blocks(path):
+        told.update(block)
+    return told.hexdigest()

@@ -1,16 +1,17 @@
-"""Compress and decompress one zstd frame: the only door to zstandard. Knows bytes; not tapes.
+"""zstd frames: compress, decompress, and find them in a file without decompressing (RFC 8878).
 
-Sealed tapes may have to be read inside an agent, which has zstandard, or a Python that brings its
-own (3.14), or neither: then the error says what to do instead.
+The only module that imports zstandard. Knows bytes; not tapes.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from playhead.errors import TapeError
+from playhead.tape.format import LONGEST_LINE
 
 # Level 3: 31 % of the size at 7 × the cost of writing the event; higher levels cost more than they
 # save on a tape that is mostly read once.
@@ -77,3 +78,97 @@ def _of_size(raw: bytes, size: int) -> bytes:
     if len(raw) != size:
         raise FrameDamaged(f"it holds {len(raw)} bytes, its header says {size}")
     return raw
+
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+# What is sealed into one frame: enough to compress well, little enough to open for one event.
+FRAME = 1024 * 1024
+# A frame is closed by the line that fills it, so it may hold one line more.
+MOST = FRAME + LONGEST_LINE + 1
+_LONGEST_HEADER = 18
+_BLOCK_HEADER = 3
+# A block holds 128 KiB; without a bound, empty ones could keep us walking for hours.
+_MOST_BLOCKS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZstdFrame:
+    """Where a frame lies in its file."""
+
+    offset: int
+    size: int
+    # Of the content.
+    bytes: int
+
+
+def walk(file: BinaryIO) -> Iterator[ZstdFrame | tuple[int, str]]:
+    """Every frame of the file; (offset, why) for a stretch that holds none."""
+    at = 0
+    end = file.seek(0, 2)
+    while at < end:
+        try:
+            frame = frame_at(file, at, end)
+        except FrameDamaged as error:
+            yield at, str(error)
+            at = _next_magic(file, at + 1, end)
+            continue
+        yield frame
+        at += frame.size
+
+
+def read_frame(file: BinaryIO, frame: ZstdFrame) -> bytes:
+    """The compressed bytes of a frame that `walk` or an index told of."""
+    file.seek(frame.offset)
+    return file.read(frame.size)
+
+
+def frame_at(file: BinaryIO, at: int, end: int) -> ZstdFrame:
+    """The frame that begins at `at` in a file of `end` bytes; FrameDamaged if there is none."""
+    file.seek(at)
+    header = file.read(_LONGEST_HEADER)
+    if header[:4] != MAGIC or len(header) < 6:
+        raise FrameDamaged("no frame begins here")
+    flags = header[4]
+    if flags & 0b11:
+        raise FrameDamaged("its frame needs a dictionary")
+    single = flags >> 5 & 1
+    field = (single, 2, 4, 8)[flags >> 6]
+    if not field:
+        raise FrameDamaged("its frame does not say how much it holds")
+    begin = 5 + (0 if single else 1)
+    content = int.from_bytes(header[begin : begin + field], "little") + (256 if field == 2 else 0)
+    if content > MOST:
+        raise FrameDamaged(f"its frame says that it holds {content} bytes")
+    stop = _end_of_blocks(file, at + begin + field, min(end, at + 2 * MOST))
+    stop += 4 if flags >> 2 & 1 else 0
+    if stop > end:
+        raise FrameDamaged("its frame is cut off")
+    return ZstdFrame(offset=at, size=stop - at, bytes=content)
+
+
+def _end_of_blocks(file: BinaryIO, at: int, end: int) -> int:
+    for _ in range(_MOST_BLOCKS):
+        file.seek(at)
+        fields = int.from_bytes(file.read(_BLOCK_HEADER), "little")
+        last, kind, size = fields & 1, fields >> 1 & 3, fields >> 3
+        at += _BLOCK_HEADER + (1 if kind == 1 else size)
+        if at > end:
+            raise FrameDamaged("its frame is cut off")
+        if kind == 3:
+            raise FrameDamaged("its frame holds a block of no known kind")
+        if last:
+            return at
+    raise FrameDamaged(f"its frame has more than {_MOST_BLOCKS} blocks")
+
+
+def _next_magic(file: BinaryIO, at: int, end: int) -> int:
+    """Where the next frame may begin; the end of the file if none does."""
+    while at < end:
+        file.seek(at)
+        piece = file.read(FRAME)
+        found = piece.find(MAGIC)
+        if found >= 0:
+            return at + found
+        # The magic number may lie across two pieces.
+        at += max(len(piece) - len(MAGIC) + 1, 1)
+    return end

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playhead.story.compare import Comparison, Kind, Side, Step
-from playhead.views.figures import change, shown
 from playhead.views.html.differences import differences
 from playhead.views.html.html_page import boundary_mark, fold, head, page, table, text
 from playhead.views.text.safe import one_line
+from playhead.views.text.words import change, shown
 
 _SIGNS: dict[Kind, tuple[str, str]] = {
     "same": ("=", "the same"),

@@ -25,7 +25,7 @@ _DEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class PlayFrame:
     """One thing that happened. `kind` is that of the event on the tape, `place` its number there."""
 
     at_ns: int
@@ -52,7 +52,7 @@ class Shown:
     lanes: tuple[str, ...] = ()
     output: bool = True
 
-    def takes(self, frame: Frame) -> bool:
+    def takes(self, frame: PlayFrame) -> bool:
         item = frame.item
         if not self.output and frame.part == "printed":
             return False
@@ -65,10 +65,10 @@ class Shown:
         return isinstance(item, CallItem) and item.boundary in self.boundaries
 
 
-def frames_of(story: Story, shown: Shown | None = None) -> list[Frame]:
+def frames_of(story: Story, shown: Shown | None = None) -> list[PlayFrame]:
     """All frames in the order of the tape, their times never going back."""
     depths = _depths(story)
-    placed: list[Frame] = []
+    placed: list[PlayFrame] = []
     latest = 0
     for generation in _generations(story.items.values()):
         made = [frame for item in generation for frame in _of_item(item)]
@@ -93,7 +93,7 @@ def _generations(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield here
 
 
-def _of_item(item: Item) -> Iterator[Frame]:
+def _of_item(item: Item) -> Iterator[PlayFrame]:
     """Frames by the monotonic clock of the tape; `frames_of` counts them from the start."""
     if isinstance(item, CallItem):
         yield from _of_call(item)
@@ -106,7 +106,7 @@ def _of_item(item: Item) -> Iterator[Frame]:
         yield _frame(item, "note", item.kind, is_failure=is_warning)
 
 
-def _of_call(call: CallItem) -> Iterator[Frame]:
+def _of_call(call: CallItem) -> Iterator[PlayFrame]:
     yield _frame(call, "begin", events.CALL)
     for said in text_pieces(call):
         part: Part = "thought" if said.is_thought else "said"
@@ -119,7 +119,7 @@ def _of_call(call: CallItem) -> Iterator[Frame]:
         yield _frame(call, "end", events.OUTCOME, call.ended, is_failure=is_failure)
 
 
-def _printed_by(call: CallItem) -> Iterator[Frame]:
+def _printed_by(call: CallItem) -> Iterator[PlayFrame]:
     """What a process printed, letters that were cut in two put together again."""
     decoders = {
         stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in ("stdout", "stderr")
@@ -131,7 +131,7 @@ def _printed_by(call: CallItem) -> Iterator[Frame]:
             yield _frame(call, "printed", events.CHUNK, mark, text=text)
 
 
-def _of_turn(turn: TurnItem) -> Iterator[Frame]:
+def _of_turn(turn: TurnItem) -> Iterator[PlayFrame]:
     yield _frame(turn, "begin", events.TURN_START)
     for seam in turn.seams:
         yield _frame(turn, "seam", events.SEAM, seam.passed, seam=seam)
@@ -140,10 +140,10 @@ def _of_turn(turn: TurnItem) -> Iterator[Frame]:
         yield _frame(turn, "end", events.TURN_END, turn.ended, is_failure=is_failure)
 
 
-def _frame(item: Item, part: Part, kind: str, mark: Mark | None = None, **more: Any) -> Frame:
+def _frame(item: Item, part: Part, kind: str, mark: Mark | None = None, **more: Any) -> PlayFrame:
     """At the moment of `mark`, else when the item began."""
     at = mark or Mark(mono=item.mono, place=item.place)
-    return Frame(at_ns=at.mono, place=at.place, part=part, kind=kind, item=item, **more)
+    return PlayFrame(at_ns=at.mono, place=at.place, part=part, kind=kind, item=item, **more)
 
 
 def _printed(note: NoteItem) -> str:
@@ -154,7 +154,7 @@ def _printed(note: NoteItem) -> str:
         return ""
 
 
-def _counted(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _counted(frames: Iterable[PlayFrame]) -> Iterator[PlayFrame]:
     """Each frame with what had been asked and spent by then."""
     calls = tokens = 0
     cost = 0.0

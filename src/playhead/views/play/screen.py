@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from playhead.views.play.page import Page
 from playhead.views.play.terminal import RESET, Terminal
+from playhead.views.play.text_page import TextPage
 
 # Not drawn until it is whole, by terminals that know of it; ignored by the others.
 _TOGETHER, _DONE = "\x1b[?2026h", "\x1b[?2026l"
@@ -54,7 +54,7 @@ class Screen:
         self._write(f"{_HIDE}\x1b[1;{max(1, self.height - 1)}r\x1b[H\x1b[J")
         return True
 
-    def follow(self, page: Page) -> None:
+    def follow(self, page: TextPage) -> None:
         """Write what has been added to the page since it was last followed or drawn."""
         written = []
         for at in range(self._finished, len(page.lines)):
@@ -68,7 +68,7 @@ class Screen:
         if any(written):
             self._write("".join(written))
 
-    def draw(self, page: Page) -> None:
+    def draw(self, page: TextPage) -> None:
         """The end of the page, as much as fits, in place of whatever is there."""
         rows = max(1, self.height - 1)
         shown = page.lines[-rows:]

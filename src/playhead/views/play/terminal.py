@@ -1,10 +1,9 @@
-"""A real terminal: keys without Enter, its size, and writing to it. Knows termios and signals; not
-what is played.
-"""
+"""A real terminal: raw keys, its size, and writing to it. Knows termios and signals; not runs."""
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import sys
@@ -12,8 +11,6 @@ import termios
 import tty
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
-
-from playhead.views.play.keys import keys_in
 
 # All rows scroll again, and the cursor is seen. Setting the region moves it: so it is saved.
 RESET = "\x1b7\x1b[r\x1b8\x1b[?25h"
@@ -107,3 +104,24 @@ class TtyTerminal:
         if not raw:  # hung up: there will never be a key again
             self._in = None
         return keys_in(raw)
+
+
+# CSI and SS3 sequences, with the parameters that modifiers add; then any single character.
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;]*([A-Za-z~])|O([A-Za-z]))|(?s:.)")
+_ARROWS = {b"C": "right", b"D": "left", b"H": "home", b"F": "end"}
+_NAMES = {" ": "space", "=": "+", "_": "-", "h": "?", "Q": "q", "\x03": "q", "\x04": "q"}
+
+
+def keys_in(raw: bytes) -> list[str]:
+    """`space`, `left`, `right`, `home`, `end`, or the character itself; unknown ones are left out."""
+    found = []
+    for hit in _SEQUENCE.finditer(raw):
+        final = hit.group(1) or hit.group(2)
+        if final:
+            name = _ARROWS.get(final, "")
+        else:
+            letter = hit.group().decode("latin-1")
+            name = _NAMES.get(letter, letter if letter.isprintable() else "")
+        if name:
+            found.append(name)
+    return found

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from playhead.story import CallItem, NoteItem, TurnItem
-from playhead.views.play.frames import Frame, Part
-from playhead.views.play.page import Page
+from playhead.views.play.frames import Part, PlayFrame
+from playhead.views.play.text_page import TextPage
 from playhead.views.text import labels, words
 from playhead.views.text.safe import one_line
 from playhead.views.text.tree import asked_by_person
@@ -34,15 +34,15 @@ class Transcript:
     """
 
     def __init__(self, width: int) -> None:
-        self.page = Page(width)
+        self.page = TextPage(width)
         self._open: tuple[str, Part] | None = None
         # Printed while a model speaks: told when it has finished, so that both can be read.
-        self._held: list[Frame] = []
+        self._held: list[PlayFrame] = []
         # Lines that each stream has printed, and streams that are in the middle of one.
         self._printed: dict[str, int] = {}
         self._unfinished: set[str] = set()
 
-    def add(self, frames: Iterable[Frame]) -> None:
+    def add(self, frames: Iterable[PlayFrame]) -> None:
         for frame in frames:
             if frame.part == "printed" and self._open is not None and self._open[1] in _SPEECH:
                 self._held.append(frame)
@@ -60,7 +60,7 @@ class Transcript:
         for frame in held:
             self._tell(frame)
 
-    def _tell(self, frame: Frame) -> None:
+    def _tell(self, frame: PlayFrame) -> None:
         if frame.part == "printed":
             self._print(frame)
         elif frame.part in _SPEECH:
@@ -72,7 +72,7 @@ class Transcript:
         else:
             self._note(frame)
 
-    def _line(self, frame: Frame, *, inner: int = 0, clock: bool = True) -> int:
+    def _line(self, frame: PlayFrame, *, inner: int = 0, clock: bool = True) -> int:
         """A new line at the frame's depth; how many columns are left on it."""
         stamp = words.position(frame.at_ns) if clock else ""
         prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), self._moved_in(frame, inner))
@@ -82,10 +82,10 @@ class Transcript:
         self._open = None
         return self.page.room
 
-    def _moved_in(self, frame: Frame, inner: int) -> str:
+    def _moved_in(self, frame: PlayFrame, inner: int) -> str:
         return " " * min(_STEP * frame.depth + inner, self.page.width // 4)
 
-    def _say(self, frame: Frame) -> None:
+    def _say(self, frame: PlayFrame) -> None:
         owner = (frame.item.ref, frame.part)
         if self._open != owner:
             self._line(frame, inner=_STEP, clock=False)
@@ -94,7 +94,7 @@ class Transcript:
             self._open = owner
         self.page.write(frame.text, _STYLES[frame.part])
 
-    def _print(self, frame: Frame) -> None:
+    def _print(self, frame: PlayFrame) -> None:
         """Each line with a mark. Of a process's output only the beginning: it may be anything."""
         # The program's own output is one stream, however many events it came in.
         owner = frame.item.ref if isinstance(frame.item, CallItem) else ""
@@ -117,7 +117,7 @@ class Transcript:
                 self.page.put(Text("… `playhead show RUN --call N` has the rest", style="quiet"))
                 self._open = None
 
-    def _print_on(self, frame: Frame, owner: str) -> None:
+    def _print_on(self, frame: PlayFrame, owner: str) -> None:
         if self._open != (owner, "printed"):
             mark, style = _MARKS["printed"]
             moved = " " * _CLOCK + self._moved_in(frame, _STEP)
@@ -125,7 +125,7 @@ class Transcript:
             self.page.begin(prefix, prefix.copy())
             self._open = (owner, "printed")
 
-    def _begin(self, frame: Frame) -> None:
+    def _begin(self, frame: PlayFrame) -> None:
         room = self._line(frame)
         if not isinstance(frame.item, CallItem):
             self.page.put(labels.heading(frame.item, room))
@@ -138,7 +138,7 @@ class Transcript:
             room = self._line(frame, inner=_STEP, clock=False) - 2
             self.page.put(Text.assemble(("‹ ", "quiet"), (one_line(told, room), "asked")))
 
-    def _end(self, frame: Frame) -> None:
+    def _end(self, frame: PlayFrame) -> None:
         item = frame.item
         if isinstance(item, NoteItem):
             return
@@ -156,7 +156,7 @@ class Transcript:
         self.page.put(Text.assemble(glyph, (name, "quiet")))
         self.page.put(_verdict(frame, room - 2 - len(name)))
 
-    def _note(self, frame: Frame) -> None:
+    def _note(self, frame: PlayFrame) -> None:
         if frame.seam is not None:
             room = self._line(frame, inner=_STEP)
             self.page.put(Text.assemble(("◆ ", "seam"), one_line(frame.seam.name, room)))
@@ -165,7 +165,7 @@ class Transcript:
             self.page.put(labels.heading(frame.item, room))
 
 
-def _verdict(frame: Frame, room: int) -> Text:
+def _verdict(frame: PlayFrame, room: int) -> Text:
     """How it ended, and what it took: that part is never cut off."""
     item = frame.item
     if isinstance(item, NoteItem):

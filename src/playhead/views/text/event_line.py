@@ -10,7 +10,7 @@ from playhead import events
 from playhead.events import Event
 from playhead.views.text import words
 from playhead.views.text.safe import one_line
-from playhead.views.text.values import arguments, compact
+from playhead.views.text.words import arguments, compact
 
 _KIND = 13
 

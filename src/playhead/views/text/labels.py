@@ -13,7 +13,7 @@ from playhead.story import CallItem, Failure, Item, NoteItem, TurnItem
 from playhead.story.totals import usages
 from playhead.views.text import words
 from playhead.views.text.safe import one_line, unstyled
-from playhead.views.text.values import LONGEST, arguments, compact
+from playhead.views.text.words import LONGEST, arguments, compact
 
 _ENDS = {"cut": "stream cut", "left": "agent left early"}
 

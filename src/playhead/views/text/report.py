@@ -1,9 +1,10 @@
-"""A replay's report on a terminal: the verdict first, then coverage, then each divergence. Knows the
-report; reads no tape.
+"""The report of a replay on a terminal: the verdict, the coverage, then each divergence. Also the table
+of --dry-run. Knows reports; not how they are computed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
@@ -11,11 +12,12 @@ from rich.text import Text
 
 from playhead.replay.matching.nearest import around
 from playhead.replay.modes.fork import Prefix
+from playhead.replay.report.forecast import Forecast
 from playhead.replay.report.verdict import RUNGS, Report
 from playhead.views.text import words
 from playhead.views.text.console import console
 from playhead.views.text.safe import clean, one_line
-from playhead.views.text.values import compact
+from playhead.views.text.words import compact
 
 _MOST_SHOWN = 5
 _MOST_EXTRAS = 20
@@ -186,3 +188,27 @@ def _nearest(near: dict[str, Any]) -> list[Text]:
 
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else compact(value)
+
+
+_STYLES = {"tape": "ok", "live": "interrupted", "allowed": "interrupted", "blocked": "failed"}
+
+
+def print_forecast(rows: Sequence[Forecast]) -> None:
+    out = console()
+    taped = sum(row.calls for row in rows if row.answer == "tape")
+    live = sum(row.calls for row in rows if row.answer == "live")
+    out.print(Text(f"{taped} calls from the tape, {live} live; nothing was run"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="quiet")
+    for heading in ("", "name", "calls", "answered by", "if not on the tape", "effect"):
+        table.add_column(heading, justify="right" if heading == "calls" else "left")
+    for row in rows:
+        table.add_row(
+            Text(row.boundary, style=row.boundary),
+            Text(one_line(row.name, 40)),
+            Text(str(row.calls)),
+            Text(row.answer, style=_STYLES.get(row.answer, "")),
+            Text(row.miss, style=_STYLES.get(row.miss, "failed")),
+            Text(row.effect or "", style="quiet"),
+        )
+    if rows:
+        out.print(table)

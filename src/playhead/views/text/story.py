@@ -18,7 +18,7 @@ from playhead.views.text import words
 from playhead.views.text.console import GLYPHS, console, print_line, width_of
 from playhead.views.text.labels import heading, reason
 from playhead.views.text.safe import one_line
-from playhead.views.text.tree import Line, tree_lines
+from playhead.views.text.tree import TreeLine, tree_lines
 
 _GAP = 2
 # Folders of Python itself and of what is installed.
@@ -55,12 +55,12 @@ def _print(out: Console, line: Text, width: int) -> None:
 class Columns:
     """Tokens, cost and time, each as wide as its widest: so that they can be compared."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[TreeLine]) -> None:
         self.tokens = max((len(line.tokens) for line in lines), default=0)
         self.cost = max((len(line.cost) for line in lines), default=0)
         self.took = max((len(line.took) for line in lines), default=0)
 
-    def fitted(self, line: Line, width: int) -> Text:
+    def fitted(self, line: TreeLine, width: int) -> Text:
         prefix = _short_prefix(line.prefix, width)
         right = self._right(line)
         room = max(16, width - len(prefix) - right.cell_len - (_GAP if right else 0))
@@ -75,7 +75,7 @@ class Columns:
         left.append(" " * (room - left.cell_len + _GAP))
         return Text.assemble((prefix, "quiet"), left, right)
 
-    def _right(self, line: Line) -> Text:
+    def _right(self, line: TreeLine) -> Text:
         if not line.took:
             return Text()
         right = Text()

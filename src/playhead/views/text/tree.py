@@ -22,7 +22,7 @@ _LINES_OF_AN_ANSWER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TreeLine:
     """`prefix` is the drawing; `item` a heading that is to be fitted; `text` one that is ready."""
 
     prefix: str
@@ -45,7 +45,7 @@ class _End:
 _Branch = Item | SeamItem | _End
 
 
-def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterator[Line]:
+def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterator[TreeLine]:
     """Top to bottom."""
     top: list[tuple[_Branch, str, str, str]] = [
         (one, "", "", "main") for one in _below(story, None, output=output)
@@ -55,17 +55,17 @@ def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterat
         branch, prefix, deeper, lane = stack.pop()
         if isinstance(branch, SeamItem):
             name = Text.assemble(("◆ ", "seam"), one_line(branch.name, 60))
-            yield Line(prefix=prefix, text=name, took=f"+{words.took(branch.took_ns)}")
+            yield TreeLine(prefix=prefix, text=name, took=f"+{words.took(branch.took_ns)}")
             continue
         if isinstance(branch, _End):
             failed = Text(f"✗ {labels.reason(branch.failure)}", style="failed")
-            yield Line(prefix=prefix, text=failed)
+            yield TreeLine(prefix=prefix, text=failed)
             continue
         below = _below(story, branch, output=output)
         yield _heading(branch, prefix, lane)
         bar = "│ " if below else "  "
         yield from (
-            Line(prefix=deeper + bar, text=text)
+            TreeLine(prefix=deeper + bar, text=text)
             for text in details(branch, width - len(deeper) - 4)
         )
         last = len(below) - 1
@@ -110,14 +110,14 @@ def _folded(text: str, room: int, most: int) -> list[str]:
     return textwrap.wrap(flat, max(room, 20), max_lines=most, placeholder=" …")
 
 
-def _heading(item: Item, prefix: str, lane: str) -> Line:
+def _heading(item: Item, prefix: str, lane: str) -> TreeLine:
     strange = one_line(item.lane, 24) if item.lane != lane else ""
     if isinstance(item, NoteItem):
-        return Line(prefix=prefix, item=item, lane=strange)
+        return TreeLine(prefix=prefix, item=item, lane=strange)
     took = labels.took(item)
     if isinstance(item, TurnItem):
-        return Line(prefix=prefix, item=item, took=took, lane=strange)
-    return Line(
+        return TreeLine(prefix=prefix, item=item, took=took, lane=strange)
+    return TreeLine(
         prefix=prefix,
         item=item,
         tokens=labels.tokens(item),

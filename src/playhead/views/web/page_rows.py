@@ -16,7 +16,7 @@ from typing import Literal
 from playhead import llm as wire
 from playhead.story import CallItem, Failure, Item, NoteItem, Story, TurnItem
 from playhead.views.text.labels import answer, name_of, note_texts
-from playhead.views.text.values import arguments, compact
+from playhead.views.text.words import arguments, compact
 
 Kind = Literal["turn", "call", "note", "seam", "person"]
 

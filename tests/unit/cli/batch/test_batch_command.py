@@ -13,7 +13,7 @@ from playhead.exporters.junit import junit_xml
 from playhead.exporters.step_summary import step_summary
 from playhead.story.invariants import Broken
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
-from playhead.tape.single import pack
+from playhead.tape.single_file import pack
 from playhead.views.html.html_results import results_page
 
 DAY = 86_400_000_000_000

@@ -3,7 +3,7 @@
 import json
 
 from playhead.tape.manifest import read_manifest
-from playhead.tape.single import pack
+from playhead.tape.single_file import pack
 from playhead.testing import Reply
 
 

@@ -21,7 +21,7 @@ from playhead.recording import deck
 from playhead.recording.opening import Wish
 from playhead.replay.begin import mode_of
 from playhead.replay.matching.taped import Recording, answer_of, load
-from playhead.replay.plan import Plan
+from playhead.replay.replay_plan import Plan
 from playhead.tape.reader import Tape
 
 

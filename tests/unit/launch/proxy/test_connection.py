@@ -6,8 +6,8 @@ import json
 import pytest
 
 from playhead.replay.modes.mixed import Policy
+from playhead.replay.modes.replay_options import ReplayOptions, write_options
 from playhead.replay.modes.request_edits import Rewrite
-from playhead.replay.modes.wishes import Wishes, options_of
 from playhead.testing import HttpSite, ScriptedLLM
 
 LAST_CHUNK = b"0\r\n\r\n"
@@ -163,7 +163,7 @@ def test_a_live_model_is_asked_what_was_wished_instead(room, wire):
         with room.recording(llm.url) as then, wire(then.port) as client:
             ask_llm(client)
         policy = Policy(live=("llm",), rewrite=Rewrite(model="claude-sonnet-5-5"))
-        options = options_of(Wishes(policy=policy, mixed=True))
+        options = write_options(ReplayOptions(policy=policy, mixed=True))
         with room.replaying(then, live=("llm",), options=options) as now, wire(now.port) as client:
             assert b"From now." in ask_llm(client)
         assert llm.requests[-1].model == "claude-sonnet-5-5"

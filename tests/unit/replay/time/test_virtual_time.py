@@ -11,7 +11,7 @@ import pytest
 from playhead import clock
 from playhead.recording import pacing
 from playhead.replay.time import virtual_time
-from playhead.replay.time.strangers import Strangers
+from playhead.replay.time.outside_activity import OutsideActivity
 from playhead.replay.time.virtual_time import VirtualTime
 
 HOUR_NS = 3600 * 10**9
@@ -247,7 +247,7 @@ def test_a_forked_child_does_not_wait_for_the_threads_of_its_parent(time):
 
 class TestStrangers:
     def test_a_thread_that_never_moves_is_idle_after_a_while(self):
-        strangers, reader = Strangers(), threading.Event()
+        strangers, reader = OutsideActivity(), threading.Event()
         read, write = os.pipe()
 
         def listen():
@@ -269,7 +269,7 @@ class TestStrangers:
             os.close(write)
 
     def test_a_thread_that_computes_is_not(self):
-        strangers, stop, working = Strangers(), threading.Event(), threading.Event()
+        strangers, stop, working = OutsideActivity(), threading.Event(), threading.Event()
 
         def compute():
             working.set()
@@ -290,12 +290,12 @@ class TestStrangers:
 
     def test_without_children_nobody_is_waited_for(self):
         # In a process of its own: this one has children of whichever tests came before.
-        told = "from playhead.replay.time.strangers import Strangers; assert Strangers().children_are_idle()"
+        told = "from playhead.replay.time.outside_activity import OutsideActivity as A; assert A().children_are_idle()"
         subprocess.run([sys.executable, "-c", told], check=True)
 
     def test_a_stand_in_that_waits_for_the_program_is_soon_idle(self):
         child = subprocess.Popen(["/bin/sh"], stdin=subprocess.PIPE)
-        strangers = Strangers(lambda pid: pid == child.pid)
+        strangers = OutsideActivity(lambda pid: pid == child.pid)
         began = clock.mono_ns()
         while not strangers.children_are_idle():
             clock.sleep(0.001)

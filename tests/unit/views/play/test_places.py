@@ -2,7 +2,7 @@ import pytest
 
 from playhead.errors import UsageError
 from playhead.views.play.frames import frames_of
-from playhead.views.play.places import Place, between, parse_place
+from playhead.views.play.playback import PlayPlace, between, parse_place
 
 S = 1_000_000_000
 
@@ -10,13 +10,13 @@ S = 1_000_000_000
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("7", Place(call=7)),
-        ("#12", Place(call=12)),
-        ("12s", Place(at_ns=12 * S)),
-        ("250ms", Place(at_ns=S // 4)),
-        ("1.5m", Place(at_ns=90 * S)),
-        ("01:30", Place(at_ns=90 * S)),
-        ("1:00:00.5", Place(at_ns=3600 * S + S // 2)),
+        ("7", PlayPlace(call=7)),
+        ("#12", PlayPlace(call=12)),
+        ("12s", PlayPlace(at_ns=12 * S)),
+        ("250ms", PlayPlace(at_ns=S // 4)),
+        ("1.5m", PlayPlace(at_ns=90 * S)),
+        ("01:30", PlayPlace(at_ns=90 * S)),
+        ("1:00:00.5", PlayPlace(at_ns=3600 * S + S // 2)),
     ],
 )
 def test_a_place_is_a_call_or_a_time(text, place):
@@ -54,4 +54,4 @@ def test_frames_between_two_places(frames, first, last, names):
 
 def test_a_call_that_is_not_played_cannot_be_a_place(frames):
     with pytest.raises(UsageError, match="Call 9 is not among"):
-        between(frames, Place(call=9), None)
+        between(frames, PlayPlace(call=9), None)

@@ -1,7 +1,7 @@
 import pytest
 
 from playhead.encoding.values import freeze
-from playhead.views.text.values import arguments, compact, pretty
+from playhead.views.text.words import arguments, compact, pretty
 
 
 @pytest.mark.parametrize(

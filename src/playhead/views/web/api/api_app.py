@@ -20,8 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from playhead.errors import PlayheadError
-from playhead.library.catching_up import CatchingUp
-from playhead.library.pulse import Pulse
+from playhead.library.change_feed import BackgroundIndex, ChangeFeed
 from playhead.views.web.api import page_routes as viewer
 from playhead.views.web.api.api_responses import Problem, json_response, problem_of
 from playhead.views.web.api.event_pages import EventPages
@@ -54,8 +53,8 @@ class Desk:
     stories: StoryCache
     pages: EventPages
     shared: SharedAnswers[Response]
-    catching_up: CatchingUp
-    pulse: Pulse
+    catching_up: BackgroundIndex
+    pulse: ChangeFeed
     replays: Replays
     reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
     followers: int = 0
@@ -80,8 +79,8 @@ def app(
         stories=StoryCache(home, own),
         pages=EventPages(),
         shared=SharedAnswers(_WORKERS),
-        catching_up=CatchingUp(home, own),
-        pulse=Pulse(home),
+        catching_up=BackgroundIndex(home, own),
+        pulse=ChangeFeed(home),
         replays=Replays(home, allowed=allow_replay),
     )
     rules = GuardRules(

@@ -17,8 +17,8 @@ from threading import Lock
 
 from playhead.story.event_filter import EventFilter, EventSelection
 from playhead.tape.reader import Tape
-from playhead.tape.rows import Row
-from playhead.tape.seek import roots
+from playhead.tape.reading.seek import roots
+from playhead.tape.reading.segment_rows import Row
 from playhead.views.web.api.api_responses import Problem
 
 # A page ends here at the latest: lines of a tape may have a megabyte each.

@@ -15,10 +15,10 @@ from starlette.responses import Response, StreamingResponse
 from playhead import clock
 from playhead.errors import PlayheadError
 from playhead.story.event_filter import EventSelection
-from playhead.tape.follow import Follower
 from playhead.tape.manifest import read_manifest, status_of
 from playhead.tape.reader import Tape
-from playhead.tape.rows import Row
+from playhead.tape.reading.follow import Follower
+from playhead.tape.reading.segment_rows import Row
 from playhead.views.web.api.api_responses import Problem, json_bytes
 from playhead.views.web.api.event_pages import (
     Cursor,

@@ -8,16 +8,15 @@ from starlette.responses import Response
 
 from playhead import clock
 from playhead.events import Status
-from playhead.library import marking
+from playhead.library import annotate as marking
 from playhead.library.catalogue import entry_at
-from playhead.library.catching_up import Backlog
-from playhead.library.digest import sums_of
+from playhead.library.change_feed import Backlog
+from playhead.library.digest import of_story, sums_of
 from playhead.library.fulltext import SCOPES
+from playhead.library.library_json import found_json, page_json, stats_json
 from playhead.library.retention import is_safe
-from playhead.library.search import SORTS, Found, Search, query
+from playhead.library.search import SORTS, FoundRun, Search, query
 from playhead.library.stats import BYS, stats
-from playhead.library.summarise import of_story
-from playhead.library.telling import found_json, page_json, stats_json
 from playhead.views.web.api.api_responses import Problem, json_response
 from playhead.views.web.api.moments import parse_moment
 from playhead.views.web.api.schema_checks import CheckedRequest
@@ -90,7 +89,7 @@ def row_of(told: CachedStory) -> dict[str, Any]:
     if "names" not in told.made:
         told.made["names"] = sorted({(kind, name) for kind, name, _ in sums_of(told.story)})
     names = told.made["names"]
-    found = Found(
+    found = FoundRun(
         entry=entry_at(told.path),
         summary=of_story(told.story),
         models=tuple(name for kind, name in names if kind == "model"),

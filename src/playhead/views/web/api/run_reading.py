@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from playhead.errors import TapeDamaged
 from playhead.host import garbage
-from playhead.replay.modes.wishes import wishes_of
-from playhead.replay.plan import read_plan
+from playhead.replay.modes.replay_options import read_options
+from playhead.replay.replay_plan import read_plan
 from playhead.replay.report.verdict import judge
 from playhead.story.compare import compare
 from playhead.story.event_filter import EventFilter, parse_range
@@ -139,7 +139,7 @@ def report(desk: Desk, asked: CheckedRequest) -> Response:
     key = (path.name, desk.stories.stamp(path), desk.stories.stamp(original))
     made = desk.reports.get(key)
     if made is None:
-        wishes = wishes_of(plan.live, plan.options)
+        wishes = read_options(plan.live, plan.options)
         made = json_bytes(_plain(judge(Tape(original), replayed, wishes=wishes).as_json()))
         desk.reports[key] = made
     return raw_json(made)

@@ -18,7 +18,7 @@ import anyio.to_thread
 from playhead import clock
 from playhead.errors import RunNotFound, UsageError
 from playhead.library.catalogue import entry_at
-from playhead.library.summary import stamp_of, stamp_of_prices
+from playhead.library.run_rows import stamp_of, stamp_of_prices
 from playhead.story import CallItem, Prices, Story, tell
 from playhead.tape.reader import Tape
 from playhead.tape.store import run_path

@@ -1,0 +1,121 @@
+"""Tag, annotate, rename, keep and delete runs, or make one golden. Knows a store by its folder.
+
+Every change is written to the run's folder; the catalogue notices it on its next scan.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from playhead.errors import RunNotFound, StoreError, UsageError
+from playhead.library.catalogue import Entry, Filter, Library, entry_at
+from playhead.library.retention import Doomed, remove_all, size_of
+from playhead.library.run_rows import SUPERSEDES, TAG, is_golden
+from playhead.tape.annotations import annotate
+from playhead.tape.manifest import Manifest, read_manifest, write_manifest
+from playhead.tape.store import run_path
+
+LONGEST_NOTE = 100_000
+_LONGEST_TAG = 1000
+
+
+def set_tags(home: Path, run_id: str, tags: Mapping[str, str]) -> dict[str, str]:
+    """These, and no others; those that it has now."""
+    run = _run(home, run_id)
+    out = {key: None for key in read_manifest(run).tags if key not in tags}
+    return change_tags(run, {**out, **tags})
+
+
+def set_note(home: Path, run_id: str, note: str) -> None:
+    """An empty note takes it away."""
+    write_note(_run(home, run_id), note)
+
+
+def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it is what is said
+    """Never prune it; or again."""
+    keep_run(_run(home, run_id), keep)
+
+
+def rename(home: Path, run_id: str, name: str) -> None:
+    """What it is called; its id stays."""
+    rename_run(_run(home, run_id), name)
+
+
+def change_tags(run: Path, tags: Mapping[str, str | None]) -> dict[str, str]:
+    """These are added, and taken away where the value is None; those that it has now."""
+    for key, value in tags.items():
+        if not key or "=" in key or max(len(key), len(value or "")) > _LONGEST_TAG:
+            raise UsageError(f"{key[:80]!r} cannot be a tag; expected K=V, such as env=ci.")
+    _mark(run, tags=dict(tags))
+    return dict(read_manifest(run).tags)
+
+
+def write_note(run: Path, note: str) -> None:
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(
+            f"The note has {len(note):,} characters; at most {LONGEST_NOTE:,} are kept."
+        )
+    _mark(run, note=note)
+
+
+def keep_run(run: Path, keep: bool) -> None:  # noqa: FBT001  it is what is said
+    _mark(run, keep=keep)
+
+
+def rename_run(run: Path, name: str) -> None:
+    if not name.strip() or len(name) > _LONGEST_TAG:
+        raise UsageError(f"A run needs a name, of at most {_LONGEST_TAG:,} characters.")
+    _mark(run, name=name.strip())
+
+
+def remove(home: Path, run_id: str) -> int:
+    """Delete a run, kept or not; how many bytes that was. UsageError: it goes on."""
+    run = _run(home, run_id)
+    entry = entry_at(run)
+    if entry.status == "running":
+        raise UsageError(f"{run_id} is still running: delete it when it has ended.")
+    one = Doomed(entry=entry, bytes=size_of(run), why="asked for")
+    return sum(gone.bytes for gone in remove_all(home, [one]))
+
+
+def _run(home: Path, run_id: str) -> Path:
+    run = run_path(home, run_id)
+    if not run.is_dir():
+        raise RunNotFound(f"No run is called {run_id!r} in {home}.", asked=run_id)
+    return run
+
+
+def _mark(run: Path, **said: object) -> None:
+    try:
+        annotate(run, **said)
+    except FileNotFoundError:
+        raise RunNotFound(f"{run} is gone.", asked=run.name) from None
+    except OSError as error:
+        raise StoreError(f"{run} cannot be written ({error.strerror or error}).") from error
+
+
+def make_golden(home: Path, run: Path) -> list[str]:
+    """Make this run the golden one of its kind; the ids of those that were it until now."""
+    manifest = read_manifest(run)
+    old = [entry for entry in _predecessors(home, manifest) if entry.path.name != run.name]
+    named = [entry.id for entry in old] or ([manifest.replay_of] if manifest.replay_of else [])
+    # The new one first: where this ends half way there are two golden runs, never none.
+    extra = {**manifest.extra, SUPERSEDES: named}
+    write_manifest(run, dataclasses.replace(manifest, extra=extra))
+    annotate(run, tags={TAG: "true"})
+    for entry in old:
+        annotate(entry.path, tags={TAG: None})
+    return [entry.id for entry in old if is_golden(entry.manifest)]
+
+
+def _predecessors(home: Path, manifest: Manifest) -> Iterator[Entry]:
+    """The run that it is a replay of, and golden ones of the same name and project."""
+    for entry in Library(home).entries(Filter()):
+        theirs = entry.manifest
+        if entry.problem is not None:
+            continue
+        alike = (theirs.name, theirs.project) == (manifest.name, manifest.project)
+        if is_golden(theirs) and (alike or entry.id == manifest.replay_of):
+            yield entry

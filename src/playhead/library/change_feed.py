@@ -1,0 +1,169 @@
+"""Keep a running viewer up to date: index new runs in a background thread, and detect changes of the
+list cheaply. Knows the store and the index; not who displays them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+from playhead import clock
+from playhead.errors import PlayheadError, StoreError
+from playhead.library.indexing import try_update
+from playhead.tape import store
+from playhead.tape.annotations import FILE as MARKS
+from playhead.tape.manifest import read_manifest, status_of
+from playhead.tape.store import MANIFEST
+
+# How long a question waits before it is answered with what is there.
+PATIENCE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """So many runs are in the catalogue, of those that had to be looked at or read."""
+
+    done: int
+    of: int
+
+
+class _Pass:
+    """One time through the store."""
+
+    def __init__(self) -> None:
+        self.began_ns = clock.mono_ns()
+        self.over = Event()
+        self.backlog = Backlog(done=0, of=0)
+        self.error: BaseException | None = None
+
+    def tell(self, done: int, of: int) -> None:
+        self.backlog = Backlog(done=done, of=of)
+
+
+class BackgroundIndex:
+    """Of one store, at these prices."""
+
+    def __init__(
+        self,
+        home: Path,
+        prices: Mapping[str, Any] | None = None,
+        *,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._home = home
+        self._prices = prices
+        self._patience_s = patience_s
+        self._lock = Lock()
+        # By whether tapes are read: who asks for a list need not wait for somebody's search.
+        self._passes: dict[bool, _Pass] = {}
+
+    def wait(self, *, read: bool) -> Backlog | None:
+        """None: the catalogue is as new as this question. `read`: also in what only tapes say."""
+        until_ns = clock.mono_ns() + int(self._patience_s * 1e9)
+        return self._wait(False, until_ns) or (self._wait(True, until_ns) if read else None)
+
+    def _wait(self, read: bool, until_ns: int) -> Backlog | None:  # noqa: FBT001  a key
+        asked_ns = clock.mono_ns()
+        while True:
+            current = self._current(read)
+            if not current.over.wait(max(0.0, (until_ns - clock.mono_ns()) / 1e9)):
+                return current.backlog
+            if current.error is not None:
+                raise current.error
+            # One that was under way already may have passed by what came since.
+            if current.began_ns >= asked_ns:
+                return None
+
+    def _current(self, read: bool) -> _Pass:  # noqa: FBT001  a key
+        with self._lock:
+            current = self._passes.get(read)
+            if current is None or current.over.is_set():
+                current = self._passes[read] = _Pass()
+                Thread(target=self._go, args=(current, read), daemon=True).start()
+            return current
+
+    def _go(self, current: _Pass, read: bool) -> None:  # noqa: FBT001  a key
+        try:
+            try_update(self._home, prices=self._prices, progress=current.tell, read=read)
+        except Exception as error:  # noqa: BLE001  told to all who wait
+            current.error = error
+        finally:
+            current.over.set()
+
+
+# All who watch share one look.
+_FRESH_NS = 400_000_000
+# Of older runs only comings and goings are noticed: a hundred thousand cannot be looked at twice a
+# second.
+_NEWEST = 200
+
+
+class ChangeFeed:
+    """Of one store. `look` gives a number that is another one whenever something changed."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._runs = home / "runs"
+        self._lock = Lock()
+        self._looked_ns = 0
+        self._beat = 0
+        self._seen: object = None
+        self._ids: list[str] = []
+        self._ids_of = -1
+        # State of a run that goes on, by its manifest's stamp: most have ended and stay so.
+        self._ended: dict[str, tuple[int, int]] = {}
+
+    def look(self) -> int:
+        with self._lock:
+            now = clock.mono_ns()
+            if self._seen is None or now - self._looked_ns > _FRESH_NS:
+                seen = self._state()
+                self._beat += seen != self._seen
+                self._seen, self._looked_ns = seen, clock.mono_ns()
+            return self._beat
+
+    def _state(self) -> tuple[object, ...]:
+        changed = _changed(str(self._runs))
+        if not changed:
+            return ("no store",)
+        if changed != self._ids_of:
+            try:
+                self._ids, self._ids_of = store.run_ids(self._home)[:_NEWEST], changed
+            except StoreError:
+                return ("unreadable",)
+            self._ended = {run: at for run, at in self._ended.items() if run in set(self._ids)}
+        return (changed, *(self._of_run(run) for run in self._ids))
+
+    def _of_run(self, run: str) -> object:
+        folder = f"{self._runs}/{run}"
+        stamp = (_changed(f"{folder}/{MANIFEST}"), _changed(f"{folder}/{MARKS}"))
+        if self._ended.get(run) == stamp:
+            return stamp
+        path = self._runs / run
+        try:
+            status = status_of(read_manifest(path))
+        except PlayheadError:
+            status = "interrupted"
+        if status != "running":
+            self._ended[run] = stamp
+        return (stamp, status, _grown_to(path))
+
+
+def _changed(path: str) -> int:
+    """0: it is not there."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116  Path.stat costs three times as much
+    except OSError:
+        return 0
+
+
+def _grown_to(run: Path) -> int:
+    try:
+        with os.scandir(run) as files:
+            return sum(file.stat().st_size for file in files if file.name.startswith("tape"))
+    except OSError:
+        return 0

@@ -1,0 +1,77 @@
+"""Options of a replay beyond the tape, to and from the plan. Knows JSON and the modes' settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from playhead.errors import ConfigError
+from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
+from playhead.replay.modes.request_edits import Rewrite
+
+_EFFECTS = ("read", "write", "irreversible")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """`mixed`: by the rules of mixed mode even where nothing is live."""
+
+    policy: Policy = field(default_factory=Policy)
+    mixed: bool = False
+    faults: tuple[str, ...] = ()
+    seed: int = 0
+    fork_at: int | None = None
+    edits: tuple[str, ...] = ()
+
+
+def write_options(wishes: ReplayOptions) -> dict[str, Any]:
+    """For `Plan.options`; what is live is the plan's own member."""
+    policy = asdict(wishes.policy)
+    policy.pop("live")
+    return {
+        "mixed": wishes.mixed,
+        "policy": policy,
+        "faults": list(wishes.faults),
+        "seed": wishes.seed,
+        "fork_at": wishes.fork_at,
+        "edits": list(wishes.edits),
+    }
+
+
+def read_options(live: tuple[str, ...], options: Mapping[str, Any]) -> ReplayOptions:
+    """The inverse. An option that is missing has its default."""
+    told: Mapping[str, Any] = options.get("policy") or {}
+    rewrite = dict(told.get("rewrite") or {})
+    rewrite["patch"] = tuple(rewrite.get("patch") or ())
+    policy = Policy(
+        live=live,
+        threshold=float(told.get("threshold", DEFAULT_THRESHOLD)),
+        allow_tools=tuple(told.get("allow_tools") or ()),
+        allow_all_tools=bool(told.get("allow_all_tools")),
+        strict=bool(told.get("strict")),
+        effects=dict(told.get("effects") or {}),
+        rewrite=Rewrite(**rewrite),
+    )
+    return ReplayOptions(
+        policy=policy,
+        mixed=bool(live or options.get("mixed")),
+        faults=tuple(options.get("faults") or ()),
+        seed=int(options.get("seed") or 0),
+        fork_at=options.get("fork_at"),
+        edits=tuple(options.get("edits") or ()),
+    )
+
+
+def effects_from(section: Any) -> dict[str, str]:
+    """`[effects]` of the config: `"send_*" = "irreversible"`. ConfigError says what is wrong."""
+    if section is None:
+        return {}
+    if not isinstance(section, dict):
+        raise ConfigError('[effects] is a table of tools: "search*" = "read".')
+    for name, effect in section.items():
+        if effect not in _EFFECTS:
+            raise ConfigError(
+                f"[effects] {name} is {effect!r}; expected one of {', '.join(_EFFECTS)}."
+            )
+    return {str(name): str(effect) for name, effect in section.items()}

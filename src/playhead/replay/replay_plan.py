@@ -1,0 +1,65 @@
+"""The plan of a replay, passed to its processes. Knows one file in the replay's folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from playhead.errors import TapeDamaged
+from playhead.tape.store import PLAN
+
+FILE = PLAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Something in a request that does not count: a JSON path, a header, or a pattern."""
+
+    boundary: str = "*"
+    path: str | None = None
+    header: str | None = None
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to serve from which tape, and what else was asked for."""
+
+    tape: str
+    pace: bool = False
+    ignore: tuple[Rule, ...] = ()
+    # Boundaries, or `tool:NAME`, that are performed for real: the other modes' business.
+    live: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def write_plan(run: Path, plan: Plan) -> None:
+    fd = os.open(run / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, json.dumps(asdict(plan)).encode())
+    finally:
+        os.close(fd)
+
+
+def read_plan(run: Path) -> Plan | None:
+    """None: this run is no replay. A plan that cannot be read is no reason to go live: it raises."""
+    try:
+        members = json.loads((run / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise TapeDamaged(f"{run / FILE} cannot be read ({error}).") from None
+    known = {one.name for one in fields(Rule)}
+    rules = tuple(
+        Rule(**{k: v for k, v in one.items() if k in known}) for one in members.get("ignore", ())
+    )
+    return Plan(
+        tape=str(members["tape"]),
+        pace=bool(members.get("pace")),
+        ignore=rules,
+        live=tuple(str(one) for one in members.get("live", ())),
+        options=dict(members.get("options") or {}),
+    )

@@ -1,0 +1,191 @@
+"""Activity that virtual time cannot see: threads in unknown waits, and child processes."""
+
+from __future__ import annotations
+
+import os
+import posix
+import threading
+from collections.abc import Callable, Collection
+from types import FrameType
+
+from playhead import clock
+from playhead.recording import where
+
+_PATIENCE_NS = 1_000_000_000
+# For our own, who answer at once or wait for the program: those who play a taped process.
+_SHORT_PATIENCE_NS = 20_000_000
+# For whoever is about to hear that a child or a thread has ended.
+_NEWS_PATIENCE_NS = 200_000_000
+_MOST_CPU = 0.2
+
+# Our own thread that writes what waits: it does nothing that a program could notice.
+_BACKGROUND = ("chunks.py",)
+# The thread in which asyncio waits for a child: it is the child that counts.
+_REAPERS = ("_do_waitpid",)
+
+
+class OutsideActivity:
+    """`is_stand_in(pid)`: whether that child only plays a taped process."""
+
+    def __init__(self, is_stand_in: Callable[[int], bool] | None = None) -> None:
+        self.is_stand_in = is_stand_in or _nobody
+        # Who: where he stands, since when, and what the process had computed by then.
+        self._seen: dict[object, tuple[object, int, int]] = {}
+        self._children: frozenset[int] = frozenset()
+        self._were_several = False
+        # What our own looking has taken of the processor: nobody else was at work in that time.
+        self._looking = 0
+        # Threads of the system that are none of Python's, or none any more, and since when.
+        self._unseen: dict[str, int] = {}
+
+    def count_look(self, since: int) -> None:
+        """A look is over that this thread began when it had used `since` of the processor."""
+        self._looking += clock.thread_cpu_ns() - since
+
+    def is_idle(self, ident: int, frame: FrameType) -> bool:
+        """Of a thread that is at `frame`, which we know nothing of."""
+        root = inner = frame
+        while root.f_back is not None:
+            root = root.f_back
+            if where.is_own(inner.f_code.co_filename):
+                inner = root  # a hook of ours, on the way down
+        patience = _PATIENCE_NS
+        if where.is_own(root.f_code.co_filename):
+            if root.f_code.co_filename.endswith(_BACKGROUND):
+                return True
+            patience = _SHORT_PATIENCE_NS
+        elif inner.f_code.co_name in _REAPERS:
+            patience = _SHORT_PATIENCE_NS
+        if not self._has_stood(ident, (id(frame), frame.f_lasti), patience):
+            return False
+        if _is_running(ident):
+            self._seen.pop(ident, None)
+            return False
+        return True
+
+    def threads_are_settled(self, visible: Collection[int]) -> bool:
+        """Whether no thread is just coming or going: those have no frame by which they could be seen,
+        and somebody who joins them seems to wait for nobody.
+        """
+        if len(visible) == 1 and not self._were_several:
+            return True
+        self._were_several = True
+        if clock.threads() == len(visible):
+            self._unseen.clear()
+            return True
+        try:
+            tasks = os.listdir("/proc/self/task")
+        except OSError:
+            return True  # the system does not tell
+        known = {_native_id(ident) for ident in visible}
+        now = clock.mono_ns()
+        self._unseen = {
+            task: self._unseen.get(task, now) for task in tasks if int(task) not in known
+        }
+        return all(now - since >= _NEWS_PATIENCE_NS for since in self._unseen.values())
+
+    def are_none(self) -> bool:
+        """Whether there is no thread but the one that asks, and no child, nor was there at the last look:
+        in short what the three questions above and below find out.
+        """
+        if self._children or self._unseen or (self._were_several and clock.threads() != 1):
+            return False
+        try:
+            posix.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
+
+    def children_are_idle(self) -> bool:
+        try:
+            posix.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return self._are(frozenset())
+        found = [one for pid in _children() if (one := _state_of(pid)) is not None]
+        if not self._are(frozenset(pid for pid, _, _ in found)):
+            return False
+        states = {state for _, state, _ in found}
+        if states & {"R", "D"}:
+            self._seen.pop("children", None)
+            return False
+        if states & {"Z", "X"}:
+            patience = _NEWS_PATIENCE_NS
+        elif all(self.is_stand_in(pid) for pid, _, _ in found):
+            patience = _SHORT_PATIENCE_NS
+        else:
+            patience = _PATIENCE_NS
+        return self._has_stood("children", tuple(found), patience)
+
+    def _are(self, children: frozenset[int]) -> bool:
+        """Whether they are the same as before. Somebody waited for the one that has gone, and he may
+        not have had the time to move yet.
+        """
+        if children == self._children:
+            return True
+        self._children = children
+        self._seen.clear()
+        return False
+
+    def _has_stood(self, who: object, place: object, patience: int) -> bool:
+        now, used = clock.mono_ns(), clock.cpu_ns() - self._looking
+        seen = self._seen.get(who)
+        if seen is None or seen[0] != place:
+            self._seen[who] = (place, now, used)
+            return False
+        _, since, before = seen
+        if not since:
+            return True  # for long, and ever since
+        waited = now - since
+        if waited > _SHORT_PATIENCE_NS and used - before > _MOST_CPU * waited:
+            self._seen[who] = (place, now, used)  # somebody computes: it may be this one
+            return False
+        if waited < patience:
+            return False
+        self._seen[who] = (place, 0, 0)
+        return True
+
+
+def _nobody(pid: int) -> bool:  # noqa: ARG001  the signature is that of the question
+    return False
+
+
+def _children() -> list[int]:
+    """Their pids; where the system does not tell, none are found and all are waited for."""
+    found: list[int] = []
+    try:
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children", "rb") as listed:
+                found += map(int, listed.read().split())
+    except OSError:
+        return found
+    return found
+
+
+def _state_of(pid: int) -> tuple[int, str, int] | None:
+    """The pid, R for one that runs, and what it has used of the processor; None: it is gone."""
+    fields = _stat(f"/proc/{pid}/stat")
+    return None if fields is None else (pid, fields[0].decode(), int(fields[11]) + int(fields[12]))
+
+
+def _native_id(ident: int) -> int | None:
+    """What the system calls a thread of Python's; None for those that `threading` does not know."""
+    threads = threading._active  # type: ignore[attr-defined]  # noqa: SLF001  no other way
+    thread: threading.Thread | None = threads.get(ident)
+    return None if thread is None else thread.native_id
+
+
+def _is_running(ident: int) -> bool:
+    """Whether the system says so of a thread that has not moved: it may wait for a processor."""
+    native_id = _native_id(ident)
+    if native_id is None:
+        return False
+    fields = _stat(f"/proc/self/task/{native_id}/stat")
+    return fields is not None and fields[0] in (b"R", b"D")
+
+
+def _stat(path: str) -> list[bytes] | None:
+    try:
+        with open(path, "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return None

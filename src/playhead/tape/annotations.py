@@ -1,0 +1,100 @@
+"""Name, tags, note and keep flag of a run, changed after it was recorded. Knows one JSON file."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from playhead import clock
+from playhead.tape.store import announce
+
+FILE = "marks.json"
+_LARGEST = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotations:
+    """None: nothing was said. A tag that is None was taken away."""
+
+    name: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    note: str | None = None
+    keep: bool | None = None
+
+
+NONE = Annotations()
+
+
+def read_annotations(run: Path) -> Annotations:
+    """None at all where the file is missing or no marks: they are remarks on a run, not the run."""
+    try:
+        fd = os.open(f"{run}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return NONE
+    try:
+        with open(fd, "rb") as file:
+            members = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return NONE
+    return _from(members) if isinstance(members, dict) else NONE
+
+
+def _from(members: dict[str, Any]) -> Annotations:
+    name, tags = members.get("name"), members.get("tags")
+    note, keep = members.get("note"), members.get("keep")
+    return Annotations(
+        name=name if isinstance(name, str) else None,
+        tags={
+            key: value
+            for key, value in (tags.items() if isinstance(tags, dict) else ())
+            if value is None or isinstance(value, str)
+        },
+        note=note if isinstance(note, str) else None,
+        keep=keep if isinstance(keep, bool) else None,
+    )
+
+
+def annotate(run: Path, **said: Any) -> Annotations:
+    """Say something about a run: `mark(run, keep=True)`, `mark(run, tags={"env": "ci"})`. What was
+    said before stays; tags are added to those that are there, None takes one away.
+    """
+    with _alone(run):
+        before = read_annotations(run)
+        if "tags" in said:
+            said["tags"] = {**before.tags, **said["tags"]}
+        after = replace(before, **said)
+        _write(run, after)
+    announce(run)
+    return after
+
+
+@contextmanager
+def _alone(run: Path) -> Iterator[None]:
+    """Two people who tag a run at the same moment are both heard."""
+    fd = os.open(run, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _write(run: Path, marks: Annotations) -> None:
+    raw = json.dumps(asdict(marks), ensure_ascii=False, indent=1).encode(
+        "utf-8", "backslashreplace"
+    )
+    part = run / f"{FILE}.{clock.pid()}.{clock.thread_id()}.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(raw + b"\n")
+    except OSError:
+        os.unlink(part)
+        raise
+    os.replace(part, run / FILE)

@@ -1,0 +1,34 @@
+"""The format's number, the names of a tape's files, and which segments are sealed.
+
+Apart from `format`, because every recorded process loads this module and must start quickly.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.encoding.jsonbytes import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+# When this changes: a step in `migrate.STEPS`, a golden tape in tests/tapes/, docs/tape-format.md,
+# CHANGELOG.md.
+FORMAT_VERSION = 2
+
+SEGMENT_PREFIX = "tape-"
+SEGMENT_SUFFIX = ".jsonl"
+SEALED_FILE = "tape.jsonl.zst"
+INDEX_FILE = "tape.index.json"
+
+
+def sealed_segments(run: Path | str) -> dict[str, int]:
+    """Name → last seq of each sealed segment; empty where nothing is sealed, or nothing is known."""
+    try:
+        with open(os.path.join(run, INDEX_FILE), encoding="utf-8") as file:
+            members = loads(file.read())
+        return {str(one["name"]): int(one["last"]) for one in members["segments"]}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return {}

@@ -1,0 +1,153 @@
+"""The chain of checksums through one segment, and what its lines promise about each other. Knows
+every way in which a line can be wrong; not files, and not how to put it right.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+from playhead.events import GAP, SEGMENT_END, SEGMENT_START, Damage, Event
+from playhead.tape.format import Decode, NotAnEvent, open_line
+from playhead.tape.manifest import SegmentSummary
+from playhead.tape.reading.segment_rows import Batch, Report, Strand, skip, torn
+
+
+class Chain:
+    """Follows a segment line by line; `close` says what only its end can tell."""
+
+    def __init__(
+        self, name: str, decode: Decode, report: Report, *, claim: SegmentSummary | None = None
+    ) -> None:
+        self.name = name
+        self.events = 0
+        self.bytes = 0
+        self.run = ""
+        # Whether the segment says that it was closed.
+        self.ended = False
+        # How many events are missing at its end, where something tells.
+        self.cut = 0
+        self.damaged = False
+        # None: the line before cannot say what this one continues.
+        self.crc: int | None = 0
+        self._strand = Strand(name)
+        self._decode = decode
+        self._told = report
+        self._claim = claim
+        self._claim_met = False
+        self._promised: int | None = None
+        self._counted = 0
+        # A repaired segment says itself what it has lost; what it counted at its end was before.
+        self._repaired = False
+
+    @property
+    def next_seq(self) -> int:
+        return self._strand.following or 0
+
+    def line(self, raw: bytes, *, is_torn: bool = False) -> Event | None:
+        """The next line, without its newline; the event that it holds, if it holds one."""
+        try:
+            event = self._decode(raw)
+        except NotAnEvent as error:
+            strand = self._strand
+            strand.number += 1
+            self._report(strand.damage(torn(raw) if is_torn else str(error)))
+            self.crc = _claimed(raw)
+            strand.failed(len(raw))
+            self.bytes = strand.offset
+            return None
+        self.event(event, raw, is_torn=is_torn)
+        return event
+
+    def event(self, event: Event, raw: bytes, *, is_torn: bool = False) -> None:
+        """The next line, where it has been decoded already."""
+        strand = self._strand
+        strand.number += 1
+        in_place = strand.is_next(event) or not strand.misplaced(event, self._report)
+        self._check_sum(raw, in_place=in_place)
+        if is_torn:
+            self._report(strand.damage("the newline at its end is missing"))
+        self.events += 1
+        strand.passed(event, len(raw))
+        self.bytes = strand.offset - (1 if is_torn else 0)
+        self._note(event)
+
+    def skip(self, batch: Batch) -> None:
+        """A line that was too long to be kept."""
+        skip(self._strand, batch, self._report)
+        self.crc = None
+        self.bytes = self._strand.offset
+
+    def close(self) -> None:
+        """After the last line."""
+        self._strand.number += 1
+        claim = self._claim
+        if (
+            claim is not None
+            and not self._claim_met
+            and not self.ended
+            and self.bytes < claim.bytes
+        ):
+            self.cut = max(claim.events - self.events, 1)
+            self._say(
+                f"the tail is cut off: the manifest knows of {claim.events} events in "
+                f"{claim.bytes} bytes, here are {self.events} in {self.bytes}"
+            )
+        if self.damaged:
+            return  # that the sums do not add up is no news then
+        if self._promised not in (None, self._counted) and not self._repaired:
+            self._say(f"segment.end counts {self._promised} events; {self._counted} are here")
+        elif claim is not None and not self._claim_met:
+            self._say(
+                f"the manifest says {claim.events} events, {claim.bytes} bytes, checksum "
+                f"{claim.crc[:20]}; here are {self.events}, {self.bytes}, {self.crc or 0:08x}"
+            )
+
+    def _check_sum(self, raw: bytes, *, in_place: bool) -> None:
+        """Compared as spelled: a changed letter in the checksum itself is a change."""
+        try:
+            body, claimed = open_line(raw)
+        except NotAnEvent as error:
+            self._say(str(error))
+            self.crc = None
+            return
+        if in_place and self.crc is not None:
+            actual = crc32(body, self.crc)
+            if raw[-10:-2] != b"%08x" % actual:
+                says = raw[-10:-2].decode("ascii", "replace")
+                self._say(f"edited, or the line before: its bytes give {actual:08x}, not {says}")
+        # If only this line was edited, the next one still continues from what this one claims.
+        self.crc = claimed
+
+    def _note(self, event: Event) -> None:
+        told: Any = event.data if event.ours and isinstance(event.data, dict) else {}
+        if event.kind == SEGMENT_START and isinstance(told.get("run"), str) and not self.run:
+            self.run = told["run"]
+        elif event.kind == SEGMENT_END and type(told.get("events")) is int:
+            self.ended = True
+            self._promised = told["events"]
+            # A signal handler may record while segment.end is written: that event comes after it.
+            self._counted = self.events
+        elif event.kind == GAP and "repaired" in told:
+            self._repaired = True
+        claim = self._claim
+        # At the byte that the manifest speaks of, all it says must hold; what comes after that was
+        # written later, by a process that outlived the run.
+        if claim is not None and self.bytes == claim.bytes and self.crc is not None:
+            # The recorder of a resumed run counts on from the run before: either number will do.
+            counted = claim.events in (self.events, event.seq + 1)
+            self._claim_met = counted and claim.crc == f"{self.crc:08x}"
+
+    def _say(self, why: str) -> None:
+        self._report(self._strand.damage(why))
+
+    def _report(self, damage: Damage) -> None:
+        self.damaged = True
+        self._told(damage)
+
+
+def _claimed(raw: bytes) -> int | None:
+    try:
+        return open_line(raw)[1]
+    except NotAnEvent:
+        return None

@@ -1,0 +1,247 @@
+"""Read one segment: bytes to lines in bounded memory, lines to events, and a list of the damage.
+
+Knows sequence numbers and the longest line; not what an event means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead.errors import StoreError
+from playhead.events import GAP, SEGMENT_START, Damage, Event
+from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent
+
+# Measured on events of 4.5 KB: 64 and 128 KiB are level, 256 KiB and more cost some 8 % again.
+BLOCK = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Lines that follow each other, without their newlines.
+
+    A batch rather than a line is what is handed on: one call for some fifty events.
+    """
+
+    lines: list[bytes]
+    # The file ended before the newline of the only line here.
+    torn: bool = False
+    # The length of one line that was too long to be kept; `lines` is empty then.
+    skipped: int = 0
+
+
+def blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """The bytes of a file from `start` up to `stop`; without one, up to where it ends by then."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(start)
+            left = -1 if stop is None else stop - start
+            while left:
+                block = file.read(BLOCK if left < 0 else min(BLOCK, left))
+                if not block:
+                    return
+                left -= len(block) if left > 0 else 0
+                yield block
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def batches(pieces: Iterable[bytes]) -> Iterator[Batch]:
+    """Cut a stream of bytes into lines, holding at most one block and one line of it."""
+    held: list[bytes] = []
+    size = 0
+    skipping = False
+    for block in pieces:
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            size += len(block)
+            if skipping or size > LONGEST_LINE:
+                skipping = True
+                held.clear()
+            else:
+                held.append(block)
+            continue
+        first = 0
+        if skipping:
+            first = block.find(b"\n") + 1
+            yield Batch(lines=[], skipped=size + first - 1)
+            skipping = False
+        held.append(block[first:cut])
+        lines = b"".join(held).split(b"\n")
+        lines.pop()
+        if lines and len(lines[0]) > LONGEST_LINE:
+            yield Batch(lines=[], skipped=len(lines.pop(0)))
+        if lines:
+            yield Batch(lines=lines)
+        held = [block[cut:]]
+        size = len(block) - cut
+    if skipping:
+        yield Batch(lines=[], skipped=size, torn=True)
+    elif size:
+        yield Batch(lines=[b"".join(held)], torn=True)
+
+
+# A gigabyte of newlines is a thousand million damaged lines, and no better known by listing them.
+MOST = 1000
+
+
+class Damages(list[Damage]):
+    """Each damage once, however often the tape is read. `more`: how many there was no room for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: set[Damage] = set()
+        self.more = 0
+
+    @property
+    def total(self) -> int:
+        return len(self) + self.more
+
+    def report(self, damage: Damage) -> None:
+        if damage in self._known:
+            return
+        if len(self) >= MOST:
+            self.more += 1
+            return
+        self._known.add(damage)
+        self.append(damage)
+
+
+def pass_over(_: Damage) -> None:
+    """For a second look at what `verify` has told of."""
+
+
+Report = Callable[[Damage], None]
+# An event, the number of its line in its segment, and the line itself without its newline.
+Row = tuple[Event, int, bytes]
+
+
+class Strand:
+    """How far a segment has been read, and which seq should come next."""
+
+    __slots__ = ("_stray", "following", "name", "number", "offset", "unread")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        # Lines and bytes so far; `number` is already that of the line that is being looked at.
+        self.number = 0
+        self.offset = 0
+        self.following: int | None = None
+        # Lines since the last event that could not be read.
+        self.unread = 0
+        self._stray = -1
+
+    def damage(self, why: str) -> Damage:
+        return Damage(segment=self.name, line=self.number, offset=self.offset, why=why)
+
+    def is_next(self, event: Event) -> bool:
+        return event.seq == self.following and event.segment == self.name
+
+    def misplaced(self, event: Event, report: Report) -> bool:
+        """Say what is wrong with an event that is not the next one; False: nothing is."""
+        stray = event.segment != self.name
+        if stray:
+            if self._stray != self.number - 1:  # a whole spliced stretch is said once
+                report(self.damage(f"it belongs to segment {event.segment[:80]!r}"))
+            self._stray = self.number
+        why = self._why(event)
+        if why is not None:
+            report(self.damage(why))
+        return stray or why is not None
+
+    def _why(self, event: Event) -> str | None:
+        if self.following is None:
+            if event.kind == SEGMENT_START and not event.user:
+                return None
+            return f"the segment begins with {event.kind[:80]!r}: its start is missing"
+        if event.seq < self.following:
+            return f"seq {event.seq} comes after {self.following - 1}: moved or doubled"
+        missing = event.seq - self.following - self.unread
+        if missing <= 0:
+            return None  # the lines that could not be read account for it
+        said = "an event is" if missing == 1 else f"{missing} events are"
+        return f"{said} missing before seq {event.seq}: removed or moved"
+
+    def passed(self, event: Event, size: int) -> None:
+        self.offset += size + 1
+        self.unread = 0
+        self.following = event.seq + 1 if event.kind != GAP else after_gap(event)
+
+    def failed(self, size: int) -> None:
+        self.offset += size + 1
+        self.unread += 1
+
+
+def after_gap(event: Event) -> int:
+    """The seq after a gap: a repaired one stands for all the events that were lost there."""
+    until = event.data.get("until") if isinstance(event.data, dict) else None
+    return max(event.seq, until if type(until) is int else 0) + 1
+
+
+def read_segment(
+    source: Iterable[Batch], strand: Strand, decode: Decode, report: Report
+) -> Iterator[Row]:
+    """The events of one segment."""
+    for batch in source:
+        if batch.skipped:
+            skip(strand, batch, report)
+        for raw in batch.lines:
+            strand.number += 1
+            try:
+                event = decode(raw)
+            except NotAnEvent as error:
+                report(strand.damage(torn(raw) if batch.torn else str(error)))
+                strand.failed(len(raw))
+                continue
+            if not strand.is_next(event):
+                strand.misplaced(event, report)
+            if batch.torn:
+                report(strand.damage("the newline at its end is missing"))
+            number = strand.number
+            strand.passed(event, len(raw))
+            yield event, number, raw
+
+
+def read_merged(
+    source: Iterable[Batch], file: str, decode: Decode, report: Report
+) -> Iterator[Row]:
+    """The events of a file that holds all segments. A line that cannot be read belongs to none of
+    them: it is counted as a row of the file.
+    """
+    whole = Strand(file)
+    strands: dict[str, Strand] = {}
+    for batch in source:
+        if batch.skipped:
+            skip(whole, batch, report)
+        for raw in batch.lines:
+            whole.number += 1
+            try:
+                event = decode(raw)
+            except NotAnEvent as error:
+                report(whole.damage(torn(raw) if batch.torn else str(error)))
+                whole.failed(len(raw))
+                continue
+            whole.offset += len(raw) + 1
+            name = event.segment
+            strand = strands.get(name)
+            if strand is None:
+                strand = strands[name] = Strand(name)
+            strand.number += 1
+            if event.seq != strand.following:
+                strand.misplaced(event, report)
+            number = strand.number
+            strand.passed(event, len(raw))
+            yield event, number, raw
+
+
+def skip(strand: Strand, batch: Batch, report: Report) -> None:
+    """Pass over a line that was too long to be kept."""
+    strand.number += 1
+    limit = LONGEST_LINE // (1024 * 1024)
+    report(strand.damage(f"it is {batch.skipped} bytes long, more than {limit} MiB: skipped"))
+    strand.failed(batch.skipped)
+
+
+def torn(raw: bytes) -> str:
+    return f"torn: the last {len(raw)} bytes are the beginning of an event"

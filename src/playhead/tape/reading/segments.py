@@ -1,0 +1,184 @@
+"""Which segments a tape has, and what their first lines say. Knows the run's folder, plain and
+sealed; not what comes after the first line.
+
+A segment is read from its own file where there is one, and from the sealed file otherwise: so a
+sealing or unsealing that was interrupted half-way loses nothing, and a run that was resumed after
+it was sealed is one tape.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from stat import S_ISREG
+
+from playhead import clock
+from playhead.errors import StoreError, TapeTooNew
+from playhead.events import Damage
+from playhead.tape.format import FORMAT_VERSION, decoder, newer_format, segment_name
+from playhead.tape.migrate import can_migrate
+from playhead.tape.reading.segment_rows import Report, Strand, batches, blocks, read_segment
+from playhead.tape.sealed.seal_index import (
+    FILE,
+    INDEX,
+    SealedSegment,
+    SealIndex,
+    first_of,
+    read_index,
+)
+from playhead.tape.sealed.sealed_reader import build_index
+
+NO_FILE = "it is no regular file"
+_LOOKS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One process's share of the tape."""
+
+    name: str
+    path: Path
+    sealed: bool
+    # The run that its first line speaks of.
+    run: str
+    generation: int
+    format: int
+    pid: int
+    host: str
+    birth: str
+    # Of its first event: with generation and pid, its place among the others.
+    mono: int
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (self.generation, self.mono, self.pid)
+
+
+def is_alive(segment: Segment) -> bool:
+    """Whether the process that writes a segment still runs here: a child may outlive its run."""
+    if segment.sealed or segment.host != clock.host():
+        return False
+    birth = clock.process_birth(segment.pid)
+    return birth is not None and segment.birth in ("", birth)
+
+
+class Segments:
+    """The segments of a run as they are now. A first line never changes, so it is read once."""
+
+    def __init__(self, run: Path, report: Report) -> None:
+        self._run = run
+        self._report = report
+        self._known: dict[str, Segment] = {}
+        self._index: tuple[object, SealIndex | None] = (None, None)
+
+    def now(self) -> list[Segment]:
+        """In the order in which they began."""
+        for _ in range(_LOOKS):
+            try:
+                return self._look()
+            except StoreError:
+                continue  # a segment went between listing and opening: the run is being sealed
+        return self._look()
+
+    def _look(self) -> list[Segment]:
+        found = {
+            name: self._known.get(name) or self._opened(name, path)
+            for name, path in segment_files(self._run, self._report).items()
+        }
+        index = self.index()
+        for one in index.segments if index else []:
+            if one.name not in found:
+                found[one.name] = _checked(one, self._run / FILE, self._report, sealed=True)
+        return sorted(found.values(), key=lambda segment: segment.order)
+
+    def index(self) -> SealIndex | None:
+        """The index of the sealed file, made anew if need be; None: nothing is sealed."""
+        state = [_state(f"{self._run}/{name}") for name in (FILE, INDEX)]
+        if self._index[0] != state:
+            self._index = (state, None if state[0] is None else self._read_index())
+        return self._index[1]
+
+    def _read_index(self) -> SealIndex:
+        index = read_index(self._run)
+        if isinstance(index, SealIndex):
+            return index
+        self._report(Damage(segment=INDEX, line=0, offset=0, why=index))
+        return build_index(self._run, self._report)
+
+    def _opened(self, name: str, path: Path) -> Segment:
+        segment = open_segment(path, self._report)
+        if segment.mono:  # a process that has only just begun has not written its first line
+            self._known[name] = segment
+        return segment
+
+
+def _state(path: str) -> tuple[int, ...] | None:
+    try:
+        state = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return (state.st_ino, state.st_size, state.st_mtime_ns) if S_ISREG(state.st_mode) else None
+
+
+def segment_files(run: Path, report: Report) -> dict[str, Path]:
+    """Name → file of every plain segment."""
+    found = {}
+    try:
+        with os.scandir(run) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                name = segment_name(entry.name)
+                if name is None:
+                    continue
+                # A tape from a stranger may hold a pipe or a link to a device: neither is opened.
+                if entry.is_file(follow_symlinks=False):
+                    found[name] = run / entry.name
+                else:
+                    report(Damage(segment=name, line=0, offset=0, why=NO_FILE))
+    except OSError as error:
+        raise StoreError(f"{run} cannot be read ({error.strerror or error}).") from error
+    return found
+
+
+def open_segment(path: Path, report: Report) -> Segment:
+    """What the first event of a segment says about it."""
+    name = segment_name(path.name) or path.name
+    source = batches(blocks(path))
+    first = next(source, None)
+    if first is not None and first.lines:
+        newer = newer_format(first.lines[0])
+        if newer is not None:
+            raise TapeTooNew(found=newer, known=FORMAT_VERSION)
+    # Damage before the first whole event is told when the segment is read.
+    whole = source if first is None else chain([first], source)
+    rows = read_segment(whole, Strand(name), decoder(), lambda _: None)
+    for event, _, _ in rows:
+        told = first_of(name, event)
+        if told.format > FORMAT_VERSION:  # the line is damaged, else it had been refused above
+            told = dataclasses.replace(told, format=FORMAT_VERSION)
+        return _checked(told, path, report, sealed=False)
+    return _checked(SealedSegment(name=name), path, report, sealed=False)
+
+
+def _checked(one: SealedSegment, path: Path, report: Report, *, sealed: bool) -> Segment:
+    version = one.format
+    if version > FORMAT_VERSION:
+        raise TapeTooNew(found=version, known=FORMAT_VERSION)
+    if not can_migrate(version):
+        why = f"it says that it has format {version}, which never was; read as {FORMAT_VERSION}"
+        report(Damage(segment=one.name, line=1, offset=0, why=why))
+        version = FORMAT_VERSION
+    return Segment(
+        name=one.name,
+        path=path,
+        sealed=sealed,
+        run=one.run,
+        generation=one.generation,
+        format=version,
+        pid=one.pid,
+        host=one.host,
+        birth=one.birth,
+        mono=one.mono,
+    )

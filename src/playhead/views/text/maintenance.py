@@ -1,0 +1,99 @@
+"""The results of verify, repair, prune and clean as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from playhead.errors import TapeError
+from playhead.events import Damage
+from playhead.library.retention import Doomed, Sized
+from playhead.tape.care.repair import Repair
+from playhead.tape.care.verify import Verification
+from playhead.views.text import words
+from playhead.views.text.safe import one_line
+
+_FEW = 20
+
+
+def verification_lines(
+    run: Path, found: Verification | TapeError, *, only_damaged: bool = False
+) -> Iterator[Text]:
+    """The verdict first, then each damage with its segment and line, then what to do."""
+    name = one_line(run.name, 60)
+    if isinstance(found, TapeError):
+        yield Text(f"✗ {name}  {one_line(str(found), 400)}", style="failed")
+        return
+    if found.ok:
+        if not only_damaged:
+            yield Text.assemble(("✓ ", "ok"), f"{name}  whole: {_contents(found)}")
+        return
+    number = len(found.damages) + found.more
+    noun = "damage" if number == 1 else "damages"
+    yield Text(f"✗ {name}  {words.count(number)} {noun} in {_contents(found)}", style="failed")
+    for damage in found.damages[:_FEW]:
+        yield Text(f"  {place(damage)}")
+    if number > _FEW:
+        yield Text(f"  … and {words.count(number - _FEW)} more; --json lists them", style="quiet")
+    yield Text(f"  `playhead repair {name}` saves what can be read.", style="quiet")
+
+
+def repair_lines(run: Path, done: Repair) -> Iterator[Text]:
+    name = one_line(run.name, 60)
+    kept = f"{words.count(done.kept)} events"
+    if not done.changed:
+        if done.blobs_lost:
+            yield Text(
+                f"✗ {name}  {len(done.blobs_lost)} payloads cannot be brought back", "failed"
+            )
+        else:
+            yield Text.assemble(("✓ ", "ok"), f"{name}  nothing to repair: {kept}")
+        return
+    lost = f", {words.count(done.lost)} lost" if done.lost else ", none lost"
+    yield Text.assemble(("✓ ", "ok"), f"{name}  repaired: {kept} kept{lost}")
+    for damage in done.damages[:_FEW]:
+        yield Text(f"  was: {place(damage)}", style="quiet")
+    for path in done.moved:
+        yield Text(f"  moved aside: {one_line(path.name, 200)}", style="quiet")
+    if done.blobs_lost:
+        yield Text(f"  {len(done.blobs_lost)} payloads cannot be brought back", style="interrupted")
+
+
+def place(damage: Damage) -> str:
+    """`segment 4711, line 12 (byte 3001): why`; of a file as a whole only its name."""
+    if not damage.line:
+        return one_line(f"{damage.segment}: {damage.why}", 400)
+    where = f"segment {damage.segment}, line {damage.line} (byte {damage.offset})"
+    return one_line(f"{where}: {damage.why}", 400)
+
+
+def _contents(found: Verification) -> str:
+    segments = f"{len(found.segments)} segment{'' if len(found.segments) == 1 else 's'}"
+    blobs = f", {words.count(found.blobs)} blobs" if found.blobs else ""
+    return f"{words.count(found.events)} events, {segments}{blobs}"
+
+
+_FEW = 20
+
+
+def plan_lines(going: Sequence[Doomed], runs: Sequence[Sized], now_ns: int) -> Iterator[Text]:
+    """Each run that would go, oldest first, and what that comes to."""
+    for one in going[:_FEW]:
+        age = words.age(one.entry.manifest.started_ns, now_ns)
+        size, name = words.size(one.bytes), one_line(one.entry.manifest.name, 24)
+        yield Text.assemble(
+            f"  {one_line(one.entry.id, 40):<22} {name:<24} {age:>6} {size:>8}  ",
+            (one.why, "quiet"),
+        )
+    if len(going) > _FEW:
+        yield Text(f"  … and {words.count(len(going) - _FEW)} more", style="quiet")
+    yield Text(f"Would delete {weight(going)} of {weight(runs)}.")
+
+
+def weight(runs: Sequence[Sized] | Sequence[Doomed]) -> str:
+    """`3 runs (1.2 GB)`."""
+    total = words.size(sum(one.bytes for one in runs))
+    noun = "run" if len(runs) == 1 else "runs"
+    return f"{words.count(len(runs))} {noun} ({total})"

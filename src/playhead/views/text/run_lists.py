@@ -1,0 +1,238 @@
+"""Lists of runs on a terminal: the table of `list`, its tree of replays and forks, and search results.
+
+Every line fits 80 columns. Knows entries and summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from playhead.library.catalogue import Entry
+from playhead.library.fulltext import Snippet
+from playhead.library.run_rows import Summary, is_golden, note_of
+from playhead.library.search import FoundRun, ResultPage
+from playhead.views.text import words
+from playhead.views.text.console import GLYPHS, console, print_line, width_of
+from playhead.views.text.safe import clean, one_line
+
+_HEADINGS = ("RUN", "NAME", "AGE", "TOOK", "CALLS", "TOKENS", "COST", "WHY, TAGS")
+_STYLES = ("default", "name", "quiet", "default", "default", "default", "money", "quiet")
+_LEFT = {0, 1, 7}
+_GAP = 2
+# The narrowest that a name, and what is said about a run at the end of its line, may get.
+_NAME = 12
+_WHY = 24
+
+
+def print_runs(
+    rows: Sequence[tuple[Entry, Summary]], *, home: Path, everywhere: bool, now_ns: int
+) -> None:
+    out = console()
+    width = width_of(out)
+    if not rows:
+        place = str(home) if everywhere else "this project"
+        out.print(f"No runs in {place}.")
+        out.print("Record one: playhead record -- python my_agent.py")
+        return
+    for line in run_lines(rows, width=width, now_ns=now_ns):
+        print_line(out, line)
+    for entry, summary in rows:
+        if entry.problem:
+            out.print(Text(f"! {one_line(entry.problem, 400)}", style="interrupted"))
+        elif summary.lost:
+            said = (
+                f"! {entry.id} lost {words.count(summary.lost)} events: `playhead show` says where"
+            )
+            out.print(Text(one_line(said, 400), style="interrupted"))
+
+
+def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int) -> list[Text]:
+    """The headings, then a line for each run."""
+    cells = [_cells(entry, summary, now_ns) for entry, summary in rows]
+    widths = _widths([_HEADINGS, *cells], width)
+    lines = [_line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS))]
+    for (entry, _), row in zip(rows, cells, strict=True):
+        line = Text.assemble((f"{GLYPHS[entry.status]} ", entry.status))
+        lines.append(line.append_text(_line(row, widths, _STYLES)[2:]))
+    return lines
+
+
+def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
+    manifest = entry.manifest
+    seconds = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
+    return (
+        f"  {one_line(entry.id, 60)}",
+        ("↻ " if manifest.replay_of else "") + one_line(manifest.name, 60),
+        words.age(manifest.started_ns, now_ns) if manifest.started_ns else "–",
+        words.duration(seconds),
+        words.short(summary.calls),
+        words.short(summary.tokens),
+        words.money(summary.cost_usd, at_least=summary.unpriced > 0),
+        _remark(entry, summary),
+    )
+
+
+def _remark(entry: Entry, summary: Summary) -> str:
+    """What somebody noted, why it failed, else what it was tagged with."""
+    said = [summary.failure] if summary.failure else []
+    if entry.manifest.replay_of:
+        said.append(f"replay of {entry.manifest.replay_of}")
+    if summary.last_seam and entry.status in ("failed", "interrupted"):
+        said.append(f"after seam {summary.last_seam}")
+    if note := note_of(entry.manifest):
+        said.insert(0, note)
+    if not said:
+        said = [f"{key}={value}" for key, value in entry.manifest.tags.items()]
+    return one_line(" · ".join((["kept"] if entry.manifest.keep else []) + said), 200)
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """As wide as the widest; names give way, and remarks are only there where room is left."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
+    fixed = sum(widths) - widths[1] - widths[-1] + _GAP * (len(widths) - 2)
+    room = width - fixed
+    if room - min(widths[1], 24) - _GAP < _WHY or widths[-1] <= len(_HEADINGS[-1]):
+        return [widths[0], max(_NAME, min(widths[1], room)), *widths[2:-1]]
+    name = min(widths[1], 24)
+    return [widths[0], name, *widths[2:-1], min(widths[-1], room - name - _GAP)]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str]) -> Text:
+    line = Text()
+    for at, (cell, width, style) in enumerate(zip(cells, widths, styles, strict=False)):
+        text = Text(cell, style=style)
+        if text.cell_len > width:
+            text.truncate(width, overflow="ellipsis")
+        space = " " * (width - text.cell_len)
+        line.append(" " * _GAP if at else "")
+        if at in _LEFT:
+            line.append_text(text).append(space if at < len(widths) - 1 else "")
+        else:
+            line.append(space).append_text(text)
+    return line
+
+
+_WIDTH = 28
+
+
+def print_families(entries: Sequence[Entry], *, limit: int | None, now_ns: int) -> None:
+    """`limit`: so many families, each whole."""
+    out = console()
+    if not entries:
+        out.print("No runs here. Record one: playhead record -- python my_agent.py")
+        return
+    for prefix, entry in families(entries, limit=limit):
+        out.print(_family_line(prefix, entry, now_ns), no_wrap=True, overflow="crop")
+
+
+def parent_of(entry: Entry) -> str | None:
+    forked = entry.manifest.extra.get("forked_from")
+    return forked if isinstance(forked, str) else entry.manifest.replay_of
+
+
+def families(entries: Sequence[Entry], *, limit: int | None = None) -> Iterator[tuple[str, Entry]]:
+    """Each with the drawing before it: parents as they come, children oldest first."""
+    known = {entry.id for entry in entries}
+    below: dict[str, list[Entry]] = {}
+    top: list[Entry] = []
+    for entry in entries:
+        parent = parent_of(entry)
+        if parent is None or parent not in known or parent == entry.id:
+            top.append(entry)
+        else:
+            below.setdefault(parent, []).append(entry)
+    stack = [(one, "", "") for one in reversed(top[:limit])]
+    while stack:
+        entry, prefix, deeper = stack.pop()
+        yield prefix, entry
+        children = sorted(below.pop(entry.id, ()), key=lambda one: one.id)
+        for at in range(len(children) - 1, -1, -1):
+            last = at == len(children) - 1
+            branch, rail = ("└ ", "  ") if last else ("├ ", "│ ")
+            stack.append((children[at], deeper + branch, deeper + rail))
+    if limit is None or len(top) < limit:
+        # Only manifests that name each other as parents are left.
+        yield from (("", entry) for entries in below.values() for entry in entries)
+
+
+def _family_line(prefix: str, entry: Entry, now_ns: int) -> Text:
+    manifest = entry.manifest
+    age = words.age(manifest.started_ns, now_ns) if manifest.started_ns else "–"
+    room = max(0, _WIDTH - len(prefix))
+    return Text.assemble(
+        (prefix, "quiet"),
+        (f"{GLYPHS[entry.status]} ", entry.status),
+        f"{one_line(entry.id, 60):<{room}}",
+        (f"{one_line(manifest.name, 18):<18} ", "name"),
+        (f"{age:>5} {words.duration(manifest.duration_s):>8}  ", "quiet"),
+        (_kinship(entry), "quiet"),
+    )
+
+
+def _kinship(entry: Entry) -> str:
+    manifest = entry.manifest
+    said = ["golden"] if is_golden(manifest) else []
+    if "forked_from" in manifest.extra:
+        said.append(f"fork at {one_line(str(manifest.extra.get('forked_at', '?')), 12)}")
+    elif manifest.replay_of is not None:
+        said.append("replay")
+    return ", ".join(said)
+
+
+_MARGIN = 11
+
+
+def print_hits(page: ResultPage, *, now_ns: int, everywhere: bool) -> None:
+    out = console()
+    if not page.rows:
+        elsewhere = "" if everywhere else " in this project (--all: of all projects)"
+        out.print(f"Nothing was found{elsewhere}.")
+        return
+    for found in page.rows:
+        for line in hit_lines(found, now_ns, width_of(out)):
+            print_line(out, line)
+    left = page.total - len(page.rows)
+    noun = "run" if page.total == 1 else "runs"
+    more = f", the first {len(page.rows)} shown (--limit)" if left > 0 else ""
+    out.print(Text(f"{words.count(page.total)} {noun}{more}", style="quiet"))
+
+
+def hit_lines(found: FoundRun, now_ns: int, width: int) -> Iterator[Text]:
+    entry, manifest = found.entry, found.entry.manifest
+    facts = [f"{words.age(manifest.started_ns, now_ns)} ago"]
+    if found.summary.cost_usd is not None:
+        facts.append(words.money(found.summary.cost_usd))
+    if found.models:
+        facts.append(one_line(found.models[0], 40))
+    head = Text.assemble(
+        (f"{GLYPHS[entry.status]} ", entry.status),
+        f"{one_line(entry.id, 60)}  ",
+        (one_line(manifest.name, 40), "name"),
+        (f"  {' · '.join(facts)}", "quiet"),
+    )
+    head.truncate(width, overflow="ellipsis")
+    yield head
+    for snippet in found.snippets:
+        yield Text.assemble((f"  {snippet.scope:<{_MARGIN - 2}}", "quiet"), _shown(snippet, width))
+
+
+def _shown(snippet: Snippet, width: int) -> Text:
+    """The words that were found stand out. Hits are counted in the text as it was, so pieces of it are
+    made safe one by one.
+    """
+    line = Text()
+    at = 0
+    for start, end in snippet.hits:
+        line.append(clean(snippet.text[at:start]))
+        line.append(clean(snippet.text[start:end]), style="bold yellow")
+        at = end
+    line.append(clean(snippet.text[at:]))
+    first = len(clean(snippet.text[: snippet.hits[0][0]])) if snippet.hits else 0
+    room = width - _MARGIN
+    if line.cell_len > room and first > room // 2:
+        line = Text("…").append_text(line[first - room // 3 :])
+    line.truncate(room, overflow="ellipsis")
+    return line

@@ -1,0 +1,227 @@
+"""The lines of the run screen: the tree, which can be folded, and one item in full. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rich.text import Text
+
+from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
+from playhead.views.text import words
+from playhead.views.text.call import fact_style, facts, sections, why
+from playhead.views.text.labels import heading, reason
+from playhead.views.text.safe import one_line
+from playhead.views.text.story import Columns
+from playhead.views.text.tree import TreeLine, tree_lines
+from playhead.views.text.words import pretty
+from playhead.views.tui.widgets import folded
+
+_STEP = 2
+
+
+class TreeRows:
+    """All lines of a story, less those below folded ones."""
+
+    def __init__(self, story: Story, *, output: bool = False) -> None:
+        self.story = story
+        self.output = output
+        self._width = 0
+        self._lines: list[TreeLine] = []
+        self._owners: list[str | None] = []
+        self._depths: list[int] = []
+        self._columns = Columns(())
+        self._seen: list[int] = []
+        self._below: dict[int, int] = {}
+        self.folded: set[str] = set()
+
+    def fit(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self._lines = list(tree_lines(self.story, output=self.output, width=width))
+            self._columns = Columns(self._lines)
+            self._own()
+        self._fold()
+
+    def _own(self) -> None:
+        """Whose line each is: what was said stands below the call in which it was said."""
+        self._depths = [len(line.prefix) // _STEP for line in self._lines]
+        self._owners = []
+        owner: str | None = None
+        for line in self._lines:
+            if line.item is not None:
+                owner = line.item.ref
+            self._owners.append(owner)
+
+    def _fold(self) -> None:
+        self._seen, self._below = [], {}
+        hidden: int | None = None
+        top = 0
+        for at, line in enumerate(self._lines):
+            if hidden is not None and self._depths[at] > hidden:
+                self._below[top] += 1
+                continue
+            hidden = None
+            self._seen.append(at)
+            if line.item is not None and line.item.ref in self.folded:
+                hidden, top = self._depths[at], at
+                self._below[at] = 0
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def text(self, at: int) -> Text:
+        index = self._seen[at]
+        more = self._below.get(index)
+        mark = f" +{more}" if more else ""
+        text = self._columns.fitted(self._lines[index], self._width - len(mark))
+        return text.append(mark, style="running") if mark else text
+
+    def item(self, at: int) -> Item | None:
+        """What the line is about."""
+        if not 0 <= at < len(self._seen):
+            return None
+        owner = self._owners[self._seen[at]]
+        return None if owner is None else self.story.items[owner]
+
+    def place_of(self, ref: str) -> int | None:
+        """The line of an item, unfolding what is above it."""
+        if ref not in self._owners:
+            return None
+        index = self._owners.index(ref)
+        if index not in self._seen:
+            self.folded.clear()
+            self._fold()
+        return self._seen.index(index)
+
+    def fold(self, at: int) -> int:
+        """Fold what is below the line, or go up where nothing is; where the cursor belongs then."""
+        item = self.item(at)
+        if item is None:
+            return at
+        here = self.place_of(item.ref) or 0
+        if at == here and (item.ref in self.folded or not self._has_below(here)):
+            return self._parent(here)
+        self.folded.add(item.ref)
+        self._fold()
+        return here
+
+    def unfold(self, at: int) -> None:
+        item = self.item(at)
+        if item is not None and item.ref in self.folded:
+            self.folded.remove(item.ref)
+            self._fold()
+
+    def _has_below(self, at: int) -> bool:
+        index = self._seen[at]
+        return index + 1 < len(self._lines) and self._depths[index + 1] > self._depths[index]
+
+    def _parent(self, at: int) -> int:
+        depth = self._depths[self._seen[at]]
+        for above in range(at - 1, -1, -1):
+            index = self._seen[above]
+            if self._depths[index] < depth and self._lines[index].item is not None:
+                return above
+        return at
+
+    def next_failure(self, after: int) -> int | None:
+        """The line of the first item that failed after this line, else of the first of all."""
+        refs = [ref for ref, item in self.story.items.items() if self._failed(item)]
+        # A turn fails because of something in it, and that is what one looks for.
+        calls = [ref for ref in refs if isinstance(self.story.items[ref], CallItem)]
+        places = sorted(
+            place
+            for place in map(self._line_of(), calls or refs)
+            if place is not None and place in self
+        )
+        return next((place for place in places if place > after), places[0] if places else None)
+
+    def _line_of(self) -> Callable[[str], int | None]:
+        self.folded.clear()
+        self._fold()
+        first: dict[str | None, int] = {}
+        for at, index in enumerate(self._seen):
+            first.setdefault(self._owners[index], at)
+        return first.get
+
+    def __contains__(self, at: object) -> bool:
+        return isinstance(at, int) and 0 <= at < len(self._seen)
+
+    def _failed(self, item: Item) -> bool:
+        """Or never answered, in a run that goes on no more."""
+        if isinstance(item, CallItem):
+            unanswered = item.how is None and self.story.status != "running"
+            return item.failure is not None or unanswered
+        return isinstance(item, TurnItem) and item.failure is not None
+
+
+_LABEL = 8
+# A body of more than that is for `playhead show --full` and a pager.
+_LONGEST = 200_000
+
+
+def item_lines(story: Story, item: Item, width: int) -> list[Text]:
+    lines = [heading(item, width), Text()]
+    for title, text, style in _facts(story, item):
+        lines += _fact(title, text, style, width)
+    for title, body in _bodies(item):
+        lines += [Text(), Text(one_line(title, width), style="name")]
+        lines += folded(body[:_LONGEST], width, indent="  ") if body else []
+        if len(body) > _LONGEST:
+            lines.append(Text(f"  … {len(body) - _LONGEST:,} more characters", style="quiet"))
+    return lines
+
+
+def _fact(title: str, text: str, style: str, width: int) -> list[Text]:
+    first, *rest = folded(text, width - _LABEL - 1, style=style)
+    line = Text.assemble((f"{title:<{_LABEL}} ", "quiet"), first)
+    return [line, *(Text.assemble(" " * (_LABEL + 1), more) for more in rest)]
+
+
+def _facts(story: Story, item: Item) -> Iterator[tuple[str, str, str]]:
+    if isinstance(item, CallItem):
+        for title, text in facts(story, item):
+            yield title, text, fact_style(title, item)
+        return
+    yield "who", f"{item.who or '?'}, lane {item.lane}", ""
+    yield "what", item.name if isinstance(item, TurnItem) else item.kind, ""
+    began = min((one.mono for one in story.items.values()), default=0)
+    since = words.position(item.mono - began)
+    took = ""
+    if isinstance(item, TurnItem):
+        took = f", took {words.took(item.took_ns)}" if item.how else ", never ended"
+    yield "when", f"{words.moment(item.wall)}, {since} into the run{took}", ""
+    yield "where", f"{item.at or '?'} (event {item.ref})", ""
+    for step in _why(story, item):
+        yield "why", step, "why"
+    if isinstance(item, TurnItem) and item.failure is not None:
+        yield "ended", f"{item.how}: {reason(item.failure)}", "failed"
+
+
+def _why(story: Story, item: TurnItem | NoteItem) -> list[str]:
+    said = item.purpose if isinstance(item, TurnItem) else item.why
+    own = [said] if said else []
+    above = story.items.get(item.parent or "")
+    if above is None:
+        return own
+    return [*own, f"inside {heading(above, 200).plain}", *_chain(story, above)]
+
+
+def _chain(story: Story, item: Item) -> list[str]:
+    return why(story, item) if isinstance(item, CallItem) else []
+
+
+def _bodies(item: Item) -> Iterator[tuple[str, str]]:
+    if isinstance(item, CallItem):
+        yield from sections(item, full=True)
+    elif isinstance(item, TurnItem):
+        if item.input is not None:
+            yield "Input", pretty(item.input)
+        for seam in item.seams:
+            value = "" if seam.value is None else pretty(seam.value)
+            yield f"◆ {seam.name} +{words.took(seam.took_ns)}", value
+        if item.value is not None:
+            yield "Result", pretty(item.value)
+        if item.failure is not None and item.failure.traceback:
+            yield "Traceback", "\n".join(item.failure.traceback)
+    elif item.data is not None:
+        yield "Data", pretty(item.data)

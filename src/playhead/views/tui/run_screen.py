@@ -1,0 +1,231 @@
+"""One run: how it ended, its tree, and what the line under the cursor says in full. Grows while the run
+goes on.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from playhead.errors import PlayheadError
+from playhead.story import Story
+from playhead.views.play.frames import frames_of
+from playhead.views.text.safe import one_line
+from playhead.views.text.story import head_of
+from playhead.views.tui.run_lines import TreeRows, item_lines
+from playhead.views.tui.run_source import RunSource
+from playhead.views.tui.screen_requests import OpenPlayer
+from playhead.views.tui.widgets import LineList, Made, Prompt
+
+_AGAIN_S = 0.5
+_WIDE = 120
+_MOST_HEAD = 4
+
+
+class RunScreen(Screen[None]):
+    """Tree above and detail below; side by side where there is room."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "app.pop_screen", "Back", key_display="esc"),
+        Binding("f", "failure", "Failure"),
+        Binding("p", "play", "Play"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "again(False)", "Next", show=False),
+        Binding("N", "again(True)", "Previous", show=False),
+        Binding("left", "fold", "Fold"),
+        Binding("right", "unfold", "Unfold", show=False),
+        Binding("z", "zoom", "Zoom"),
+        Binding("o", "output", "Output"),
+        Binding("l", "live", "Live", show=False),
+        Binding("question_mark", "app.keys", "Keys"),
+    ]
+    DEFAULT_CSS = """
+    RunScreen #body { layout: vertical; height: 1fr; }
+    RunScreen #body.wide { layout: horizontal; }
+    RunScreen #detail { border-top: solid $panel; }
+    RunScreen #body.wide #detail { border-top: none; border-left: solid $panel; }
+    RunScreen #body.zoomed #tree { display: none; }
+    RunScreen #head { height: auto; max-height: 4; }
+    """
+
+    def __init__(self, source: RunSource, path: Path) -> None:
+        super().__init__()
+        self._source = source
+        self._path = path
+        self._rows: TreeRows | None = None
+        self._state = ""
+        self._live = True
+        self._looking = False
+        self._output = False
+        self._words = ""
+        self._shown: str | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text(f"reading {one_line(self._path.name, 60)}…"), id="head", markup=False)
+        with Container(id="body"):
+            yield LineList(id="tree")
+            yield LineList(id="detail", cursor=False)
+        yield Prompt()
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.query_one("#tree").focus()
+        self._load(last=False)
+        self.set_interval(_AGAIN_S, self._look)
+
+    def on_resize(self, event: Resize) -> None:
+        self.query_one("#body").set_class(event.size.width >= _WIDE, "wide")
+        self._say()
+
+    @property
+    def story(self) -> Story | None:
+        return self._rows.story if self._rows is not None else None
+
+    def _look(self) -> None:
+        goes_on = self.story is not None and self.story.status == "running"
+        if self._live and goes_on and self.is_current and not self._looking:
+            self._looking = True
+            self._load_if_changed()
+
+    @work(thread=True, group="look")
+    def _load_if_changed(self) -> None:
+        if self._source.state(self._path) != self._state:
+            self.app.call_from_thread(self._load, last=True)
+        else:
+            self._looking = False
+
+    @work(thread=True, group="load")
+    def _load(self, *, last: bool) -> None:
+        """`last`: a cursor that stands at the end goes on to the new end."""
+        state = self._source.state(self._path)
+        try:
+            story = self._source.story(self._path)
+        except PlayheadError as error:
+            self.app.call_from_thread(self._complain, str(error))
+            return
+        rows = TreeRows(story, output=self._output)
+        # Here, and not when it is shown: a hundred thousand lines take a second.
+        rows.fit(self.query_one("#tree", LineList).room)
+        self.app.call_from_thread(self._show, rows, state, last=last)
+
+    def _complain(self, problem: str) -> None:
+        self._looking = False
+        self.query_one("#head", Static).update(Text(one_line(problem, 400)))
+
+    def _show(self, rows: TreeRows, state: str, *, last: bool) -> None:
+        self._looking = False
+        if rows.output != self._output:
+            return  # something else has been asked for since
+        tree = self.query_one("#tree", LineList)
+        before = self._rows
+        at_end = before is not None and tree.cursor >= len(before) - 1
+        ref = item.ref if before and (item := before.item(tree.cursor)) else None
+        if before is not None:
+            rows.folded = before.folded
+        self._rows, self._state, self._shown = rows, state, None
+        rows.fit(tree.room)
+        at = None if ref is None else rows.place_of(ref) if not rows.folded else tree.cursor
+        tree.show(rows, at=len(rows) - 1 if last and at_end else at)
+        self._say()
+        self._tell()
+
+    def _say(self) -> None:
+        if self.story is not None:
+            head = list(head_of(self.story, self.size.width))[:_MOST_HEAD]
+            self.query_one("#head", Static).update(_joined(head))
+
+    def on_lines_moved(self, event: LineList.Moved) -> None:
+        if event.lines.id == "tree":
+            self._tell()
+
+    def on_lines_chosen(self) -> None:
+        self.query_one("#detail").focus()
+
+    def _tell(self) -> None:
+        """The item under the cursor, in the other pane."""
+        rows = self._rows
+        item = None if rows is None else rows.item(self.query_one("#tree", LineList).cursor)
+        if rows is None or item is None or item.ref == self._shown:
+            return
+        self._shown = item.ref
+        detail = self.query_one("#detail", LineList)
+        detail.show(Made(partial(item_lines, rows.story, item)))
+        detail.scroll_to(y=0, animate=False)
+
+    def _at(self, place: int | None, otherwise: str) -> None:
+        if place is None:
+            self.notify(otherwise, markup=False)
+            return
+        tree = self.query_one("#tree", LineList)
+        tree.refresh_rows()
+        tree.move_to(place)
+        self._tell()
+
+    def action_failure(self) -> None:
+        """The first, then the next."""
+        if self._rows is not None:
+            tree = self.query_one("#tree", LineList)
+            here = self._rows.item(tree.cursor)
+            first = here is None or getattr(here, "failure", None) is None
+            self._at(
+                self._rows.next_failure(-1 if first else tree.cursor), "Nothing failed in this run."
+            )
+
+    def action_fold(self) -> None:
+        if self._rows is not None:
+            self._at(self._rows.fold(self.query_one("#tree", LineList).cursor), "")
+
+    def action_unfold(self) -> None:
+        tree = self.query_one("#tree", LineList)
+        if self._rows is not None:
+            self._rows.unfold(tree.cursor)
+            tree.refresh_rows()
+
+    def action_find(self) -> None:
+        self.query_one(Prompt).ask("find a line; n and N go on", self._words)
+
+    def on_prompt_answered(self, event: Prompt.Answered) -> None:
+        self.query_one("#tree").focus()
+        self._words = event.text
+        self.action_again(back=False)
+
+    def on_prompt_left(self) -> None:
+        self.query_one("#tree").focus()
+
+    def action_again(self, back: bool) -> None:  # noqa: FBT001  Textual calls it by position
+        if self._words and not self.query_one("#tree", LineList).find(self._words, back=back):
+            self.notify(f"“{one_line(self._words, 40)}” is in no line.", markup=False)
+
+    def action_zoom(self) -> None:
+        body = self.query_one("#body").toggle_class("zoomed")
+        self.query_one("#detail" if body.has_class("zoomed") else "#tree").focus()
+
+    def action_output(self) -> None:
+        self._output = not self._output
+        self._load(last=False)
+
+    def action_live(self) -> None:
+        self._live = not self._live
+        self.notify("Follows the run." if self._live else "Stands still.", markup=False)
+
+    def action_play(self) -> None:
+        if self.story is not None:
+            self._load_player(self.story)
+
+    @work(thread=True, group="play")
+    def _load_player(self, story: Story) -> None:
+        self.post_message(OpenPlayer(frames_of(story)))
+
+
+def _joined(lines: list[Text]) -> Text:
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)

@@ -1,0 +1,83 @@
+"""The application on the terminal: which screen comes when. Knows the screens; not what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from playhead import clock
+from playhead.views.tui.compare_screen import CompareScreen
+from playhead.views.tui.palette import PALETTE
+from playhead.views.tui.play_screen import PlayScreen
+from playhead.views.tui.run_screen import RunScreen
+from playhead.views.tui.run_source import RunSource
+from playhead.views.tui.runs_screen import RunsScreen
+from playhead.views.tui.screen_requests import OpenComparison, OpenPlayer, OpenRun
+
+
+class Playhead(App[None]):
+    """Begins with the list, or with one run."""
+
+    TITLE = "playhead"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c,ctrl+q", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+l", "refresh_screen", "Draw again", show=False),
+    ]
+    CSS = """
+    #title, #head, #bar { padding: 0 1; background: $panel; color: $text; }
+    #title, #bar, #heading { height: 1; }
+    #heading { color: $text-muted; padding: 0 0; }
+    Lines {
+        background: $surface;
+        color: $foreground;
+        scrollbar-background: $surface;
+        scrollbar-background-hover: $surface;
+        scrollbar-background-active: $surface;
+        scrollbar-color: $panel-lighten-2;
+    }
+    Lines > .lines--cursor { background: $panel; }
+    Lines:focus > .lines--cursor { background: $primary-darken-3; }
+    """
+
+    def __init__(
+        self,
+        source: RunSource,
+        run: Path | None = None,
+        *,
+        now_ns: Callable[[], int] = clock.mono_ns,
+    ) -> None:
+        super().__init__()
+        self.console.push_theme(PALETTE)
+        self._source = source
+        self._run = run
+        # By which runs are played.
+        self._now = now_ns
+
+    def on_mount(self) -> None:
+        self.push_screen(RunsScreen(self._source))
+        if self._run is not None:
+            self.push_screen(RunScreen(self._source, self._run))
+
+    def on_open_run(self, wish: OpenRun) -> None:
+        self.push_screen(RunScreen(self._source, wish.path))
+
+    def on_open_player(self, wish: OpenPlayer) -> None:
+        self.push_screen(PlayScreen(wish.frames, self._now))
+
+    def on_open_comparison(self, wish: OpenComparison) -> None:
+        self.push_screen(CompareScreen(self._source, wish.left, wish.right))
+
+    def action_keys(self) -> None:
+        """All keys of this screen, or no longer."""
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    def action_refresh_screen(self) -> None:
+        self.refresh(layout=True)

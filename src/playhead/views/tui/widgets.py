@@ -1,0 +1,270 @@
+"""Widgets: a list of lines with a cursor, its rows, and a prompt. Knows Textual; not what lines mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Protocol
+
+from rich.console import Console
+from rich.segment import Segment
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.events import Click, Resize
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Input
+
+from playhead.views.text.safe import clean
+from playhead.views.tui.palette import PALETTE
+
+# Resolves our own names of colours; what it is told to print goes nowhere.
+_INK = Console(theme=PALETTE, force_terminal=True, color_system="truecolor", width=400)
+
+
+class LineList(ScrollView, can_focus=True, inherit_bindings=False):
+    """`Moved` when the cursor stands on another line, `Chosen` when Enter is pressed there."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown,space", "page(1)", "page down", show=False),
+        Binding("home,g", "jump(0)", "first", show=False),
+        Binding("end,G", "jump(-1)", "last", show=False),
+        Binding("enter", "choose", "Open"),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor"}
+    DEFAULT_CSS = "Lines { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }"
+
+    class Moved(Message):
+        """The cursor stands on another line."""
+
+        def __init__(self, lines: LineList, at: int) -> None:
+            super().__init__()
+            self.lines, self.at = lines, at
+
+        @property
+        def control(self) -> LineList:
+            return self.lines
+
+    class Chosen(Moved):
+        """Enter was pressed, or the line clicked that the cursor stood on."""
+
+    def __init__(
+        self,
+        *,
+        cursor: bool = True,
+        opens: bool = True,
+        id: str | None = None,  # noqa: A002  Textual's word
+    ) -> None:
+        super().__init__(id=id)
+        self.opens = opens and cursor
+        self.rows: Rows = NOTHING
+        self.has_cursor = cursor
+        self.cursor = 0
+
+    @property
+    def room(self) -> int:
+        """Columns for a line; one is left for the scrollbar, so that it never shifts the text."""
+        return max(1, self.size.width - 1)
+
+    def show(self, rows: Rows, *, at: int | None = None) -> None:
+        """Other lines. The cursor stays where it is unless told where to stand."""
+        self.rows = rows
+        self._fit()
+        if at is not None:
+            self.cursor = at
+        self.cursor = max(0, min(self.cursor, len(rows) - 1))
+        self._into_view()
+        self.refresh()
+
+    def refresh_rows(self) -> None:
+        """The same rows, of which there may be others now."""
+        self.show(self.rows)
+
+    def _fit(self) -> None:
+        self.rows.fit(self.room)
+        self.virtual_size = Size(self.room, len(self.rows))
+
+    def on_resize(self, _: Resize) -> None:
+        self._fit()
+        self._into_view()
+        self.refresh()
+
+    def move_to(self, at: int) -> None:
+        at = max(0, min(at, len(self.rows) - 1))
+        if at != self.cursor:
+            self.cursor = at
+            self.refresh()
+            self.post_message(self.Moved(self, at))
+        self._into_view()
+
+    def _into_view(self) -> None:
+        if self.has_cursor and len(self.rows):
+            self.scroll_to_region(
+                Region(0, self.cursor, 1, 1), animate=False, force=True, immediate=True
+            )
+
+    def to_end(self) -> None:
+        self.scroll_to(y=max(0, len(self.rows) - self.size.height), animate=False, immediate=True)
+
+    def action_move(self, by: int) -> None:
+        if self.has_cursor:
+            self.move_to(self.cursor + by)
+        else:
+            self.scroll_relative(y=by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        rows = max(1, self.size.height - 1)
+        if self.has_cursor:
+            self.move_to(self.cursor + by * rows)
+        else:
+            self.scroll_relative(y=by * rows, animate=False)
+
+    def action_jump(self, to: int) -> None:
+        at = to if to >= 0 else len(self.rows) - 1
+        if self.has_cursor:
+            self.move_to(at)
+        else:
+            self.scroll_to(y=at, animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where nothing can be opened, the key is not offered."""
+        return self.opens if action == "choose" else super().check_action(action, parameters)
+
+    def action_choose(self) -> None:
+        if self.opens and len(self.rows):
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: Click) -> None:
+        at = event.y + self.scroll_offset.y
+        if self.has_cursor and at < len(self.rows):
+            if at == self.cursor:
+                self.action_choose()
+            self.move_to(at)
+
+    def find(self, words: str, *, back: bool = False) -> bool:
+        """On to the next line that holds the words, around the end. False: there is none."""
+        wanted, count = words.casefold(), len(self.rows)
+        for step in range(1, count + 1):
+            at = (self.cursor + (-step if back else step)) % count
+            if wanted in self.rows.text(at).plain.casefold():
+                self.move_to(at)
+                return True
+        return False
+
+    def render_line(self, y: int) -> Strip:
+        at = y + self.scroll_offset.y
+        base = self.rich_style
+        if at >= len(self.rows):
+            return Strip.blank(self.size.width, base)
+        strip = Strip(_inked(self.rows.text(at))).adjust_cell_length(self.size.width)
+        if self.has_cursor and at == self.cursor:
+            return strip.apply_style(base + self.get_component_rich_style("lines--cursor"))
+        return strip.apply_style(base)
+
+
+def _inked(text: Text) -> list[Segment]:
+    # rich forgets the style of a whole text that has no other in it.
+    whole = _INK.get_style(text.style) if text.style else None
+    return [
+        Segment(one.text, whole + one.style if whole and one.style else whole or one.style)
+        for one in text.render(_INK, end="")
+        if one.text
+    ]
+
+
+class Rows(Protocol):
+    """`fit` before anything else, and whenever the width changes."""
+
+    def fit(self, width: int) -> None:
+        """Lines are to be so wide from now on."""
+
+    def __len__(self) -> int: ...
+
+    def text(self, at: int) -> Text:
+        """One line; longer than the width it is cut."""
+
+
+class Made:
+    """Lines that are made all at once for a width: a page of details, a table."""
+
+    def __init__(self, make: Callable[[int], Sequence[Text]]) -> None:
+        self._make = make
+        self._width = -1
+        self._lines: Sequence[Text] = ()
+
+    def fit(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self._lines = self._make(width)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def text(self, at: int) -> Text:
+        return self._lines[at]
+
+
+NOTHING = Made(lambda _: ())
+
+
+def folded(text: str, width: int, *, style: str = "", indent: str = "") -> list[Text]:
+    """Somebody else's text, cleaned, in lines of at most `width` columns."""
+    room = max(8, width - len(indent))
+    lines: list[Text] = []
+    for line in clean(text).replace("\t", "    ").split("\n"):
+        at = Text(line, style=style)
+        pieces = at.divide(_cuts(line, room)) if at.cell_len > room else [at]
+        lines += [Text.assemble(indent, piece) for piece in pieces]
+    return lines
+
+
+def _cuts(line: str, room: int) -> list[int]:
+    """Between words where that is possible. Wide characters count as two, to be safe."""
+    cuts: list[int] = []
+    start = 0
+    step = room if line.isascii() else max(1, room // 2)
+    while len(line) - start > step:
+        space = line.rfind(" ", start + step // 2, start + step)
+        start = space + 1 if space >= 0 else start + step
+        cuts.append(start)
+    return cuts
+
+
+class Prompt(Input):
+    """`Answered` with what was typed; `Left` where somebody thought better of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "never mind", show=False)]
+    DEFAULT_CSS = """
+    Prompt { height: 1; border: none; padding: 0 1; display: none; }
+    Prompt:focus { border: none; }
+    Prompt.open { display: block; }
+    """
+
+    class Answered(Message):
+        """Enter was pressed."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Left(Message):
+        """Escape was pressed."""
+
+    def ask(self, what: str, text: str = "") -> None:
+        self.placeholder = what
+        self.value = text
+        self.add_class("open")
+        self.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.remove_class("open")
+        self.post_message(self.Answered(self.value.strip()))
+
+    def action_leave(self) -> None:
+        self.remove_class("open")
+        self.post_message(self.Left())
