@@ -12,8 +12,11 @@ from typing import Any
 
 from playhead.events import Effect
 
+# Not frozen, though nothing changes them: a frozen dataclass takes four times as long to make, and every call
+# makes several of these.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Call:
     """What is asked of the world. `request` is any value; `facts` are further members of the event
     (`api`, `library`, `method`, `url`…).
@@ -51,7 +54,7 @@ class Moment(int):
         return span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Piece:
     """A piece of a taped stream, as it came."""
 
@@ -60,7 +63,7 @@ class Piece:
     at_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Taped:
     """An answer from the tape: how the call ended then, and everything that came before that.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.encoding.values import safe_str
@@ -50,6 +51,7 @@ _COMPARED = frozenset(
 )
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"\\]{1,200})"')
 _MOST_CLEANED = 2_000
+_MOST_OUTLINES = 500
 _SHORT = 32 * 1024
 _LENGTH = len("content-length")
 # OpenAI's SDKs, and all clients of their protocol, close the stream when they read this, one read before its
@@ -231,7 +233,7 @@ def recording_deck() -> Deck | None:
 def call_of(open_deck: Deck, request: Request) -> Call | None:
     """The call that stands for a request; None: it cannot be described, and goes unrecorded."""
     redactor = open_deck.recorder.redactor
-    return open_deck.describe(lambda: describe(request, redactor), "an HTTP request", "http")
+    return open_deck.describe(partial(describe, request, redactor), "an HTTP request", "http")
 
 
 def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
@@ -242,14 +244,43 @@ def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
     ]
 
 
-def describe(request: Request, redactor: Redactor | None = None) -> Call:
-    """The call that stands for a request: the compared parts in `request`, the rest in facts."""
-    library, method, url, headers, body, at, more = request
+class _Outline(NamedTuple):
+    """The parts of a call that requests with the same method, address and headers share."""
+
+    url: str
+    # The compared headers, and all others.
+    compared: dict[str, str]
+    others: list[AnyPair]
+    place: str
+    # Set where the address alone does not decide whether this is an LLM call; the body does.
+    may_be_llm: bool
+
+
+# A client sends the same head again and again, but for the length of the body: what follows from the head is
+# worked out once. No text in here is redacted: that happens for each call (see `cleaned`).
+_outlines: dict[Any, _Outline] = {}
+
+
+def _outline(request: Request) -> _Outline:
+    key = (request.method, request.url, *request.headers)
+    try:
+        found = _outlines.get(key)
+    except TypeError:  # a header that is not made of texts
+        return _outlined(request)
+    if found is None:
+        found = _outlined(request)
+        if len(_outlines) >= _MOST_OUTLINES:
+            _outlines.clear()
+        _outlines[key] = found
+    return found
+
+
+def _outlined(request: Request) -> _Outline:
+    url = request.url
     compared: dict[str, str] = {}
     others: list[AnyPair] = []
-    raw = body if type(body) is bytes else None
-    for pair in headers:
-        name = _lower(pair[0])
+    for pair in request.headers:
+        name = _text(pair[0]).lower()
         if name not in _COMPARED:
             others.append(pair)
             if name == "upgrade" and _text(pair[1]).lower() == "websocket":
@@ -257,15 +288,23 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
             continue
         value = _text(pair[1])
         compared[name] = f"{compared[name]}, {value}" if name in compared else value
+    place = f"{request.method} {_place(url)}"
+    may_be_llm = _api_of_socket(url) is not None or recognise.may_be_llm(url)
+    return _Outline(url, compared, others, place, may_be_llm)
+
+
+def describe(request: Request, redactor: Redactor | None = None) -> Call:
+    """The call that stands for a request: the compared parts in `request`, the rest in facts."""
+    library, method, _, headers, body, at, more = request
+    url, compared, others, name, may_be_llm = _outline(request)
     compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
     if more:
         facts.update(more)
-    api = _api_of_socket(url)
-    if api is None and recognise.may_be_llm(url):
-        api = recognise.api_of(method, url, decoded(headers), raw)
+    api, raw = None, body if type(body) is bytes else None
+    if may_be_llm:
+        api = recognise.api_of(method, url, decoded(headers), raw) or _api_of_socket(url)
     if api is None:
-        name = f"{method} {_place(url)}"
         return calls.Call(boundary="http", name=name, request=compared_request, facts=facts, at=at)
     facts["api"] = api
     model = recognise.model_in(url) or _model(raw) or _model_asked(url)
@@ -308,19 +347,6 @@ def decoded(headers: Iterable[AnyPair]) -> list[Pair]:
 
 def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-# Names of headers in lower case, as text: clients send the same few in every request.
-_lowered: dict[Any, str] = {}
-
-
-def _lower(name: Any) -> str:
-    lower = _lowered.get(name)
-    if lower is None:
-        lower = _text(name).lower()
-        if len(_lowered) < _MOST_CLEANED:
-            _lowered[name] = lower
-    return lower
 
 
 def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:

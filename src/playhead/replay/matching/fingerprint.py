@@ -48,7 +48,7 @@ VOLATILE = re.compile("|".join([*_KINDS[:2], f"(?P<time>{'|'.join(_TIMES)})", *_
 
 def plain_key(request: Any) -> Hashable:
     """Equal for requests whose frozen forms are equal. Cheap: long texts go through `hash`, which
-    CPython computes at memory speed and keeps.
+    CPython computes at memory speed and keeps. TypeError: the request is not plain JSON.
     """
     kind = type(request)
     if kind is dict:
@@ -57,8 +57,13 @@ def plain_key(request: Any) -> Hashable:
         return ("list", *map(plain_key, request))
     if kind is str:
         return request if len(request) <= 64 else ("str", hash(request))
-    # To Python, 1 and 1.0 and True are equal; to whoever asked they are not.
-    return request if kind is int or request is None else (kind.__name__, request)
+    if kind is int or request is None:
+        number: int | None = request
+        return number
+    if kind is bool or kind is float:
+        # To Python, 1 and 1.0 and True are equal; in JSON they are not.
+        return (kind.__name__, request)
+    raise TypeError(f"{kind.__name__} is not JSON")
 
 
 def canonical_form(request: Any) -> Any:

@@ -105,6 +105,22 @@ class Matcher:
             self.mark(match.call)
             return match
 
+    def take_verbatim(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
+        """The taped call whose request is equal to this one as the program made it: neither frozen nor
+        redacted. A request with a secret in it is not on the tape like that, and not found here.
+        """
+        if self._trim is not None:
+            return None
+        try:
+            key = (boundary, name, plain_key(request))
+        except TypeError:  # objects that have to be frozen first
+            return None
+        with self._lock:
+            match = self._exact(self._plain, key, lane)
+            if match is not None:
+                self.mark(match.call)
+            return match
+
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
         """What `take` would give; it stays there."""
         with self._lock:

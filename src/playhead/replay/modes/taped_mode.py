@@ -66,9 +66,12 @@ class ReplayMode:
 
     def answer(self, call: Call, lane: str) -> Taped | None:
         step = self._step()
-        request = self._recorder.frozen(call.request)
         name = self.name_on_tape(call.name)
-        match = self.matcher.take(call.boundary, name, request, lane)
+        match = self.matcher.take_verbatim(call.boundary, name, call.request, lane)
+        request: Any = None
+        if match is None:
+            request = self._recorder.frozen(call.request)
+            match = self.matcher.take(call.boundary, name, request, lane)
         if match is None:
             if (aside := answer_side_call(self.recording, call, name)) is not None:
                 return aside
