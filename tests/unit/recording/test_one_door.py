@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import os
+import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections import Counter
 from pathlib import Path
@@ -13,12 +15,28 @@ import aiohttp
 import httpx
 import pytest
 import requests
+import websockets.sync.client
+from mcp import ClientSession, StdioServerParameters
+from mcp.client import stdio
+from websockets.sync.server import serve
 
 import playhead
+from playhead.hooks import registry
+from playhead.launch.proxy.ports import listen
+from playhead.launch.proxy.proxy_server import Proxy
+from playhead.launch.proxy.routes import origin_of
+from playhead.launch.shims.caller import Caller, ChildLanes
+from playhead.launch.shims.shim_frames import Asked, call_frame, frame
+from playhead.launch.shims.shim_request import Surroundings
+from playhead.recording import deck
+from playhead.recording.deck import Deck
+from playhead.replay.matching.taped import load
+from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.tape.reader import Tape
 from playhead.testing import HttpSite
 
 OWN = str(Path(playhead.__file__).parent)
+SHOP = Path(__file__).parents[1] / "hooks" / "mcp" / "mcp_shop.py"
 
 
 @contextlib.contextmanager
@@ -68,8 +86,7 @@ def by_generator(url):
 def by_state(url):
     store = Store()
     with playhead.watch(store, "items", ["put"]):
-        store.put("a", 1)
-    return store.items
+        return store.put("a", 1)
 
 
 def by_httpx(url):
@@ -96,6 +113,72 @@ def by_aiohttp(url):
     return asyncio.run(post())
 
 
+def by_llm(url):
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+    return httpx.post(f"{url}/v1/chat/completions", json=asked).content
+
+
+def by_websocket(url):
+    with serve(lambda peer: peer.send(peer.recv()), "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        port = server.socket.getsockname()[1]
+        with websockets.sync.client.connect(f"ws://127.0.0.1:{port}/chat") as client:
+            client.send("hello")
+            told = client.recv()
+        server.shutdown()
+        thread.join()
+    return told
+
+
+def by_mcp(url):
+    async def session():
+        server = StdioServerParameters(command=sys.executable, args=[str(SHOP), os.devnull])
+        async with stdio.stdio_client(server) as streams, ClientSession(*streams) as client:
+            await client.initialize()
+
+    return asyncio.run(session())
+
+
+def by_proxy(url):
+    """The proxy and its client, in one thread."""
+
+    async def ask():
+        over, listener = asyncio.Event(), listen()
+        port = listener.getsockname()[1]
+        proxy = asyncio.ensure_future(Proxy({origin_of(url): listener}, {}).serve_until(over))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        told = await reader.read()
+        writer.close()
+        over.set()
+        await proxy
+        return told
+
+    return asyncio.run(ask())
+
+
+def by_shim(url):
+    """One shim that tells of a program's start and end."""
+    ours, theirs = socket.socketpair()
+    asked = Asked(
+        **dict.fromkeys(("run", "parent", "lane"), ""),
+        pid=1,
+        name="true",
+        real="/bin/true",
+        cwd="/",
+        kinds=("null", "null", "null"),
+        passed=(),
+        argv=("true",),
+        env={},
+    )
+    caller = Caller(ours, deck.active(), Surroundings(folder="/", cwd="/", env={}), ChildLanes())
+    theirs.sendall(call_frame(asked) + frame(b"X", b"0"))
+    assert caller.hear()
+    caller.leave()
+    theirs.close()
+
+
 def by_process(url):
     return subprocess.run(["echo", "hello"], capture_output=True, check=True).stdout
 
@@ -116,6 +199,11 @@ BOUNDARIES = [
     by_requests,
     by_urllib,
     by_aiohttp,
+    by_llm,
+    by_websocket,
+    by_mcp,
+    by_proxy,
+    by_shim,
     by_process,
     by_system,
     by_spawn,
@@ -133,7 +221,8 @@ def test_a_call_of_every_boundary_passes_the_door_and_ends_in_append(cross, url,
     with playhead.record(store=tmp_path, intercept=True) as run, traced() as seen:
         cross(url)
     doors = seen["recording/deck.py", "perform"] + seen["recording/deck.py", "perform_async"]
-    assert doors >= 1
+    # A coroutine is entered once more each time it is resumed.
+    assert doors >= seen["recording/crossing.py", "__init__"] >= 1
     written = [event for event in Tape(run.path).events() if event.kind in ("call", "outcome")]
     assert {event.kind for event in written} == {"call", "outcome"}
     # One function puts every event on the tape; whatever a thread of ours wrote is not counted here.
@@ -141,6 +230,36 @@ def test_a_call_of_every_boundary_passes_the_door_and_ends_in_append(cross, url,
     # And nothing below it is entered from anywhere else.
     appended = seen["recording/encoder.py", "append"]
     assert seen["tape/writer.py", "append"] == appended
+
+
+# Those whose other end is not this test's to replay: they open servers, processes and sockets of their own.
+SERVED = [one for one in BOUNDARIES if one not in (by_websocket, by_mcp, by_proxy, by_shim)]
+
+
+@pytest.mark.parametrize("cross", SERVED, ids=lambda one: one.__name__)
+def test_a_taped_answer_of_every_boundary_passes_the_same_door(cross, url, tmp_path, monkeypatch):
+    with playhead.record(store=tmp_path / "then", intercept=True) as run:
+        then = cross(url)
+    rows = tuple(row for row in registry.REPLAY_ROWS if row.boundary == "http")
+    monkeypatch.setattr(registry, "REPLAY_ROWS", rows)
+    with playhead.record(store=tmp_path / "now") as now:
+        mode = ReplayMode(load(Tape(run.path)), now.recorder)
+        recording, replaying = deck.active(), Deck(now.recorder, mode)
+        deck.activate(replaying)
+        registry.install()
+        try:
+            with traced() as seen:
+                assert cross(url) == then
+        finally:
+            registry.uninstall()
+            deck.activate(recording)
+    assert not mode.partings
+    assert seen["recording/deck.py", "perform"] + seen["recording/deck.py", "perform_async"] >= 1
+    # What the client gets passes the one place at which a replay is ordered; a process has its player.
+    places = ("reach", "reach_async", "reach_later", "reach_end_async")
+    reached = sum(seen["recording/crossing.py", name] for name in places)
+    played = seen["hooks/process/player.py", "go"]
+    assert reached + played >= 1
 
 
 def test_no_boundary_has_another_way_to_the_tape_or_asks_for_the_mode():
