@@ -81,6 +81,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "replaying.scripted_llm_command:command",
         "Serve a scripted LLM for tests.",
     ),
+    "doctor": (
+        "managing.doctor_command:command",
+        "Check which fences, shims and extras work on this machine.",
+    ),
     "completion": ("completion_command:command", "Print the tab completion script of your shell."),
 }
 

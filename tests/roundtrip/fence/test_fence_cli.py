@@ -205,3 +205,23 @@ def test_a_port_on_which_nothing_listened_is_the_same_in_a_replay(play, server):
     assert "partial" not in then.stderr
     now = play("replay", "last")
     assert now.returncode == 0, now.stderr
+
+
+def examined(before=()):
+    argv = [*before, *PLAYHEAD, "doctor", "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100)
+    return {(one["area"], one["name"]): one for one in json.loads(done.stdout)}
+
+
+def test_the_doctor_says_which_fence_replays_get():
+    found = examined()
+    assert found["fence", "namespaces"]["ok"]
+    assert found["fence", "replays"]["detail"] == "fenced by namespaces"
+
+
+def test_the_doctor_says_why_there_is_no_fence():
+    found = examined((sys.executable, "-c", DENIED, "unshare,mount,seccomp", str(errno.EPERM)))
+    assert not found["fence", "namespaces"]["ok"]
+    assert "unshare" in found["fence", "namespaces"]["detail"]
+    assert not found["fence", "replays"]["ok"]
+    assert "--unfenced" in found["fence", "replays"]["detail"]
