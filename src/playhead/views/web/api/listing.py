@@ -1,12 +1,18 @@
-"""Lists of runs, marks on them, and letting them go. Knows the library; not how requests are read."""
+"""Lists of runs, marks on them, and letting them go. Knows the library; not how requests are read.
+
+Moments as people write them: a day, a time, or how long ago. Pure.
+"""
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, get_args
 
 from starlette.responses import Response
 
 from playhead import clock
+from playhead.errors import UsageError
 from playhead.events import Status
 from playhead.library import annotate as marking
 from playhead.library.catalogue import entry_at
@@ -18,12 +24,12 @@ from playhead.library.retention import is_safe
 from playhead.library.search import SORTS, FoundRun, Search, query
 from playhead.library.stats import BYS, stats
 from playhead.views.web.api.api_responses import Problem, json_response
-from playhead.views.web.api.moments import parse_moment
 from playhead.views.web.api.schema_checks import CheckedRequest
 from playhead.views.web.api.story_cache import CachedStory
 
 if TYPE_CHECKING:
     from playhead.views.web.api.api_app import Desk
+
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 ORDERS = tuple(f"{turned}{one}" for one in SORTS for turned in ("", "-"))
@@ -136,3 +142,23 @@ def statistics(desk: Desk, asked: CheckedRequest) -> Response:
     # `failures` of runs, whatever they are grouped by.
     rows = [{**group, "failures": group["failed_runs"]} for group in members.pop("groups")]
     return _as_far_as_known({**members, "rows": rows}, backlog)
+
+
+_AGO = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(s|m|h|d|w)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def parse_moment(text: str, now_ns: int) -> int:
+    """`2026-11-15`, `2026-11-15T07:11:05Z`, `2h`: nanoseconds since 1970. Without a zone: UTC."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return max(0, now_ns - round(float(ago[1]) * _SECONDS[ago[2]] * 1e9))
+    try:
+        when = datetime.fromisoformat(text)
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=timezone.utc)
+        return max(0, round(when.timestamp() * 1e6) * 1000)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text[:80]!r} is no moment; expected 2026-11-15, 2026-11-15T07:11:05Z or 2h."
+        ) from None

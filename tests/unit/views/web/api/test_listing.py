@@ -8,7 +8,7 @@ import pytest
 from playhead.library.indexing import Reader
 from playhead.tape.manifest import read_manifest
 from playhead.testing import Reply, Usage
-from playhead.views.web.api.moments import parse_moment
+from playhead.views.web.api.listing import parse_moment
 
 HOUR = 3_600_000_000_000
 STARTED = 1_794_726_665_000_000_000  # 2026-11-15T07:11:05Z
