@@ -1,4 +1,4 @@
-"""Pieces of a run as plain fixtures: tool calls, LLM responses, turns. Pure."""
+"""Write parts of a run as plain fixtures: tool calls, LLM responses, turns. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playhead.story import Story
 
 
 def fixtures_of(story: Story) -> dict[str, Any]:
-    """File name → content."""
+    """Return the contents by file name."""
     calls = story.calls()
     tools = [
         {

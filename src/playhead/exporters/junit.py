@@ -11,14 +11,14 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from playhead.story.verdicts import Case, Outcome, Results
 
-# XML 1.0 has no way to say these, not even escaped.
+# XML 1.0 cannot hold these characters, not even escaped.
 _UNSAYABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FAILURES: tuple[Outcome, ...] = ("diverged", "broken")
 _SUITE = "playhead.batch"
 
 
 def junit_xml(results: Results) -> bytes:
-    """A case a tape; diverged and broken are failures, what could not be looked at is an error."""
+    """Write one test case per tape: diverged and broken are failures, tapes that could not be replayed are errors."""
     failures = sum(results.count(outcome) for outcome in _FAILURES)
     errors = results.count("unusable") + results.count("error")
     counts = {
@@ -79,5 +79,5 @@ def _add(suite: Element, case: Case) -> None:
 
 
 def _said(text: str) -> str:
-    """A character that XML cannot hold is shown as what it is not: a question mark in a box."""
+    """Replace a character that XML cannot hold."""
     return _UNSAYABLE.sub("\N{REPLACEMENT CHARACTER}", text)

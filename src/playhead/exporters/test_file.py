@@ -1,4 +1,4 @@
-"""A test that replays a tape, as source code. Pure."""
+"""Write the source of a test that replays a tape. Pure."""
 
 from __future__ import annotations
 

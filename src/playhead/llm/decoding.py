@@ -1,4 +1,4 @@
-"""What the decoders of all protocols do alike. Knows requests and answers, no protocol."""
+"""Shared functions of the decoders. Knows requests and responses; does not know any API."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from playhead.llm.wire_errors import error_of_text
 
 
 def read_request(body: bytes) -> tuple[dict[str, Any], str | None]:
-    """The JSON object of a request, and why it is not whole (None when it is)."""
+    """Return the JSON object of a request, and why it is incomplete (None when it is complete)."""
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(body)
     parsed = parse(text)
     if isinstance(parsed.value, dict):
         return parsed.value, parsed.reason
-    return {}, parsed.reason or "the body is no JSON object"
+    return {}, parsed.reason or "the body is not a JSON object"
 
 
 def unread(document: dict[str, Any], shaped: frozenset[str]) -> dict[str, Any]:
-    """The fields that have no place of their own in a request."""
+    """Return the fields that have no place of their own in LlmRequest."""
     return {key: value for key, value in document.items() if key not in shaped}
 
 
 def broken_answer(api: str, status: int, frames: Frames, error: LlmError | None) -> LlmResponse:
-    """An answer that holds no message: an error, or nothing that can be read."""
+    """Build a response without a message: an error, or bytes that cannot be decoded."""
     reason = frames.reason
     document = frames.frames[0].value
     if error is None and not isinstance(document, dict):
-        reason = reason or "the body is no JSON object"
+        reason = reason or "the body is not a JSON object"
         if status >= 400:
-            # A proxy's error page is whole, as far as anybody can tell.
+            # Assume that a proxy's error page is complete.
             error = error_of_text(frames.text, status)
             reason = None
     return LlmResponse(api=api, status=status, error=error, complete=reason is None, reason=reason)
 
 
 def why_broken(error: LlmError, status: int | None, frames: Frames) -> str | None:
-    """Why an answer with an error in it is not complete; None when it is."""
+    """Return why a response with an error in it is incomplete; None when it is complete."""
     if status is not None and status >= 400:
         return frames.reason  # the error is the whole answer: nothing was broken off
     return f"the server broke it off: {error.type or error.code or error.message or 'error'}"
@@ -64,9 +64,9 @@ def split_system(
 
 
 def arguments_of(written: Any, *, ended: bool) -> tuple[Any, bool]:
-    """The arguments of a call that were sent as JSON text, and whether they are all there.
+    """Return the arguments of a call from their JSON text, and whether they are complete.
 
-    Text that is no JSON is given back as text: a cut stream's, or a model's mistake.
+    Text that is not valid JSON (a cut stream, a mistake of the model) is returned as text.
     """
     if not isinstance(written, str):
         return written, ended

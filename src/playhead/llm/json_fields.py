@@ -1,7 +1,4 @@
-"""Read fields of JSON that nobody vouches for: the right type, or nothing.
-
-Knows Python's JSON types only; not which fields there are.
-"""
+"""Read fields of untrusted JSON: a value of the right type, or None."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ def string(value: Any) -> str | None:
 
 
 def prose(value: Any) -> str:
-    """A text that can be encoded; empty when it is none."""
+    """Return a text that can be encoded; empty if the value is not text."""
     return mended(value) if isinstance(value, str) else ""
 
 
@@ -42,7 +39,7 @@ def count(value: Any) -> int | None:
 
 
 def total(*counts: int | None) -> int | None:
-    """The sum of what is known; None when nothing is."""
+    """Return the sum of the known counts; None when none is known."""
     known = [one for one in counts if one is not None]
     return sum(known) if known else None
 

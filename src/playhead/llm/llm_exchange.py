@@ -1,7 +1,6 @@
-"""What an LLM was asked and what it answered, in one shape for every API.
+"""The decoded form of LLM requests and responses, the same for every API. Data only.
 
-Knows no protocol, no bytes and no prices. ``None`` always means "the wire did not say":
-a token count that is unknown is never 0.
+``None`` always means "the API did not say": an unknown token count is never 0.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Words that are meant to be read."""
+    """Plain text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What the model, or the filter in front of it, said instead of an answer."""
+    """A refusal by the model, or by the filter in front of it."""
 
     text: str
 
@@ -53,7 +52,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool gave back. ``id`` is the id of the ToolUse; ``is_error`` None: not said."""
+    """The result of a tool. ``id`` is the id of the ToolUse; ``is_error`` None: not stated."""
 
     id: str | None
     content: tuple[Part, ...]
@@ -72,7 +71,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """A part of a kind that has no word here (documents, audio, searches), as it was."""
+    """A part of a kind that has no class here (documents, audio, searches), unchanged."""
 
     type: str | None
     data: Any
@@ -105,10 +104,10 @@ class LlmTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmRequest:
-    """One question. ``params`` holds every other top-level field of the body, untouched.
+    """One request. ``params`` holds all other top-level fields of the body, unchanged.
 
-    ``previous_id``: the server keeps the conversation under this id, and ``messages`` are
-    only what is new. ``complete`` False: the body could not be read whole; ``reason`` says why.
+    ``previous_id``: the server keeps the conversation under this id, and ``messages`` only has the new part.
+    ``complete`` False: the body could not be decoded completely; ``reason`` says why.
     """
 
     api: str
@@ -125,10 +124,10 @@ class LlmRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Token counts, normalised: ``input_tokens`` is everything that was read, caches included.
+    """Token counts, normalised: ``input_tokens`` is everything that the model read, caches included.
 
-    ``cache_read_tokens`` and ``cache_write_tokens`` are shares of it, ``reasoning_tokens`` is
-    a share of ``output_tokens``, ``cache_write_1h_tokens`` one of ``cache_write_tokens``.
+    ``cache_read_tokens`` and ``cache_write_tokens`` are parts of it, ``reasoning_tokens`` is a part of
+    ``output_tokens``, ``cache_write_1h_tokens`` a part of ``cache_write_tokens``.
     """
 
     input_tokens: int | None = None
@@ -141,7 +140,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmError:
-    """What went wrong, in the provider's words. ``retry_after`` is in seconds."""
+    """An error as the provider reported it. ``retry_after`` is in seconds."""
 
     status: int | None
     type: str | None
@@ -152,10 +151,9 @@ class LlmError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmResponse:
-    """One answer. ``complete`` is False when it was cut off or broken off by an error.
+    """One response. ``complete`` is False when it was cut off, or ended by an error; ``reason`` says why.
 
-    ``reason`` says why it is not complete. An answer that *is* an error (a whole 429) is
-    complete. ``alternatives`` are the parts of the second and further choices.
+    A response that *is* an error (a whole 429) is complete. ``alternatives`` are the parts of further choices.
     """
 
     api: str
@@ -192,7 +190,7 @@ class LlmResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmExchange:
-    """A question with its answer; ``response`` is None when nothing came back."""
+    """A request with its response; ``response`` is None when nothing arrived."""
 
     request: LlmRequest
     response: LlmResponse | None

@@ -1,4 +1,4 @@
-"""One line for people about a question or an answer. Knows no protocol and no terminal."""
+"""One line about a request or a response, for terminals and lists. Does not know any API."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def summary(exchange: LlmRequest | LlmResponse, *, width: int = _WIDTH) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """One line of at most that many characters, safe to print.
+    """Return `text` on one line of at most `width` characters, safe to print.
 
-    What a model wrote is a stranger's text: control characters could drive the terminal.
+    Text of a model is untrusted: control characters could drive the terminal.
     """
     # Four times the width is enough to fill it, also when every second character is dropped.
     flat = " ".join(text[: width * 4 + _SHORT].split())
@@ -74,7 +74,7 @@ def _ending(response: LlmResponse) -> str:
 
 
 def _error(error: LlmError) -> str:
-    # OpenAI's code ("rate_limit_exceeded") says more than its type ("tokens").
+    # OpenAI's code ("rate_limit_exceeded") is more specific than its type ("tokens").
     named = error.code if error.code and not error.code.isdigit() else error.type
     head = " ".join(str(word) for word in (error.status, named) if word)
     return ": ".join(word for word in (head or "error", error.message) if word)

@@ -29,7 +29,7 @@ class Provider:
     # The id of the company in genai-prices whose price list is tried first.
     price_id: str | None = None
     # The last segment of the path, or the verb after its colon, and whether that address asks for a
-    # stream (None: the body says). Requests that end otherwise are dismissed without a look at the body.
+    # stream (None: the body decides). Requests to other paths are dismissed without looking at the body.
     endpoints: Mapping[str, bool | None] = {}
     # A response without any of these words asks for no tool call and is not decoded to find one.
     tool_words: tuple[bytes, ...] = ()

@@ -1,4 +1,4 @@
-"""What an error looks like on the wire. Knows the providers' error shapes, and nothing else."""
+"""Decode errors from the error bodies of all providers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ _SHOWN = 500
 
 
 def error_of(value: Any, status: int | None) -> LlmError | None:
-    """The error that a JSON value reports, or None when it reports none.
+    """Return the error that a JSON value reports, or None.
 
-    Anthropic ``{"type": "error", "error": {"type", "message"}}``, OpenAI ``{"error":
-    {"message", "type", "code"}}`` or flat ``{"type": "error", "code", "message"}``, Google
-    ``{"error": {"code", "message", "status", "details"}}``, Bedrock ``{"message"}``, and
-    gateways that send ``{"error": "text"}`` or ``{"detail": "text"}``.
+    Anthropic ``{"type": "error", "error": {"type", "message"}}``, OpenAI ``{"error": {"message", "type", "code"}}``
+    or flat ``{"type": "error", "code", "message"}``, Google ``{"error": {"code", "message", "status", "details"}}``,
+    Bedrock ``{"message"}``, and gateways that send ``{"error": "text"}`` or ``{"detail": "text"}``.
     """
     if not isinstance(value, dict):
         return None
@@ -31,7 +30,7 @@ def error_of(value: Any, status: int | None) -> LlmError | None:
 
 
 def error_of_text(text: str, status: int) -> LlmError:
-    """The error of a failed answer that is no JSON: a proxy's page, a bare sentence."""
+    """Return the error of a failed answer that is not JSON: a proxy's page, a bare sentence."""
     shown = " ".join(text.split())[:_SHOWN]
     return LlmError(status=status, type=None, message=shown or None)
 

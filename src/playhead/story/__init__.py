@@ -1,4 +1,4 @@
-"""Events made into the shape that people look at. See `shape` and `build`."""
+"""Stories: the events of a run as turns, calls and totals, for all views. See `shape` and `build`."""
 
 from playhead.story.build import tell
 from playhead.story.shape import (

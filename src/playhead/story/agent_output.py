@@ -1,8 +1,8 @@
-"""What agents said of themselves on a program's stdout, as events beside those of the tape. Pure; knows
-process calls and output, and when not to listen: where the exchanges themselves are on the tape.
+"""Find the events that coding agents report on stdout (JSON streams of Claude Code, Codex, Gemini). Pure.
 
-Told when a run is read and not when it is recorded: on the tape they would be calls that nobody makes in
-a replay, and a better reader is of use for the tapes of yesterday.
+Knows process calls and output. Skips output of programs whose LLM exchanges are on the tape themselves. Runs when a
+tape is read, not when it is recorded: on the tape these events would be calls that a replay never makes, and a
+better parser then also helps with old tapes.
 """
 
 from __future__ import annotations
@@ -17,52 +17,52 @@ from playhead.recording.chunks import as_bytes
 from playhead.transcripts import AgentStream, SessionStarted
 from playhead.transcripts.transcript_events import Draft, drafts_of
 
-# A member of the calls that were overheard: by whom.
-TOLD_BY = "told_by"
+# Member of a reported call: the tool that reported it.
+REPORTED_BY = "told_by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voice:
-    """One stream of output. `call` printed it; None: the program itself."""
+class OutputStream:
+    """One stream of output. `call` is the process that printed it; None: the recorded program itself."""
 
     call: Event | None
     # With their places on the tape.
-    heard: Sequence[tuple[Event, int]]
+    pieces: Sequence[tuple[Event, int]]
     until: int | None
 
 
-def overhear(
-    voices: Iterable[Voice], llm: Sequence[Event], first: Event | None
+def reported_events(
+    outputs: Iterable[OutputStream], llm: Sequence[Event], first: Event | None
 ) -> Iterator[tuple[Event, int]]:
-    """Events and their places. `llm` are the calls whose exchanges are on the tape."""
+    """Yield events with their places on the tape. `llm` are the calls whose exchanges are recorded."""
     known: set[str] = set()
-    for voice in voices:
-        if not voice.heard or _is_recorded(voice, llm):
+    for output in outputs:
+        if not output.pieces or _is_recorded(output, llm):
             continue
-        stream = _followed(voice)
+        stream = _followed(output)
         steps = stream.close()
         session = next((one.session for one in steps if isinstance(one, SessionStarted)), None)
-        if not steps or session in known:  # a program that prints what its child said
+        if not steps or session in known:  # the program also prints the output of its child
             continue
         if session is not None:
             known.add(session)
-        began = voice.call or first or voice.heard[0][0]
+        began = output.call or first or output.pieces[0][0]
         drafts = drafts_of(steps, started=began.wall)
         for number, draft in enumerate(drafts):
-            place = _place(voice.heard, draft)
-            yield _event(number, draft, began, voice.call, stream.tool), place
+            place = _place(output.pieces, draft)
+            yield _event(number, draft, began, output.call, stream.tool), place
 
 
-def _is_recorded(voice: Voice, llm: Sequence[Event]) -> bool:
-    if voice.call is None:
+def _is_recorded(output: OutputStream, llm: Sequence[Event]) -> bool:
+    if output.call is None:
         return bool(llm)
-    until = voice.until
-    return any(voice.call.wall <= one.wall and (until is None or one.wall <= until) for one in llm)
+    until = output.until
+    return any(output.call.wall <= one.wall and (until is None or one.wall <= until) for one in llm)
 
 
-def _followed(voice: Voice) -> AgentStream:
+def _followed(output: OutputStream) -> AgentStream:
     stream = AgentStream()
-    for event, _ in voice.heard:
+    for event, _ in output.pieces:
         data = event.data if isinstance(event.data, dict) else {}
         try:
             stream.feed(as_bytes(data), event.wall)
@@ -71,10 +71,10 @@ def _followed(voice: Voice) -> AgentStream:
     return stream
 
 
-def _place(heard: Sequence[tuple[Event, int]], draft: Draft) -> int:
-    """That of the piece of output in which it was said."""
-    chosen = heard[0][1]
-    for event, place in heard:
+def _place(pieces: Sequence[tuple[Event, int]], draft: Draft) -> int:
+    """Return the place of the output that contained this event."""
+    chosen = pieces[0][1]
+    for event, place in pieces:
         if event.wall > draft.wall:
             break
         chosen = place
@@ -84,7 +84,7 @@ def _place(heard: Sequence[tuple[Event, int]], draft: Draft) -> int:
 def _event(number: int, draft: Draft, began: Event, call: Event | None, tool: str | None) -> Event:
     data: Any = draft.data
     if draft.kind == events.CALL:
-        data = {**data, TOLD_BY: tool}
+        data = {**data, REPORTED_BY: tool}
     above = None if call is None else call.ref
     name = "output" if call is None else f"{call.segment}-{call.seq}"
     return Event(

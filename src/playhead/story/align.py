@@ -1,8 +1,7 @@
-"""Two trajectories laid side by side, and how alike two texts are. Pure; knows sequences and words.
+"""Align two sequences of steps, and measure how similar two texts are. Pure.
 
-`difflib` alone is quadratic where the same few steps come again and again, as they do in every agent's
-loop. So steps that are equal and come once are taken first, then other equal ones, and only what is
-left between them is aligned by kind.
+`difflib` alone is quadratic when the same few steps repeat, as they do in an agent's loop. So equal steps
+that occur once are matched first, then other equal steps, and only the rest is aligned by kind.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from difflib import SequenceMatcher
 Pairing = tuple[int | None, int | None]
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-# Up to so many comparisons the exact answer is worth its time: about ten milliseconds.
+# Maximum number of comparisons for the exact algorithm: about ten milliseconds.
 _AFFORDABLE = 40_000
 
 
@@ -90,7 +89,7 @@ def _between(
 
 
 def _ends(left: Sequence[Hashable], right: Sequence[Hashable]) -> tuple[int, int]:
-    """How many are equal at the beginning, and at the end of what is left."""
+    """Return how many steps are equal at the beginning, and at the end of the rest."""
     most = min(len(left), len(right))
     head = 0
     while head < most and left[head] == right[head]:

@@ -1,4 +1,4 @@
-"""Events to a story. Knows kinds of events and the tape it reads; not how a story is shown."""
+"""Build a story from the events of a tape. Knows kinds of events; does not know how a story is shown."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from playhead.errors import TapeDamaged
 from playhead.event import brought_along
 from playhead.events import Event, Status
 from playhead.host import garbage
-from playhead.story.agent_output import Voice, overhear
+from playhead.story.agent_output import OutputStream, reported_events
 from playhead.story.call_streams import whole_number
 from playhead.story.item_tree import family
-from playhead.story.items import Heard, call_item, data_of, failure_from, note_item, turn_item
-from playhead.story.original_calls import borrow, quiet_ref
+from playhead.story.items import PlacedEvent, call_item, data_of, failure_from, note_item, turn_item
+from playhead.story.original_calls import left_out_ref, read_original_calls
 from playhead.story.shape import CallItem, Failure, Item, Story, TurnItem
 from playhead.story.totals import Prices, total
 from playhead.tape.blobs import SPILLED
@@ -34,10 +34,11 @@ def tell(
     original: Tape | None = None,
     first: int | None = None,
 ) -> Story:
-    """The story of the run on this tape, as far as it is written and can be read. `original`: the tape
-    that a replay was made from, where it does not lie beside it. `first`: of so many events only; where
-    there are more, it is a beginning (`Story.whole`), and nothing in it is priced: loading the price
-    list takes longer than telling it.
+    """Build the story of the run on this tape, as far as it is written and readable.
+
+    `original` is the tape of a replay's original where it is not beside the replay. `first` limits the number of
+    events: a longer tape gives a beginning (`Story.whole` is False) without prices, because loading the price
+    list takes longer than building it.
     """
     draft = _Draft()
     with garbage.left_alone():
@@ -46,16 +47,16 @@ def tell(
                 draft.whole = False
                 break
             if SPILLED not in raw:
-                draft.hear(event)
+                draft.add(event)
                 continue
             try:
-                draft.hear(tape.whole(event))
+                draft.add(tape.whole(event))
             except TapeDamaged as error:
-                # A payload is gone; what stands in the line itself is still worth telling.
+                # The payload is missing; the rest of the event is still useful.
                 draft.damage.append(f"{event.ref}: {error}")
-                draft.hear(event)
-        draft.borrow(tape, original, first)
-        draft.overhear()
+                draft.add(event)
+        draft.fetch_originals(tape, original, first)
+        draft.add_reported()
         return draft.story(tape, prices or Prices() if draft.whole else None)
 
 
@@ -67,118 +68,120 @@ class _Draft:
         self.count = 0
         self.first: Event | None = None
         self.last: Event | None = None
-        self.calls: dict[str, Heard] = {}
-        self.outcomes: dict[str, Heard] = {}
-        self.pieces: dict[str, list[Heard]] = defaultdict(list)
-        self.turns: dict[str, Heard] = {}
-        self.turn_ends: dict[str, Heard] = {}
-        self.seams: dict[str, list[Heard]] = defaultdict(list)
-        self.notes: dict[str, Heard] = {}
+        self.calls: dict[str, PlacedEvent] = {}
+        self.outcomes: dict[str, PlacedEvent] = {}
+        self.pieces: dict[str, list[PlacedEvent]] = defaultdict(list)
+        self.turns: dict[str, PlacedEvent] = {}
+        self.turn_ends: dict[str, PlacedEvent] = {}
+        self.seams: dict[str, list[PlacedEvent]] = defaultdict(list)
+        self.notes: dict[str, PlacedEvent] = {}
         self.run_end: Event | None = None
         self.order: list[str] = []
         self.damage: list[str] = []
-        # What the program said last on stderr: the reason, where a run fails without an exception.
-        self.complaint = ""
+        # The last line on stderr: the reason of a run that failed without an exception.
+        self.last_stderr_line = ""
         self.lost = 0
 
-    def hear(self, event: Event, place: int | None = None) -> None:
-        """`place`: how many events stand before it on the tape; None: as many as were heard."""
-        heard = event, self.count if place is None else place
+    def add(self, event: Event, place: int | None = None) -> None:
+        """Add an event. `place` is its position on the tape; None: after all events so far."""
+        placed = event, self.count if place is None else place
         self.count += 1
         if self.first is None:
             self.first = event
         self.last = event
         kind = event.kind
         if not event.ours:
-            self._keep(self.notes, heard)
+            self._keep(self.notes, placed)
         elif kind == events.CHUNK:
-            self.pieces[_owner(event, "call")].append(heard)
+            self.pieces[_owner(event, "call")].append(placed)
         elif kind == events.CALL:
-            self._keep(self.calls, heard)
+            self._keep(self.calls, placed)
         elif kind == events.OUTCOME:
             owner = _owner(event, "call")
-            self.outcomes[owner] = heard
+            self.outcomes[owner] = placed
             if late := brought_along(event):
-                self.pieces[owner] += [(one, heard[1]) for one in late]
+                self.pieces[owner] += [(one, placed[1]) for one in late]
         elif kind == events.TURN_START:
-            self._keep(self.turns, heard)
+            self._keep(self.turns, placed)
         elif kind == events.TURN_END:
-            self.turn_ends[_owner(event, "turn")] = heard
+            self.turn_ends[_owner(event, "turn")] = placed
         else:
-            self._hear_rare(heard)
+            self._add_rare(placed)
 
-    def _hear_rare(self, heard: Heard) -> None:
-        event = heard[0]
+    def _add_rare(self, placed: PlacedEvent) -> None:
+        event = placed[0]
         if event.kind == events.SEAM and data_of(event).get("turn") is not None:
-            self.seams[_owner(event, "turn")].append(heard)
+            self.seams[_owner(event, "turn")].append(placed)
         elif event.kind == events.RUN_END:
             self.run_end = event
         elif event.kind == events.RUN_START:
-            self._begin(heard)
+            self._begin(placed)
         elif events.kind_of(event.kind).in_story:
             if event.kind == events.GAP:
                 self.lost += whole_number(data_of(event).get("lost"))
             elif event.kind == events.OUTPUT and data_of(event).get("stream") == "stderr":
-                self.complaint = _last_line(data_of(event).get("text")) or self.complaint
-            self._keep(self.notes, heard)
+                self.last_stderr_line = (
+                    _last_line(data_of(event).get("text")) or self.last_stderr_line
+                )
+            self._keep(self.notes, placed)
 
-    def borrow(self, tape: Tape, original: Tape | None, first: int | None) -> None:
-        """Requests and answers that a replay left on the tape it was made from."""
-        quiet = {ref: of for ref, one in self.calls.items() if (of := quiet_ref(one[0].data))}
-        loans = borrow(tape, quiet.values(), original, first)
+    def fetch_originals(self, tape: Tape, original: Tape | None, first: int | None) -> None:
+        """Fetch the requests and answers that a replay did not repeat from the tape of its original."""
+        quiet = {ref: of for ref, one in self.calls.items() if (of := left_out_ref(one[0].data))}
+        originals = read_original_calls(tape, quiet.values(), original, first)
         for ref, of in quiet.items():
-            loan = loans.get(of)
-            if loan is None or loan.call is None:
+            found = originals.get(of)
+            if found is None or found.call is None:
                 continue
             asked, place = self.calls[ref]
-            told = {**loan.call.data, "match": asked.data["match"]}
-            self.calls[ref] = dataclasses.replace(asked, data=told), place
-            # On this tape they stand where the call does.
-            if loan.outcome is not None:
-                self.outcomes[ref] = loan.outcome, place
-            self.pieces[ref] = [(one, place) for one in loan.pieces]
+            data = {**found.call.data, "match": asked.data["match"]}
+            self.calls[ref] = dataclasses.replace(asked, data=data), place
+            # On this tape they have the place of the call.
+            if found.outcome is not None:
+                self.outcomes[ref] = found.outcome, place
+            self.pieces[ref] = [(one, place) for one in found.pieces]
 
-    def overhear(self) -> None:
-        """What agents said of themselves. It stands after everything that is on the tape: calls keep
-        the numbers by which a replay knows them.
-        """
+    def add_reported(self) -> None:
+        """Add the events that agents reported on stdout, after all recorded calls, which keep their numbers."""
         llm = [one for one, _ in self.calls.values() if data_of(one).get("boundary") == "llm"]
-        told = list(overhear(self._voices(), llm, self.first))
+        reported = list(reported_events(self._outputs(), llm, self.first))
         known = self.count, self.first, self.last
-        for event, place in told:
-            self.hear(event, place)
+        for event, place in reported:
+            self.add(event, place)
             if event.kind == RESULT and isinstance(event.data, dict):
-                self.complaint = _last_line(event.data.get("error")) or self.complaint
+                self.last_stderr_line = _last_line(event.data.get("error")) or self.last_stderr_line
         self.count, self.first, self.last = known
 
-    def _voices(self) -> Iterator[Voice]:
+    def _outputs(self) -> Iterator[OutputStream]:
         for ref, (call, _) in self.calls.items():
             if data_of(call).get("boundary") == "process":
                 ended = self.outcomes.get(ref)
-                heard = [one for one in self.pieces.get(ref, ()) if _is_stdout(one[0])]
-                yield Voice(call=call, heard=heard, until=None if ended is None else ended[0].wall)
+                placed = [one for one in self.pieces.get(ref, ()) if _is_stdout(one[0])]
+                yield OutputStream(
+                    call=call, pieces=placed, until=None if ended is None else ended[0].wall
+                )
         printed = [
             one
             for one in self.notes.values()
             if one[0].kind == events.OUTPUT and _is_stdout(one[0])
         ]
-        yield Voice(call=None, heard=printed, until=None)
+        yield OutputStream(call=None, pieces=printed, until=None)
 
-    def _begin(self, heard: Heard) -> None:
-        """A run that was resumed has not ended, whatever the tape says before."""
+    def _begin(self, placed: PlacedEvent) -> None:
+        """Start or resume the run: a resumed run has not ended, even if the tape has an earlier `run.end`."""
         self.run_end = None
-        if data_of(heard[0]).get("resumed"):
-            self._keep(self.notes, heard)
+        if data_of(placed[0]).get("resumed"):
+            self._keep(self.notes, placed)
 
-    def _keep(self, among: dict[str, Heard], heard: Heard) -> None:
-        ref = heard[0].ref
-        among[ref] = heard
+    def _keep(self, among: dict[str, PlacedEvent], placed: PlacedEvent) -> None:
+        ref = placed[0].ref
+        among[ref] = placed
         self.order.append(ref)
 
     def story(self, tape: Tape, prices: Prices | None) -> Story:
         items = self._items(prices)
         status = self._status(tape)
-        # What a beginning leaves open is on the rest of the tape: nothing there ended badly yet.
+        # Calls that are open in a beginning may end in the rest of the tape: not a failure.
         turn = _last_turn(items, status) if self.whole else None
         lasted = max(0, self.last.mono - self.first.mono) if self.last and self.first else 0
         return Story(
@@ -205,7 +208,7 @@ class _Draft:
         )
 
     def _status(self, tape: Tape) -> Status:
-        """The tape's own word; a tape without a last one was interrupted, or goes on."""
+        """Return the status in `run.end`; without one, the run was interrupted or is still running."""
         said = data_of(self.run_end).get("status")
         for status in STATUSES:
             if said == status:
@@ -213,13 +216,13 @@ class _Draft:
         return status_of(tape.manifest)
 
     def _failure(self, turn: TurnItem | None) -> Failure | None:
-        """Why the run ended badly: the error that left it, that of its last turn, its exit code."""
+        """Return why the run failed: its own error, that of its last turn, or its exit code."""
         ended = data_of(self.run_end)
         failure = failure_from(ended.get("error")) or (turn.failure if turn is not None else None)
         code = ended.get("exit_code")
         if failure is None and isinstance(code, int) and code:
             said = f"signal {-code}" if code < 0 else f"exit code {code}"
-            return Failure(type=said, message=self.complaint)
+            return Failure(type=said, message=self.last_stderr_line)
         return failure
 
     def _items(self, prices: Prices | None) -> dict[str, Item]:
@@ -258,9 +261,9 @@ def _owner(event: Event, member: str) -> str:
 
 
 def _last_turn(items: Mapping[str, Item], status: Status) -> TurnItem | None:
-    """The turn that a run ended in: one that failed, else one that was under way.
+    """Return the turn in which a run ended: one that failed, or one that was not finished.
 
-    In a run that went well, or goes on, a turn that failed is part of the story and no end of it.
+    In a run that succeeded or is still running, a failed turn is only a part of the story.
     """
     if status not in ("failed", "interrupted"):
         return None

@@ -1,6 +1,4 @@
-"""A call's streams, cut at the boundaries at which they came. Knows chunk events; not what is in
-the pieces.
-"""
+"""Split a call's streams into pieces as they were received. Knows chunk events; does not know their contents."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from playhead.story.shape import StreamPiece
 
 
 def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[StreamPiece, ...]]:
-    """What came before the body (status and headers), and the pieces. Events with their places."""
+    """Return the head (status and headers) and the pieces of the streams, from events with their places."""
     head: Any = None
     pieces: list[StreamPiece] = []
     for event, place in heard:
@@ -35,8 +33,9 @@ def _bytes(data: dict[str, Any]) -> bytes:
 
 
 def cut(stream: str, raw: bytes, sizes: Any, times: Any, *, place: int = 0) -> list[StreamPiece]:
-    """The pieces that share one event. Sizes that do not add up (a level below full, an edited
-    tape) leave one piece: the bytes are what counts.
+    """Split the data of one event into its pieces.
+
+    Sizes that do not add up (a level below full, an edited tape) give one piece: the bytes matter more.
     """
     times = times if isinstance(times, list) and times else [0]
     if not isinstance(sizes, list) or sum(one for one in sizes if isinstance(one, int)) != len(raw):

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from playhead.story.agent_output import TOLD_BY
+from playhead.story.agent_output import REPORTED_BY
 from playhead.story.align import align, alike
 from playhead.story.shape import CallItem, Story
 
@@ -48,7 +48,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What differs between two runs."""
+    """The differences between two runs."""
 
     left: str
     right: str
@@ -78,7 +78,7 @@ def compare(left: Story, right: Story) -> Comparison:
 
 
 def sides_of(story: Story) -> list[Side]:
-    """The calls that the agent itself made: what a tool did inside is the tool's business."""
+    """Return the calls that the agent made itself, without the calls inside its tools."""
     calls = story.calls()
     inner = {call.ref for call in calls if _enclosed(story, call)}
     return [_side(call) for call in calls if call.ref not in inner]
@@ -97,8 +97,8 @@ def _enclosed(story: Story, call: CallItem) -> bool:
 
 
 def _speaks(above: CallItem, call: CallItem) -> bool:
-    """Whether the program above is the very agent that told of this call."""
-    return TOLD_BY in call.facts and above.boundary == "process"
+    """Whether the call was reported by the agent process that encloses it."""
+    return REPORTED_BY in call.facts and above.boundary == "process"
 
 
 def _side(call: CallItem) -> Side:
@@ -189,7 +189,7 @@ def _step(left: Side | None, right: Side | None) -> Step:
 
 
 def results_alike(left: list[Side], right: list[Side]) -> float | None:
-    """How alike the last thing is that the model said in both runs; None: one has no such thing."""
+    """Return how similar the last texts of the model are in both runs; None: one run has none."""
     ours, theirs = result_of(left), result_of(right)
     return None if ours is None or theirs is None else round(alike(ours, theirs), 4)
 

@@ -1,4 +1,4 @@
-"""Which events are meant: by kind, boundary, lane and seq. Pure; knows events, not tapes."""
+"""Select events by kind, boundary, lane and seq. Pure; knows events, not tapes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _wrong(text: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Empty: everything. Kinds and lanes are globs; of each list one must fit."""
+    """Criteria for events; empty criteria select everything. Kinds and lanes are globs, of which one must match."""
 
     kinds: tuple[str, ...] = ()
     boundaries: frozenset[str] = frozenset()
@@ -70,7 +70,7 @@ class EventFilter:
 
 
 class EventSelection:
-    """Decides event by event, in the order of the tape: what belongs to a call goes with it."""
+    """Applies a filter in the order of the tape: the chunks and the outcome of a selected call are selected too."""
 
     def __init__(self, wanted: EventFilter, own: frozenset[str]) -> None:
         self._wanted = wanted

@@ -1,4 +1,4 @@
-"""LLM exchanges of a call, decoded from what is on the tape. Knows `wire`; not prices."""
+"""Decode the LLM exchanges of a call. Knows `playhead.llm`; does not know prices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def exchanges_of(
 
 
 def failure_of_exchange(boundary: str, head: Any, llm: tuple[LlmExchange, ...]) -> Failure | None:
-    """An answer that came back whole and says that it failed: a 429, a 500, an error event."""
+    """Return the failure of a call whose answer arrived and reports an error: a 429, a 500, an error event."""
     for exchange in llm:
         if exchange.response is not None and exchange.response.error is not None:
             error = exchange.response.error

@@ -1,6 +1,6 @@
-"""What must hold of every run, whatever a new prompt or model makes of it. Pure; knows stories.
+"""Check rules that must hold for every run, whichever prompt or model is used. Pure; knows stories.
 
-Costs are those of the run had it been live: an answer from the tape counts as what it cost then.
+Costs are those of a live run: an answer from the tape counts with its recorded cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from playhead.story.totals import usages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariants:
-    """Limits, and what must and must not be. None and empty: no such rule. Tools may be globs."""
+    """Limits, and what is required or forbidden. None and empty: no rule. Tools may be globs."""
 
     max_steps: int | None = None
     max_cost_usd: float | None = None
@@ -200,7 +200,7 @@ def _must_not_say(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]
 
 
 def _uttered(story: Story) -> Iterator[tuple[str, int | None]]:
-    """What the model said, what the agent told its tools, what the program printed."""
+    """Yield the texts to search: answers of the model, arguments of tools, output of the program."""
     printed: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
     for item in story.items.values():
         if isinstance(item, CallItem):
@@ -267,7 +267,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _around(text: str, hit: str) -> str:
-    """The hit with a little of what stands beside it."""
+    """Return the match with a little text on both sides."""
     at = text.index(hit)
     start, end = max(0, at - 20), at + len(hit) + 20
     shown = " ".join(text[start:end].split())

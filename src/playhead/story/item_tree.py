@@ -1,4 +1,4 @@
-"""What stands under what. Pure; a tape is a stranger's, so its references may be anything."""
+"""Arrange items as a tree. Pure; a tape is untrusted, so its references may be wrong or circular."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from playhead.story.shape import Item
 
 # Deeper than any program nests; a tape that claims more is drawn flat from here on, so that
-# nobody who walks the tree has to fear for the stack.
+# recursive readers of the tree do not overflow the stack.
 DEEPEST = 100
 
 
 def family(items: Mapping[str, Item]) -> dict[str | None, tuple[str, ...]]:
-    """Children by parent, in order of time: under the response that asked for it, else under what
-    encloses it, else (None) at the top. Each item stands in one place.
+    """Return the children of each item in order of time; None is the top level.
+
+    The parent of an item is the response that asked for it, else the item that encloses it.
     """
     above: dict[str, str | None] = {}
     for ref, item in items.items():
@@ -27,7 +28,7 @@ def family(items: Mapping[str, Item]) -> dict[str | None, tuple[str, ...]]:
     children: dict[str | None, list[str]] = defaultdict(list)
     for ref in items:
         parent = above[ref]
-        # Nearly always what encloses an item stands before it.
+        # Nearly always the enclosing item comes first.
         known = parent is None or parent in depths
         for one in (ref,) if known else _down_to(ref, above, depths):
             parent = above[one]
@@ -38,7 +39,7 @@ def family(items: Mapping[str, Item]) -> dict[str | None, tuple[str, ...]]:
 
 
 def _down_to(ref: str, above: dict[str, str | None], known: dict[str, int]) -> list[str]:
-    """`ref` and its ancestors that are not known yet, highest first. A circle is opened."""
+    """Return `ref` and its unknown ancestors, highest first. A circle is cut."""
     path: list[str] = []
     seen: set[str] = set()
     at: str | None = ref

@@ -1,6 +1,4 @@
-"""One item of a story from the events that belong to it: a call, a turn, a note. Pure; knows what those
-events hold, not which belong together.
-"""
+"""Build one item of a story (a call, a turn, a note) from the events that belong to it. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from playhead.story.shape import CallItem, Failure, Mark, NoteItem, SeamItem, Tu
 from playhead.story.totals import NOTHING, Prices
 
 # An event, and how many stand before it on the tape.
-Heard = tuple[Event, int]
+PlacedEvent = tuple[Event, int]
 _SHAPED = frozenset(("boundary", "name", "request", "effect", "api"))
 
 
@@ -23,15 +21,15 @@ def data_of(event: Event | None) -> dict[str, Any]:
 
 
 def call_item(
-    heard: Heard,
+    placed: PlacedEvent,
     *,
     number: int,
-    outcome: Heard | None,
-    pieces: Sequence[Heard],
+    outcome: PlacedEvent | None,
+    pieces: Sequence[PlacedEvent],
     prices: Prices | None,
 ) -> CallItem:
-    """Without `prices` nothing is priced but what cost nothing."""
-    event, place = heard
+    """Build a call. Without `prices`, only calls that cost nothing have a cost."""
+    event, place = placed
     asked = data_of(event)
     ended = data_of(outcome[0]) if outcome is not None else {}
     head, cut = stream_of(pieces) if pieces else (None, ())
@@ -75,8 +73,10 @@ def call_item(
     )
 
 
-def turn_item(heard: Heard, *, end: Heard | None, seams: Sequence[Heard]) -> TurnItem:
-    event, place = heard
+def turn_item(
+    placed: PlacedEvent, *, end: PlacedEvent | None, seams: Sequence[PlacedEvent]
+) -> TurnItem:
+    event, place = placed
     begun = data_of(event)
     ended = data_of(end[0]) if end is not None else {}
     return TurnItem(
@@ -100,8 +100,8 @@ def turn_item(heard: Heard, *, end: Heard | None, seams: Sequence[Heard]) -> Tur
     )
 
 
-def note_item(heard: Heard) -> NoteItem:
-    event, place = heard
+def note_item(placed: PlacedEvent) -> NoteItem:
+    event, place = placed
     return NoteItem(
         ref=event.ref,
         kind=event.kind,
@@ -118,19 +118,19 @@ def note_item(heard: Heard) -> NoteItem:
     )
 
 
-def _seam(heard: Heard) -> SeamItem:
-    data = data_of(heard[0])
+def _seam(placed: PlacedEvent) -> SeamItem:
+    data = data_of(placed[0])
     return SeamItem(
         name=str(data.get("name", "")),
         at_ns=whole_number(data.get("at_ns")),
         took_ns=whole_number(data.get("took_ns")),
         value=data.get("value"),
-        passed=_mark(heard),
+        passed=_mark(placed),
     )
 
 
-def _mark(heard: Heard | None) -> Mark | None:
-    return None if heard is None else Mark(mono=heard[0].mono, place=heard[1])
+def _mark(placed: PlacedEvent | None) -> Mark | None:
+    return None if placed is None else Mark(mono=placed[0].mono, place=placed[1])
 
 
 def _is_served(asked: Mapping[str, Any]) -> bool:

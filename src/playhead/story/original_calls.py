@@ -1,7 +1,7 @@
-"""What a replay's tape leaves to the tape it was made from. Knows where that one lies; not what it says.
+"""Read the calls that a replay's tape leaves out from the tape of the original run.
 
-A call that was answered exactly as then is on the replay's tape without its request and answer: both are
-on the original, word for word.
+A replayed call whose answer was exactly the taped one is written without request and answer: both are
+on the original tape.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from playhead.tape.reader import Tape
 
 
 @dataclasses.dataclass(slots=True)
-class Loan:
-    """One call of the original: its event, its outcome, its pieces."""
+class OriginalCall:
+    """A call of the original run: its event, its outcome, its chunks."""
 
     call: Event | None = None
     outcome: Event | None = None
@@ -31,13 +31,14 @@ class Loan:
 _AHEAD = 8
 
 
-def borrow(
+def read_original_calls(
     tape: Tape, quiet: Iterable[str], original: Tape | None = None, first: int | None = None
-) -> dict[str, Loan]:
-    """The original's events for these refs; empty where the original is gone. `first`: only so many of
-    the replay are told, and what they borrow is looked for in the original's beginning.
+) -> dict[str, OriginalCall]:
+    """Return the original events for these refs; empty if the original is gone.
+
+    `first`: only this many events of the replay are read, so the search in the original is limited, too.
     """
-    wanted = {ref: Loan() for ref in quiet}
+    wanted = {ref: OriginalCall() for ref in quiet}
     of = tape.manifest.replay_of
     if not wanted or not of:
         return {}
@@ -50,19 +51,19 @@ def borrow(
             if event.kind == events.CALL and event.ref in wanted:
                 wanted[event.ref].call = original.whole(event)
             elif event.kind in (events.CHUNK, events.OUTCOME) and isinstance(event.data, dict):
-                loan = wanted.get(event.absolute(event.data.get("call")) or "")
-                if loan is not None and event.kind == events.CHUNK:
-                    loan.pieces.append(original.whole(event))
-                elif loan is not None:
-                    loan.outcome = original.whole(event)
-                    loan.pieces += brought_along(loan.outcome)
+                found = wanted.get(event.absolute(event.data.get("call")) or "")
+                if found is not None and event.kind == events.CHUNK:
+                    found.pieces.append(original.whole(event))
+                elif found is not None:
+                    found.outcome = original.whole(event)
+                    found.pieces += brought_along(found.outcome)
     except PlayheadError:
-        return {}  # the replay is told as far as it tells itself
+        return {}  # the original is damaged: the story has what the replay's tape has
     return wanted
 
 
-def quiet_ref(data: Any) -> str | None:
-    """The original's call that this one was, if its words were left there."""
+def left_out_ref(data: Any) -> str | None:
+    """Return the ref of the original call whose contents this event leaves out, if it does."""
     match = data.get("match") if isinstance(data, dict) else None
     if not isinstance(match, dict) or not match.get("quiet"):
         return None

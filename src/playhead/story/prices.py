@@ -35,7 +35,7 @@ _THEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """US dollars, and who says so: ``genai-prices 0.2.1`` or ``config``."""
+    """US dollars, and the source of the price: ``genai-prices 0.2.1`` or ``config``."""
 
     usd: Decimal
     source: str
@@ -124,7 +124,7 @@ def _by_override(usage: Usage, prices: Mapping[str, Decimal]) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """A line of the price list: this provider's price for this name."""
+    """The entry of the price list for one model of one provider."""
 
     provider: str
     name: str
@@ -169,7 +169,7 @@ def _places(api: str, model: str, url: str | None) -> Iterator[tuple[str, dict[s
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """What a token costs, where that depends on nothing else."""
+    """Prices per token that depend on nothing else."""
 
     input: Decimal
     cache_read: Decimal
@@ -180,8 +180,9 @@ class _Rates:
 
 @lru_cache(maxsize=4096)
 def _rates(listing: _Listing) -> _Rates | None:
-    """Asking the list takes longer than reading the rest of a small run: so it is asked once, for one
-    token of each kind. None: the price depends on the day, or on how long even a short prompt is.
+    """Return the prices per token of an entry; None: they depend on the date or the length of the prompt.
+
+    Calculating with the list takes longer than reading a small run, so it is used once, for one token of each kind.
     """
     from genai_prices import Usage as Tokens
     from genai_prices import __version__, calc_price

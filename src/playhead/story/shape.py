@@ -1,7 +1,4 @@
-"""The shape of a run as people see it: turns, calls, notes, totals. The only shape that views see.
-
-Data only; `build` makes it from events.
-"""
+"""The form of a run that all views read: turns, calls, notes, totals. Data only; `build` makes it from events."""
 
 from __future__ import annotations
 
@@ -167,13 +164,13 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A run, told: what happened, in order, and what belongs under what."""
+    """A run: its items in order, and which item is below which."""
 
     manifest: Manifest
     status: Status
     items: Mapping[str, Item]
-    # Children of an item, in order of time: what was done inside it, and below an LLM call the tool
-    # calls that its response asked for. None: top level.
+    # Children of an item in order of time: the calls inside it, and below an LLM call the tool calls that
+    # its response requested. None: top level.
     children: Mapping[str | None, tuple[str, ...]]
     totals: Totals
     failure: Failure | None = None
@@ -182,7 +179,7 @@ class Story:
     in_flight: tuple[str, ...] = ()
     duration_ns: int = 0
     damage: tuple[str, ...] = ()
-    # False: this is the beginning of a tape that goes on. What it leaves open is not in flight.
+    # False: this is the beginning of a longer tape. Calls that are open here are not in flight.
     whole: bool = True
 
     def calls(self) -> list[CallItem]:

@@ -15,7 +15,7 @@ from playhead.story.shape import CallItem, Item, NoteItem, Totals
 from playhead.transcripts.transcript_events import RESULT
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-# What an answer from a tape costs, whatever it cost when it was recorded.
+# The cost of an answer from a tape.
 NOTHING = Cost(usd=Decimal(0), source="answered from a tape")
 
 
@@ -26,7 +26,7 @@ class Prices:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, exchanges: tuple[LlmExchange, ...], wall: int) -> Cost | None:
-        """What these exchanges cost together; None if one of them cannot be told."""
+        """Return the cost of these exchanges; None if one of them has no known price."""
         when = datetime.fromtimestamp(wall / 1e9, timezone.utc)
         costs: list[Cost] = []
         for exchange in exchanges:
@@ -107,9 +107,7 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
 
 
 def _said(item: Item) -> Mapping[str, Any]:
-    """What an agent says itself that it used: in its result, or (below `full`) in the outcome of the
-    command that it was.
-    """
+    """Return the usage that an agent reports itself: in its result, or in the outcome of its process."""
     if isinstance(item, NoteItem) and item.kind == RESULT and isinstance(item.data, dict):
         usage = item.data.get("usage")
         cost = {"cost_usd": item.data.get("cost_usd")}

@@ -1,6 +1,4 @@
-"""What became of a batch: a verdict a replay, a case a tape, and what they come to. Data and sums; knows
-no processes and no files.
-"""
+"""The results of a batch: a verdict per replay, a case per tape, and totals. Data only."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from playhead.story.invariants import Broken
 
 Outcome = Literal["passed", "diverged", "broken", "unusable", "error"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-# What a batch leaves with: what the agent did wrong goes before what could not be looked at.
+# Exit codes of a batch: failures of the agent take precedence over tapes that could not be replayed.
 EXIT_CODES: tuple[tuple[Outcome, int], ...] = (
     ("diverged", 3),
     ("broken", 5),
@@ -23,9 +21,7 @@ EXIT_CODES: tuple[tuple[Outcome, int], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One replay of one tape. `answer` tells equal results from others; `said` is the end of what the
-    program printed, kept where something is wrong.
-    """
+    """One replay of one tape. `answer` identifies equal results; `said` is the end of the output, kept for failures."""
 
     tape: str
     name: str

@@ -22,8 +22,9 @@ def replay(
     env: Mapping[str, str] | None = None,
     timeout: float = 300,
 ) -> dict[str, Any]:
-    """The report of a replay: `{"verdict": "identical", "coverage": …}`. What the program prints goes
-    to the test's own output. TapeError: the tape cannot be replayed, and why.
+    """Replay a tape and return its report: `{"verdict": "identical", "coverage": …}`.
+
+    The program prints to the test's own output. Raises TapeError if the tape cannot be replayed.
     """
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         report = Path(folder) / "report.json"

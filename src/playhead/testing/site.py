@@ -1,7 +1,7 @@
 """A small web site on loopback, for tests of HTTP clients. Knows plain HTTP; no model, no script.
 
-Its routes do what recorders find hard: streams with gaps, events torn between chunks, streams
-that never end or end too early, compressed bodies, redirects, uploads, silence.
+Its routes do what recorders find hard: streams with gaps, events split between chunks, streams that never end or
+end too early, compressed bodies, redirects, uploads, silence.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class HttpSite(LoopbackServer):
 
     @property
     def requests(self) -> list[ReceivedRequest]:
-        """Everything asked so far, in the order of arrival."""
+        """All requests so far, in the order of arrival."""
         with self._arrived:
             return list(self._requests)
 
@@ -80,7 +80,7 @@ def _event(number: int) -> bytes:
 
 
 async def echo(exchange: ServedExchange) -> None:
-    """What was asked, as JSON; a body that is not text is in base64."""
+    """Return the request as JSON; a body that is not text is in base64."""
     request = exchange.request
     told: dict[str, object] = {
         "method": request.method,
@@ -96,7 +96,7 @@ async def echo(exchange: ServedExchange) -> None:
 
 
 async def sse(exchange: ServedExchange) -> None:
-    """`?n=9&gap_ms=5`: so many events. `&torn=1`: each in two chunks, torn within a letter."""
+    """`?n=9&gap_ms=5`: that many events. `&torn=1`: each in two chunks, split within a character."""
     request = exchange.request
     await exchange.open_stream(200, _SSE)
     for number in range(_number(request, "n", 9)):
@@ -200,7 +200,7 @@ async def redirect(exchange: ServedExchange) -> None:
 
 
 async def upload(exchange: ServedExchange) -> None:
-    """How much came and what it was, without sending it back."""
+    """Return the size and hash of the body, without the body."""
     request = exchange.request
     told = {
         "length": len(request.body),
@@ -237,7 +237,7 @@ async def cookies(exchange: ServedExchange) -> None:
 
 
 async def websocket(exchange: ServedExchange) -> None:
-    """A WebSocket that says back whatever it hears."""
+    """A WebSocket that echoes all messages."""
     if not asks_for_websocket(exchange):
         await exchange.answer_json(426, {"error": "This is a WebSocket."})
         return

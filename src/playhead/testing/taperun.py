@@ -32,12 +32,12 @@ from playhead.tape.single_file import pack, unpack
 
 
 class TapeRun:
-    """What a test asks of its run, while it lasts and after."""
+    """The handle of a test's run, during the run and after it."""
 
     def __init__(self, run: Run, mode: ReplayMode | None) -> None:
         self.run = run
         self._mode = mode
-        # A test that failed while it was recorded leaves no tape: nobody would want it again.
+        # A test that failed while it was recorded leaves no tape: it would be useless.
         self.failed = False
 
     @property
@@ -67,7 +67,7 @@ class TapeRun:
         return self.story.totals.cost_usd
 
     def assert_tools(self, *names: str) -> None:
-        """These tools were called, in this order; others may stand between."""
+        """Check that these tools were called in this order; others may come between."""
         called = iter(self.tools)
         missing = [name for name in names if not any(name == one for one in called)]
         assert not missing, f"{missing[0]!r} was not called in that order; called were {self.tools}"  # noqa: S101
@@ -95,7 +95,7 @@ class TapeRun:
         return [*self._mode.partings, *unused]
 
     def check(self) -> None:
-        """Divergence unless everything that was asked was on the tape, and the other way round."""
+        """Raise Divergence unless the run and the tape have the same calls."""
         partings = self.partings
         if partings:
             raise Divergence("\n".join(str(one) for one in partings[:5]), partings[0])
@@ -103,7 +103,7 @@ class TapeRun:
 
 @contextmanager
 def recording_to(target: Path, *, name: str | None = None) -> Iterator[TapeRun]:
-    """Record what happens inside, then write it as one file. Nothing is written if it raises."""
+    """Record the block, then write it as one file. Nothing is written if it raises."""
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         with record(
             name=name or target.name.partition(".")[0], store=folder, intercept=True, enabled=True
@@ -118,7 +118,7 @@ def recording_to(target: Path, *, name: str | None = None) -> Iterator[TapeRun]:
 
 @contextmanager
 def replaying(source: Path, *, ignore: tuple[Rule, ...] = ()) -> Iterator[TapeRun]:
-    """Answer what happens inside from the tape: nothing is sent, nothing is executed."""
+    """Serve the calls of the block from the tape: nothing is sent, nothing is executed."""
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         recording = replayable(Tape(unpack(source, Path(folder) / "taped")))
         with record(

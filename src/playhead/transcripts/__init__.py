@@ -1,6 +1,4 @@
-"""What coding agents say of themselves: their streams on stdout and the session files they keep, as steps
-that become events of a run. Standard library only, never raises over a stranger's lines.
-"""
+"""Parse the streams on stdout and the session files of coding agents into steps. Guest code; never raises."""
 
 from playhead.transcripts.transcript_lines import AgentStream, reader_of
 from playhead.transcripts.transcript_steps import (

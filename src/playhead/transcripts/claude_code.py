@@ -1,7 +1,6 @@
-"""Claude Code's lines: `claude -p --output-format stream-json --verbose`, and its session files. Knows
-both spellings; not where the lines come from.
+"""Parse Claude Code's lines: `claude -p --output-format stream-json --verbose`, and its session files.
 
-One line a content block: those of one answer share `message.id`, and lines of tools and sub-agents come
+Each line is one content block: the blocks of one answer share `message.id`, and lines of tools and sub-agents come
 in between. An API failure ends in `subtype: success` with `is_error: true`.
 """
 
@@ -46,14 +45,14 @@ class _Message:
 
 
 class ClaudeReader:
-    """Lines in, steps out. Never raises: what it does not know it passes over."""
+    """Converts lines to steps. Never raises: unknown lines are skipped."""
 
     tool = "claude"
 
     def __init__(self) -> None:
         self._order: list[_Message | TranscriptStep] = []
         self._open: dict[str | None, _Message] = {}
-        # What each agent's model is told with its next request.
+        # The messages that each agent's next request sends.
         self._news: dict[str | None, list[dict[str, Any]]] = {}
         self._ended = False
 
@@ -164,7 +163,7 @@ class ClaudeReader:
 
     def _said(self, message: _Message) -> ModelAnswer:
         # In a stream the usage of an answer is that of its beginning (one token of output); the
-        # whole is in `result`. Counting both would count what was read twice.
+        # whole is in `result`. Counting both would count input tokens twice.
         usage = {} if self._ended else message.usage
         body = {
             "type": "message",
@@ -193,7 +192,7 @@ _ENVELOPE = ("type", "subtype", "session_id", "uuid", "timestamp")
 
 
 def usage_of(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Anthropic's counts, normalised: what was read includes the caches."""
+    """Return Anthropic's counts in normalised form: input includes the caches."""
     if not usage:
         return {}
     read = fields.count(usage.get("cache_read_input_tokens"))
@@ -207,7 +206,7 @@ def usage_of(usage: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _larger(known: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    """Lines of one answer repeat its usage as it grows: the last one counts, where it says more."""
+    """Merge the usage of an answer's lines, which grows: the last complete one counts."""
     return told if told and told.get("output_tokens", 0) >= known.get("output_tokens", 0) else known
 
 

@@ -1,7 +1,7 @@
-"""The lines of `codex exec --json`: threads, turns and items. Knows no session files (`codex_files`).
+"""Parse `codex exec --json`: threads, turns and items. Session files are parsed in `codex_files`.
 
-The stream names no model and tells usage once a turn. An item is a whole answer, or a whole tool call:
-what the model said in between two tools is put together here.
+The stream names no model and reports usage once per turn. An item is a whole answer or a whole tool call: text
+between two tools is assembled here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TOOLS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 
 
 class CodexReader:
-    """Lines in, steps out. Never raises: what it does not know it passes over."""
+    """Converts lines to steps. Never raises: unknown lines are skipped."""
 
     tool = "codex"
 

@@ -22,12 +22,12 @@ from playhead.transcripts.transcript_steps import (
 API = "openai.responses"
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-# Codex tells the model about its surroundings in the user's name.
+# Codex describes its environment to the model in messages of the user.
 _SURROUNDINGS = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
 
 
 class RolloutReader:
-    """Lines in, steps out. Never raises: what it does not know it passes over."""
+    """Converts lines to steps. Never raises: unknown lines are skipped."""
 
     tool = "codex"
 
@@ -122,7 +122,7 @@ class RolloutReader:
             said = self._order[place]
             if isinstance(said, ModelAnswer):
                 if "usage" in said.body:
-                    return  # told twice: rate limits are sent in the same kind of line
+                    return  # reported twice: rate limits are in the same kind of line
                 details = {"cached_tokens": fields.count(usage.get("cached_input_tokens"))}
                 counts = {
                     "input_tokens": fields.count(usage.get("input_tokens")),
@@ -177,7 +177,7 @@ def _asked(item: Mapping[str, Any]) -> AskedTool:
 
 
 def _result(output: Any) -> tuple[Any, bool]:
-    """What a tool gave back: text, or JSON in text with the output and an exit code."""
+    """Return the result of a tool: text, or JSON in text with output and exit code."""
     told = fields.parsed(output)
     if isinstance(told, dict):
         meta = fields.mapping(told.get("metadata"))

@@ -32,7 +32,7 @@ class _Answer:
 
 
 class GeminiReader:
-    """Lines in, steps out. Never raises: what it does not know it passes over."""
+    """Converts lines to steps. Never raises: unknown lines are skipped."""
 
     tool = "gemini"
 

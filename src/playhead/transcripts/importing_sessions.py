@@ -1,8 +1,6 @@
-"""Session files that other tools keep, as runs of the library. Knows how a run is laid
-out; what the files say is read in `session_files`.
+"""Import the session files of other tools as runs of the library. `session_files` reads the files.
 
-A file is imported once: the same session has the same run id, and a file that has grown since replaces
-what was made of it.
+A session always has the same run id; importing a file that has grown replaces the earlier run.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class Imported:
 def import_session(
     tool: str, source: Path, home: Path, *, redactor: Redactor | None = None
 ) -> Imported | None:
-    """Make a run of that file; None: there is no conversation in it."""
+    """Import one file as a run; None: the file has no conversation."""
     steps = steps_of(tool, source)
     said = [one for one in steps if isinstance(one, ModelAnswer)]
     times = [one.at for one in steps if one.at]
@@ -101,7 +99,7 @@ def import_session(
 
 
 def _run_id(tool: str, session: str, started: int) -> str:
-    """Sorts by time as all ids do, and is the same each time this session is imported."""
+    """Return a run id that sorts by time and is the same for each import of this session."""
     when = clock.new_run_id(started).rpartition("-")[0]
     return f"{when}-{hashlib.sha256(f'{tool} {session}'.encode()).hexdigest()[:6]}"
 
@@ -137,7 +135,7 @@ def _write(
 def _write_tape(
     run: Path, manifest: Manifest, steps: list[TranscriptStep], redactor: Redactor | None
 ) -> tuple[int, SegmentSummary]:
-    """All the events; the moment of the last one, and what the manifest says of the segment."""
+    """Write all events; return the time of the last one, and the segment's entry of the manifest."""
     writer = SharedSegmentWriter(run, _SEGMENT)
     segment = Segment(run, who=manifest.name, redactor=redactor, may_import=True)
     segment.write_to(writer)

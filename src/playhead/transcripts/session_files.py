@@ -1,6 +1,4 @@
-"""The session files that coding agents keep: where they lie, and what is said in one. Knows folders and
-which files belong together; the words are read elsewhere.
-"""
+"""Find the session files of coding agents. Knows folders and file names; the tools' modules parse the lines."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def steps_of(tool: str, source: Path) -> list[TranscriptStep]:
 
 
 def _introduced(lines: list[dict[str, Any]], source: Path) -> SessionStarted:
-    """Session files have no first line that says all this: every line says some of it."""
+    """Collect the metadata of a session from all lines: no single line has all of it."""
 
     def first(name: str) -> str | None:
         return next((line[name] for line in lines if fields.maybe(line.get(name))), None)

@@ -1,7 +1,7 @@
-"""Steps of an agent as events of a run. Pure; knows kinds of events, not tapes.
+"""Convert the steps of an agent to events of a run. Pure; knows kinds of events, not tapes.
 
-An answer becomes an LLM call as if its exchange had been recorded, a tool that it asked for a tool call
-with the answer for its cause: whoever reads runs needs to know nothing of streams.
+An answer becomes an LLM call as if its exchange had been recorded; a tool that it asked for becomes a tool call with
+the answer as its cause. So readers of runs need no knowledge of transcripts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from playhead.transcripts.transcript_steps import (
     UserPrompt,
 )
 
-# The tool's own words on a run: who it was, and how it went.
+# Kinds of events for the tool's report on a run: its start, and its result.
 SESSION = "agent.session"
 RESULT = "agent.result"
 
@@ -178,7 +178,7 @@ class _Telling:
 
 
 def failure(kind: str, message: str) -> dict[str, Any]:
-    """As a frozen exception: what views show."""
+    """Return an exception in the form that views show."""
     return {"$exception": kind, "message": message}
 
 

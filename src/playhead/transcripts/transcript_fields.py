@@ -1,4 +1,4 @@
-"""Members of JSON that nobody vouches for, read without surprises. Pure."""
+"""Read members of untrusted JSON. Pure."""
 
 from __future__ import annotations
 

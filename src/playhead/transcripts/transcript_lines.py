@@ -1,6 +1,4 @@
-"""Bytes of a program's output to what an agent says in them, if it is an agent that speaks. Knows lines
-and who is who; the words of each tool are in its own module.
-"""
+"""Recognise the output of a coding agent and parse its lines. The format of each tool is in a module of its own."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from playhead.transcripts.codex import CodexReader
 from playhead.transcripts.gemini_cli import GeminiReader
 from playhead.transcripts.transcript_steps import ProgressLine, TranscriptStep
 
-# A program that has said nothing of this kind in so many lines is no agent that we know.
+# A program without a recognised line in this many lines is not a known agent.
 _PATIENCE = 50
-# Longer lines are no messages; they are not held in memory to find that out.
+# Longer lines are not messages, and are not buffered.
 _LONGEST = 64 * 1024 * 1024
 
 
 class TranscriptReader(Protocol):
-    """What each tool's module offers."""
+    """The interface of a tool's module."""
 
     @property
     def tool(self) -> str: ...
@@ -30,7 +28,7 @@ class TranscriptReader(Protocol):
 
 
 def reader_of(line: Mapping[str, Any]) -> TranscriptReader | None:
-    """Who speaks so; None: nobody that we know."""
+    """Return the reader for this first line; None: an unknown format."""
     kind = fields.of_type(line)
     if kind == "thread.started" or kind.startswith(("turn.", "item.")):
         return CodexReader()
@@ -44,7 +42,7 @@ def reader_of(line: Mapping[str, Any]) -> TranscriptReader | None:
 
 
 class JsonLines:
-    """JSON objects out of bytes that come in pieces. What is none is passed over."""
+    """Splits bytes that arrive in pieces into JSON objects; other lines are skipped."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -55,7 +53,7 @@ class JsonLines:
         return list(objects(whole.split(b"\n"))) if newline else []
 
     def close(self) -> list[dict[str, Any]]:
-        """The last line may lack its end, or be torn: then it is none."""
+        """Return the last line, unless it is torn."""
         rest, self._rest = self._rest, b""
         return list(objects([rest]))
 
@@ -73,7 +71,7 @@ def objects(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
 
 
 class AgentStream:
-    """Follows a program's stdout. Until an agent is recognised, nothing is told."""
+    """Parses a program's stdout. Produces nothing until an agent is recognised."""
 
     def __init__(self) -> None:
         self.reader: TranscriptReader | None = None
@@ -90,7 +88,7 @@ class AgentStream:
         return self._hear(self._lines.feed(raw), at, raw.count(b"\n"))
 
     def close(self, at: int | None = None) -> list[TranscriptStep]:
-        """Everything that was said."""
+        """Return all steps."""
         self._hear(self._lines.close(), at, 0)
         return [] if self.reader is None else self.reader.steps()
 

@@ -1,7 +1,6 @@
-"""What an agent's own stream or session file tells: prompts, answers, tools, ends. Data only.
+"""Steps of a coding agent's session: prompts, answers, tool results, the end. Data only.
 
-An answer keeps the shape of the API that it came from, so that what decodes and prices a recorded HTTP
-exchange does the same for it.
+An answer keeps the form of its API, so that the decoders and prices of recorded exchanges work for it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, Union
 
 
 class SessionStarted(NamedTuple):
-    """Who is speaking: the tool's own session, its model and version."""
+    """The session begins: tool, session id, model and version."""
 
     tool: str
     session: str | None = None
@@ -23,7 +22,7 @@ class SessionStarted(NamedTuple):
 
 
 class UserPrompt(NamedTuple):
-    """A person, or a program in his place, asked for something."""
+    """A prompt by a person or a program."""
 
     text: str
     at: int | None = None
@@ -38,8 +37,9 @@ class AskedTool(NamedTuple):
 
 
 class ModelAnswer(NamedTuple):
-    """One answer of a model. `sent` and `body` are the request and the response as `api` spells them;
-    of the request only what was new. `agent` is the tool call that a sub-agent works for.
+    """One answer of a model. `sent` and `body` are request and response in the form of `api`.
+
+    The request has only the new messages. `agent` is the tool call that a sub-agent works for.
     """
 
     api: str
@@ -55,7 +55,7 @@ class ModelAnswer(NamedTuple):
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool gave back."""
+    """The result of a tool."""
 
     id: str
     value: Any
@@ -64,7 +64,7 @@ class ToolAnswer(NamedTuple):
 
 
 class SessionNote(NamedTuple):
-    """Something on the way that is neither: a retry, a warning, a summary of what was forgotten."""
+    """Another event of the session: a retry, a warning, a compaction."""
 
     kind: str
     data: Mapping[str, Any]
@@ -72,7 +72,7 @@ class SessionNote(NamedTuple):
 
 
 class SessionEnded(NamedTuple):
-    """The tool's own word on how it went. `usage` has the names that Playhead uses for tokens."""
+    """The session ends, with the result that the tool reports. `usage` has Playhead's names of token counts."""
 
     ok: bool
     text: str = ""
@@ -89,14 +89,14 @@ TranscriptStep = Union[  # noqa: UP007  evaluated by 3.10, too
 
 
 class ProgressLine(NamedTuple):
-    """A line for somebody who watches: what the agent does just now."""
+    """One line of live progress."""
 
     kind: str  # text, delta (a piece of one), thought, tool, failure, retry, end
     text: str
 
 
 class StreamSummary(NamedTuple):
-    """A stream in figures. None: it did not say."""
+    """Totals of a stream. None: not reported."""
 
     text: str = ""
     error: str | None = None

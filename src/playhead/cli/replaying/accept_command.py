@@ -19,7 +19,7 @@ from playhead.host.project import project_of
 from playhead.launch.replay_command import check_tape
 from playhead.library.annotate import make_golden
 from playhead.library.run_rows import tapes_of
-from playhead.story.original_calls import quiet_ref
+from playhead.story.original_calls import left_out_ref
 from playhead.tape.manifest import status_of
 from playhead.tape.single_file import SUFFIX, pack
 
@@ -49,7 +49,7 @@ def command(run: str, files: tuple[Path, ...], as_json: bool, store: Path | None
     path = find_run(store, run)
     tape = check_tape(path)
     manifest = tape.manifest
-    if any(quiet_ref(event.data) for event in tape.events()):
+    if any(left_out_ref(event.data) for event in tape.events()):
         raise TapeNotReplayable(
             f"{path.name} is a plain replay: its answers are on the tape of {manifest.replay_of}. "
             "Accept that run, a new recording, or a replay with `--live llm`."

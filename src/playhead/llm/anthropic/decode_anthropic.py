@@ -1,7 +1,4 @@
-"""Anthropic's Messages API, as served by Anthropic, Vertex, Bedrock and its imitators.
-
-Knows the request, the message, and the events of a stream; not how they travelled.
-"""
+"""Decode requests and responses of Anthropic's Messages API: documents, and the events of a stream."""
 
 from __future__ import annotations
 
@@ -39,12 +36,12 @@ from playhead.llm.llm_exchange import (
 from playhead.llm.wire_errors import error_of
 
 API = "anthropic.messages"
-# Only events with one of these words can tell of a tool call.
+# Only events with one of these words can be part of a tool call.
 TOOL_WORDS = (b"tool_use", b"input_json_delta", b"content_block_stop")
 
 _SHAPED = frozenset(("model", "system", "messages", "tools", "stream"))
 _PROVIDER_CALLS = frozenset(("server_tool_use", "mcp_tool_use"))
-# Notes of this module in a block that is being put together; JSON cannot hold these keys.
+# Internal members of a block that is being assembled; JSON cannot hold these keys.
 _PIECES, _STOPPED, _ENDED = object(), object(), object()
 
 
@@ -90,7 +87,7 @@ def _of_stream(status: int, frames: Frames) -> LlmResponse:
         if kind == "content_block_delta":
             _grow(blocks, event)
         elif frame.partial:
-            continue  # only deltas may be taken half: the others replace what is known
+            continue  # a partial delta is useful; the other events replace known values and must be whole
         elif kind == "content_block_start":
             blocks[_index(event)] = dict(mapping(event.get("content_block")))
         elif kind == "content_block_stop":
@@ -102,7 +99,7 @@ def _of_stream(status: int, frames: Frames) -> LlmResponse:
         elif kind == "message_stop":
             stopped = True
         elif (frame.event or "").lower().endswith("exception"):
-            error = error_of({"error": {"type": frame.event, **event}}, status)  # Bedrock's way
+            error = error_of({"error": {"type": frame.event, **event}}, status)  # Bedrock
         elif "error" in event:
             error = error_of(event, status)
     message["content"] = [_whole_block(blocks[index]) for index in sorted(blocks)]
@@ -126,7 +123,7 @@ def _grow(blocks: dict[int, dict[Any, Any]], event: dict[str, Any]) -> None:
 
 
 def _whole_block(block: dict[Any, Any]) -> dict[Any, Any]:
-    """The block as the API would have sent it unstreamed."""
+    """Return the block in its form outside a stream."""
     pieces = block.pop(_PIECES, {})
     stopped = block.pop(_STOPPED, False)
     for key, kind in (("text", "text"), ("thinking", "thinking"), ("signature", "thinking")):
@@ -145,7 +142,7 @@ def _whole_block(block: dict[Any, Any]) -> dict[Any, Any]:
 
 def _finish(message: dict[str, Any], event: dict[str, Any]) -> None:
     message.update(mapping(event.get("delta")))
-    # Counts are cumulative: a later one replaces, an absent or null one leaves what was said.
+    # Counts are cumulative: a later count replaces an earlier one, a missing or null one changes nothing.
     usage = dict(mapping(message.get("usage")))
     usage.update({k: v for k, v in mapping(event.get("usage")).items() if v is not None})
     message["usage"] = usage
@@ -214,7 +211,7 @@ def _part(block: dict[Any, Any]) -> Part:
             id=string(block.get("id")),
             name=string(block.get("name")),
             arguments=given,
-            # The API's own arguments are an object; text is what arrived of a cut one.
+            # Complete arguments are an object; text is the part of a call that was cut off.
             complete=bool(block.get(_ENDED, isinstance(given, dict))),
             by_provider=kind in _PROVIDER_CALLS,
         )

@@ -1,7 +1,6 @@
-"""Google's generateContent, as served by the Gemini API, Vertex and the Code Assist backend.
+"""Decode requests and responses of Google's generateContent: documents, server-sent events, growing arrays.
 
-Knows the request, the response, and its chunks (server-sent events or a growing array);
-not the model's name in the address, nor how arguments are streamed (``gemini_calls``).
+Streamed arguments are assembled in ``gemini_calls``.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ TOOL_WORDS = (b"functionCall", b"function_call")
 
 _SHAPED = frozenset(("model", "contents", "systemInstruction", "system_instruction", "tools"))
 
-# A note of this module in a part that may have been cut off (JSON cannot hold this key). True:
-# a text after a thought, and whether it is a thought too is said only after the text.
+# Marks a part that may be cut off (JSON cannot hold this key). True: text after a thought; the flag that
+# says whether it is a thought, too, comes after the text and is missing.
 _CUT = object()
 
 
@@ -97,7 +96,7 @@ def _grow(
     for key in ("responseId", "modelVersion", "promptFeedback"):
         if chunk.get(key):
             head[key] = chunk[key]
-    # Counts are cumulative: a later one replaces, an absent one leaves what was said.
+    # Counts are cumulative: a later count replaces an earlier one, a missing one changes nothing.
     head.setdefault("usage", {}).update(mapping(chunk.get("usageMetadata")))
     for one in mappings(chunk.get("candidates")):
         candidate = candidates.setdefault(count(one.get("index")) or 0, {"parts": []})
@@ -172,7 +171,7 @@ def _message(content: dict[str, Any]) -> LlmMessage:
 
 
 def _merged(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Neighbouring texts as one: a stream cuts them at random."""
+    """Merge neighbouring texts: a stream splits them at random."""
     merged: list[Part] = []
     for part in parts:
         last = merged[-1] if merged else None
@@ -206,7 +205,7 @@ def _part(part: dict[Any, Any]) -> Part:
             id=string(call.get("id")),
             name=string(call.get("name")),
             arguments=given,
-            # The API's own arguments are an object; text is what arrived of a cut one.
+            # Complete arguments are an object; text is the part of a call that was cut off.
             complete=isinstance(given, dict) and not unfinished,
         )
     answer = _either(part, "functionResponse", "function_response")
@@ -270,6 +269,6 @@ def _tools(tool: dict[str, Any]) -> list[LlmTool]:
 
 
 def _either(document: dict[str, Any], camel: str, snake: str) -> Any:
-    """A field under the name of the JSON mapping, or under that of the protocol buffer."""
+    """Return a field by its JSON name, or by its protocol-buffer name."""
     value = document.get(camel)
     return value if value is not None else document.get(snake)

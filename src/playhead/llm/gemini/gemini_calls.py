@@ -1,7 +1,4 @@
-"""Function calls whose arguments Gemini streams, put together again.
-
-Knows ``partialArgs`` and the paths in them; not what else a part may be.
-"""
+"""Assemble function calls whose arguments Gemini streams in parts. Knows ``partialArgs`` and JSON paths."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ _VALUES = ("stringValue", "numberValue", "boolValue")
 
 
 def whole_parts(parts: list[dict[str, Any]], *, ended: bool) -> list[dict[str, Any]]:
-    """The parts with every streamed call made one.
+    """Return the parts with each streamed call as one part.
 
-    Such a call begins with its name and ``willContinue``, goes on in parts that have only
-    ``partialArgs``, and ends with one that does not continue.
+    A streamed call begins with its name and ``willContinue``, continues in parts with only ``partialArgs``, and ends
+    with a part without ``willContinue``.
     """
     whole: list[dict[str, Any]] = []
     growing: dict[str, Any] | None = None
@@ -49,7 +46,7 @@ def _is_streamed(call: dict[str, Any], growing: dict[str, Any] | None) -> bool:
 
 
 def _write(args: dict[str, Any], piece: dict[str, Any]) -> None:
-    """Put one value at its JSON path; a string that is there already is being continued."""
+    """Put one value at its JSON path; a string that exists there is extended."""
     steps: list[str | int] = [
         int(index) if index else name or quoted
         for name, index, quoted in _STEP.findall(_path(piece))
@@ -65,11 +62,11 @@ def _write(args: dict[str, Any], piece: dict[str, Any]) -> None:
 
 
 def _get(inside: Any, step: str | int, default: Any) -> Any:
-    """What is at this step, put there if need be; None where the path leads nowhere."""
+    """Return the value at this step, created if necessary; None if the path is invalid."""
     if isinstance(inside, dict) and isinstance(step, str):
         return inside.setdefault(step, default)
     if isinstance(inside, list) and isinstance(step, int) and step <= len(inside):
-        # Lists grow one by one: a stranger's index must not make a huge one.
+        # Lists grow one by one: an untrusted index must not create a huge list.
         if step == len(inside):
             inside.append(default)
         return inside[step]

@@ -1,7 +1,7 @@
-"""Cut the body of an answer into the JSON values it is made of.
+"""Split the body of an answer into its JSON values.
 
-Knows how answers travel: one document, an array that grows, server-sent events, JSON
-values end to end (WebSocket messages), Amazon's event stream. Not what the values mean.
+Knows the transports: one document, a growing array, server-sent events, concatenated JSON values (WebSocket
+messages), Amazon's event stream. Does not know the meaning of the values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STREAM = "stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One JSON value. ``partial``: it was cut off, and holds only what arrived."""
+    """One JSON value. ``partial``: it was cut off and holds the part that arrived."""
 
     value: Any
     event: str | None = None
@@ -29,7 +29,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """All values of a body. ``done``: OpenAI's last word, [DONE], was said."""
+    """All values of a body. ``done``: OpenAI's final [DONE] arrived."""
 
     kind: str
     frames: tuple[Frame, ...]

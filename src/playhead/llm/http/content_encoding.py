@@ -1,7 +1,7 @@
-"""Undo content encodings, also of bodies that are cut. Knows no protocol.
+"""Decode content encodings, also of bodies that are cut off. Does not know any API.
 
-brotli and zstd are not in the standard library of every Python that agents run on; they
-are undone where the agent's own environment can, and the answer says so where it cannot.
+brotli and zstd are not in the standard library of every supported Python: they are decoded if the agent's
+environment has the libraries, else the result says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead.llm.http.sse import looks_like_sse
 
-# An LLM answer has never been near this; a few kilobytes of zeros can be made to go far beyond.
+# LLM answers are far smaller; a decompression bomb of a few kilobytes is far larger.
 MOST_BYTES = 256 * 1024 * 1024
 # Little at a time: a broken end costs only itself, and a bomb is seen before it goes off.
 _PIECE = 64
@@ -22,14 +22,14 @@ _PIECE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plain:
-    """A body without its encodings. ``reason`` says why it is not all there."""
+    """A decoded body. ``reason`` says why it is incomplete."""
 
     body: bytes
     reason: str | None = None
 
 
 class _Undecodable(Exception):
-    """This body cannot be undone here; the text says why."""
+    """The body cannot be decoded here; the text says why."""
 
 
 def undo(encodings: str | None, body: bytes) -> Plain:
@@ -49,7 +49,7 @@ def undo(encodings: str | None, body: bytes) -> Plain:
 
 
 def _is_plain(body: bytes) -> bool:
-    """Whether somebody has undone it already: many HTTP clients keep the header all the same."""
+    """Whether the body is decoded already: many HTTP clients keep the header after decoding."""
     return body[:1] in (b"{", b"[", b"") or looks_like_sse(body)
 
 

@@ -67,7 +67,7 @@ def _headers(block: bytes) -> dict[str, str]:
 
 
 def _text(payload: bytes) -> str:
-    """What Bedrock means: ``{"bytes": "<base64 of the event>"}``, or the payload as it is."""
+    """Unwrap Bedrock's ``{"bytes": "<base64 of the event>"}``; other payloads are returned unchanged."""
     text = payload.decode("utf-8", "replace")
     wrapped = string(mapping(parse(text).value).get("bytes"))
     if wrapped is None:

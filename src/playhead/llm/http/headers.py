@@ -1,4 +1,4 @@
-"""What the HTTP headers say about a body and about trying again. Knows no protocol."""
+"""Read the HTTP headers about content types and retries. Does not know any API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def content_type_of(headers: Headers) -> str:
 
 
 def retry_after_of(headers: Headers) -> float | None:
-    """Seconds to wait, as the server asked; dates count from the server's own clock."""
+    """Return the seconds to wait before a retry; dates are compared with the server's clock."""
     milliseconds = _number(header(headers, "retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -44,7 +44,7 @@ def retry_after_of(headers: Headers) -> float | None:
 
 
 def _date(text: str | None) -> datetime | None:
-    # Not email.utils: it takes a fifth of the time that importing this whole package takes.
+    # Not email.utils: importing it takes a fifth of the import time of this package.
     found = _HTTP_DATE.search(text or "")
     month = _MONTHS.find(found[2]) // 3 + 1 if found else 0
     if not found or month < 1:

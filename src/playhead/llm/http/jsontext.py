@@ -1,8 +1,7 @@
-"""JSON texts that may be cut anywhere, read for all that is in them.
+"""Parse JSON texts that may be cut off anywhere.
 
-Knows how to mend a cut text without inventing anything: half a number, half a key or half
-an id is dropped, half a sentence is kept. Does not know what the fields mean, only which
-of them hold prose.
+Repairs a cut text without inventing data: half a number, half a key or half an id is dropped, half a sentence is
+kept. Does not know the fields, except which of them hold prose.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A JSON value, or what could be had of one. ``reason`` says why it is not whole."""
+    """A JSON value, or the part that arrived. ``reason`` says why it is incomplete."""
 
     value: Any
     reason: str | None = None
@@ -54,7 +53,7 @@ class _Open:
 
 
 def parse(text: str) -> Parsed:
-    """The value of a text that may be cut; None as value when it is no JSON at all."""
+    """Parse a text that may be cut off; the value is None if it is not JSON."""
     try:
         return Parsed(value=_DECODER.decode(text))
     except RecursionError:
@@ -92,7 +91,7 @@ def _skip_blank(text: str, at: int) -> int:
 
 
 def _close(text: str) -> str | None:
-    """The text with what is open closed, or None when there is nothing to close."""
+    """Close open strings, arrays and objects; None when nothing is open."""
     stack: list[_Open] = []
     for token in _TOKEN.finditer(text):
         word, start, end = token[0], token.start(), token.end()

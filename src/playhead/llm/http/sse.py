@@ -19,10 +19,9 @@ class SseEvent:
 
 
 class SseParser:
-    """Feed chunks as they come, however they are cut; close to learn what was left hanging.
+    """Incremental parser of server-sent events; chunks may be cut anywhere. Close it to get an unfinished event.
 
-    ``stray`` keeps the lines that are no SSE at all: some servers break off an event stream
-    by writing a bare JSON error into it.
+    ``stray`` keeps lines that are not SSE: some servers write a bare JSON error into the stream.
     """
 
     __slots__ = ("_bytes", "_data", "_event", "_id", "_pending", "stray")
@@ -90,13 +89,13 @@ class SseParser:
 
 
 def looks_like_sse(body: bytes) -> bool:
-    """Whether the body opens like an event stream, whatever its content type says."""
+    """Whether the body begins like an event stream, whatever its content type."""
     opening = body[:64].lstrip(b"\xef\xbb\xbf\r\n")
     return opening.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
 
 def parse(body: bytes) -> tuple[list[SseEvent], str]:
-    """All events of a body (the last one perhaps partial), and the lines that are no SSE."""
+    """Return all events of a body (the last one may be partial), and the lines that are not SSE."""
     parser = SseParser()
     events = parser.feed(body)
     last = parser.close()

@@ -1,7 +1,4 @@
-"""OpenAI's Chat Completions API, as served by OpenAI, Azure and the many that speak it.
-
-Knows the request, the completion, and the chunks of a stream; not how they travelled.
-"""
+"""Decode requests and responses of OpenAI's Chat Completions: documents, and the chunks of a stream."""
 
 from __future__ import annotations
 
@@ -97,7 +94,7 @@ def _of_stream(status: int, frames: Frames) -> LlmResponse:
 
 def _why_cut(frames: Frames, head: dict[str, Any], choices: list[dict[str, Any]]) -> str | None:
     finished = bool(choices) and all(choice.get("finish_reason") for choice in choices)
-    # Not every server says [DONE]; the usage chunk comes last, so nothing is missing after it.
+    # Not every server sends [DONE]; the usage chunk comes last, so nothing is missing after it.
     if frames.done or (finished and head.get("usage") and frames.reason is None):
         return frames.reason
     return "the stream ended before [DONE]"
@@ -129,10 +126,10 @@ def _grow_call(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> None:
 
 
 def _place(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> int:
-    """Which call a piece belongs to: the index says, and where it is missing or wrong, the id.
+    """Return the call that a piece belongs to: by its index, and if that is missing or wrong, by its id.
 
-    Some servers leave the index out; Google's compatible endpoint numbers parallel calls
-    all 0. Both send each call whole, so that an unknown id begins a new one.
+    Some servers omit the index; Google's compatible endpoint numbers all parallel calls 0. Both send each call whole,
+    so that an unknown id begins a new call.
     """
     at, given = count(piece.get("index")), piece.get("id")
     known = calls.get(at, {}).get("id") if at is not None else None
@@ -143,7 +140,7 @@ def _place(calls: dict[int, dict[str, Any]], piece: dict[str, Any]) -> int:
 
 
 def _whole_choice(choice: dict[str, Any], index: int) -> dict[str, Any]:
-    """The choice as the API would have sent it unstreamed."""
+    """Return the choice in its form outside a stream."""
     message: dict[str, Any] = {
         key: joined(choice[key]) for key in ("content", "refusal", *_REASONING) if key in choice
     }
@@ -189,7 +186,7 @@ def _usage(usage: dict[str, Any]) -> Usage:
     read = mapping(usage.get("prompt_tokens_details"))
     cached = count(read.get("cached_tokens"))
     if cached is None:
-        cached = count(usage.get("prompt_cache_hit_tokens"))  # DeepSeek's own word
+        cached = count(usage.get("prompt_cache_hit_tokens"))  # DeepSeek's name
     return Usage(
         input_tokens=count(usage.get("prompt_tokens")),
         cache_read_tokens=cached,

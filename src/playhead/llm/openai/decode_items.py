@@ -1,7 +1,4 @@
-"""The items of OpenAI's Responses API: of its input, of its output, and back again.
-
-Knows what each kind of item is; not how a request or a stream is put together.
-"""
+"""Decode the input and output items of OpenAI's Responses API."""
 
 from __future__ import annotations
 
@@ -57,10 +54,9 @@ def item_parts(item: dict[str, Any], *, ended: bool = True) -> tuple[Part, ...]:
 
 
 def messages_of(given: Any) -> tuple[LlmMessage, ...]:
-    """The conversation in a request's ``input``.
+    """Return the conversation in a request's ``input``.
 
-    What the model said in one turn is several items there (reasoning, text, calls); here
-    they are one message of the assistant, as with every other API.
+    One turn of the model is several items there (reasoning, text, calls); here they are one message, as in other APIs.
     """
     if isinstance(given, str):
         return (LlmMessage(role="user", parts=(Text(text=prose(given)),)),)
@@ -88,7 +84,7 @@ def _turns(given: Any) -> Iterator[tuple[str, tuple[Part, ...]]]:
 
 
 def _role(first: Part | None) -> str:
-    """Who speaks in an item that does not say it."""
+    """Return the role of an item that does not name one."""
     if isinstance(first, ToolResult):
         return "tool"
     return "other" if isinstance(first, Other) else "assistant"
@@ -139,7 +135,7 @@ def _provider_call(item: dict[str, Any], kind: str) -> tuple[Part, ...]:
         id=string(item.get("id")),
         name=name,
         arguments=arguments_of(given, ended=True)[0],
-        # A search of the tool list may be the agent's to do; it says so.
+        # A search of the tool list may be left to the agent: `execution` is `client` then.
         by_provider=item.get("execution") != "client",
     )
     if not isinstance(item.get("output"), str) and not item.get("error"):

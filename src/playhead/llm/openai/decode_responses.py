@@ -1,7 +1,6 @@
-"""OpenAI's Responses API over HTTP: the request, the response, the events of a stream.
+"""Decode requests and responses of OpenAI's Responses API: documents, and the events of a stream.
 
-Knows how a stream puts a response together. What an item is, it asks ``openai_items``;
-sockets are ``openai_websocket``.
+The items are decoded in ``decode_items``, sockets in ``decode_websocket``.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ TOOL_WORDS = (b"_call",)
 _SHAPED = frozenset(
     ("type", "model", "instructions", "input", "tools", "stream", "previous_response_id")
 )
-# A response that is over, one way or another.
+# Events that end a response.
 _OVER = frozenset(
     ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 )
-# Events that write text: which list of the item it goes to, and what the text is called there.
+# Events that add text: the member of the item that holds it, and the type of the part there.
 _WRITES: dict[str, tuple[str, str]] = {
     "response.output_text": ("content", "output_text"),
     "response.refusal": ("content", "refusal"),
@@ -89,13 +88,13 @@ def decode_response(
 
 
 def decode_events(events: Iterable[Any], status: int | None = None) -> LlmResponse:
-    """The response that a list of decoded events tells of."""
+    """Return the response of a list of decoded events."""
     frames = tuple(Frame(value=event) for event in events)
     return _of_stream(status, Frames(kind=STREAM, frames=frames))
 
 
 class _Assembly:
-    """A response that is being streamed: items by place, and the texts under way in them."""
+    """A response that is being streamed: its items by index, and the texts that are being written."""
 
     __slots__ = ("ended", "error", "head", "items", "over", "texts")
 
@@ -114,7 +113,7 @@ class _Assembly:
         if writes in _WRITES and action in ("delta", "done"):
             self._write(event, writes, at, whole=action == "done", partial=partial)
         elif partial:
-            return  # only deltas may be taken half: the others replace what is known
+            return  # a partial delta is useful; the other events replace known values and must be whole
         elif kind == "response.output_item.added":
             self.items[at] = mapping(event.get("item"))
         elif kind == "response.output_item.done":
@@ -139,7 +138,7 @@ class _Assembly:
             pieces[:] = [event.get("refusal" if kind == "refusal" else key)]
 
     def output(self) -> list[tuple[dict[str, Any], bool]]:
-        """The items as the API would have sent them unstreamed, and whether they had an end."""
+        """Return the items in their form outside a stream, and whether each is complete."""
         if self.over and items(self.head.get("output")):
             return [(item, True) for item in mappings(self.head["output"])]
         growing = {at: dict(item) for at, item in self.items.items()}
@@ -190,7 +189,7 @@ def _response(
     stop = string(mapping(document.get("incomplete_details")).get("reason"))
     over = string(document.get("status"))
     if over in ("in_progress", "queued") or (over == "incomplete" and reason is not None):
-        over = None  # not yet, or the details that say why have not arrived
+        over = None  # not finished, or the details of the reason have not arrived
     return LlmResponse(
         api=API,
         status=status,

@@ -1,7 +1,4 @@
-"""The Responses API over a WebSocket: many questions and answers on one socket.
-
-Knows which message belongs to which exchange; not what the messages say.
-"""
+"""Assign the messages of a WebSocket to exchanges of the Responses API: many exchanges share a socket."""
 
 from __future__ import annotations
 
@@ -26,10 +23,10 @@ class _Open:
 
 
 def decode_websocket(messages: Iterable[tuple[str, bytes | str]]) -> tuple[LlmExchange, ...]:
-    """The exchanges on one socket, from its messages in order: ("sent" | "received", message).
+    """Decode the exchanges on one socket from its messages in order: ("sent" | "received", message).
 
-    A ``response.create`` opens an exchange; what is received belongs to the last one open on
-    the same ``stream_id`` (sockets that do not multiplex have none).
+    A ``response.create`` opens an exchange; a received message belongs to the last exchange with the same
+    ``stream_id`` (sockets without multiplexing have none).
     """
     exchanges: list[_Open] = []
     for direction, message in messages:

@@ -48,7 +48,7 @@ class OpenAiChatEncoder(OpenAiEncoder):
 
     def whole(self, request: ReceivedRequest, reply: Reply, ids: IdSource) -> Json:
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
-        # OpenAI keeps its reasoning to itself; compatible servers send it under this name.
+        # OpenAI does not send reasoning here; compatible servers use this field.
         if reply.thinking:
             message["reasoning_content"] = reply.thinking
         if reply.tool_calls:

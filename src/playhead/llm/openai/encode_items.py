@@ -1,7 +1,4 @@
-"""The output items of OpenAI Responses: a reply cut into items, and the events of each.
-
-Knows the shapes of reasoning, message and tool call items; not the response around them.
-"""
+"""Encode a reply as output items of OpenAI's Responses API, and each item as the events of a stream."""
 
 from __future__ import annotations
 
@@ -86,7 +83,7 @@ def item_events(item: Json, index: int, chunks: int | None) -> Iterator[Json]:
 
 
 def _begun(item: Json) -> Json:
-    """An item before anything of it has been said."""
+    """Return an item as it is announced, before its contents."""
     empty: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
     fresh = {key: empty.get(key, value) for key, value in item.items()}
     return {**fresh, "status": "in_progress"} if "status" in item else fresh

@@ -12,7 +12,7 @@ OPENAI_ERRORS = Provider()
 
 
 class OpenAiEncoder(ReplyEncoder):
-    """What both APIs have in common."""
+    """The base class of both encoders."""
 
     default_model = "gpt-6.1-sol"
     key_variable = "OPENAI_API_KEY"

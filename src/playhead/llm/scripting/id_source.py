@@ -1,7 +1,6 @@
-"""Ids, moments and opaque tokens in the manner of the providers: real by default, or seeded.
+"""Ids, times and opaque tokens in the form of the providers: random, or derived from a seed.
 
-Knows alphabets and lengths; not which id goes where. One ids serves one answer, so that with
-a seed an answer is the same whatever else is being answered at the time.
+One source serves one answer, so that a seeded answer does not depend on other concurrent answers.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _SEEDED_EPOCH = 1_767_225_600
 
 
 class IdSource:
-    """A source of ids for one answer; `key` tells the answers of one seed apart."""
+    """Generates ids for one answer; `key` distinguishes the answers of one seed."""
 
     def __init__(self, seed: int | None, key: str) -> None:
         self._root = clock.urandom(32) if seed is None else f"{seed}/{key}/".encode()
         self._minted = 0
-        # Told twice in one answer: in a header, and in the body of an error.
+        # Used twice in one answer: in a header, and in the body of an error.
         self.request_token = self.base58(20)
         if seed is None:
             self.now = clock.wall_ns() // 1_000_000_000

@@ -1,4 +1,4 @@
-"""What a scripted model says: the words of a script. Knows no wire, no socket and no file."""
+"""The vocabulary of a script: replies, tool calls, failures, conditions. Data only."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Ending = Literal["close", "reset", "stall"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that the model asks for.
+    """A tool call in a reply.
 
-    `arguments` as text goes out as it is, broken JSON included, on every wire that carries
-    arguments as text. `id` is minted in the manner of the wire when it is not given.
+    `arguments` as text are sent unchanged, invalid JSON included, where the API carries arguments as text. A
+    missing `id` is generated in the provider's form.
     """
 
     name: str
@@ -26,10 +26,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedUsage:
-    """Tokens, each counted in one place only; each wire adds them up as its provider does.
+    """Token counts of a reply; each encoder adds them up as its provider does.
 
-    `input` is what the cache neither gave nor took; `reasoning` is a part of `output`.
-    None is estimated from the texts.
+    `input` excludes cached tokens; `reasoning` is a part of `output`. None: estimated from the texts.
     """
 
     input: int | None = None
@@ -41,9 +40,9 @@ class ScriptedUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFailure:
-    """An error answer. With `after`, a stream that begins well and fails after n events.
+    """An error answer. With `after`, a stream that fails after that many events.
 
-    Without `retry`, the answer tells SDKs that trying again is of no use.
+    `retry` False tells SDKs not to retry.
     """
 
     status: int
@@ -55,9 +54,9 @@ class ScriptedFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """An answer that stops after n events: closed, reset, or silent until the client leaves.
+    """An answer that stops after that many events: closed, reset, or silent until the client disconnects.
 
-    `mid_event` sends the first half of the next event before that.
+    `mid_event` also sends the first half of the next event.
     """
 
     after: int
@@ -67,11 +66,10 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
-    """Which requests a reply is for: all that is given must hold.
+    """Conditions of a reply; all that are given must hold.
 
-    `contains` and `matches` look at the last user message (tool results count as such),
-    `conversation` anywhere in the conversation, the system prompt included. `turn` is 1 for
-    a conversation in which the model has not spoken yet; `nth` counts all model requests.
+    `contains` and `matches` look at the last user message (tool results included), `conversation` at the whole
+    conversation with the system prompt. `turn` is 1 before the model's first answer; `nth` counts all requests.
     """
 
     contains: str | None = None
@@ -116,7 +114,7 @@ def stop_reason_of(reply: Reply) -> StopReason:
 
 
 def pieces(text: str, count: int | None) -> list[str]:
-    """The text in `count` parts of nearly equal length; about one a dozen letters for None."""
+    """Split the text into `count` parts of nearly equal length; None: about one per dozen characters."""
     if not text:
         return []
     wanted = count if count is not None else min(16, 1 + len(text) // 12)

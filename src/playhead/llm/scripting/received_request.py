@@ -1,4 +1,4 @@
-"""A request as the loopback server received it. Knows HTTP's parts and what a wire read in them."""
+"""A request as the loopback server received it: HTTP, and the conversation that an encoder found in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Role = Literal["system", "user", "assistant"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedMessage:
-    """What one side said before the other spoke; tool results are the user's side."""
+    """The consecutive texts of one side; tool results count as the user's."""
 
     role: Role
     text: str
@@ -22,10 +22,9 @@ class ReceivedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedRequest:
-    """One request. Header names are in lower case; `json` is None where the body is not JSON.
+    """One request. Header names are in lower case; `json` is None if the body is not JSON.
 
-    `wire`, `model`, `stream` and `messages` are filled in for requests to a model. A message
-    over a WebSocket is a request with the method `WS`.
+    Encoders fill in `wire`, `model`, `stream` and `messages`. A WebSocket message is a request with the method `WS`.
     """
 
     method: str
@@ -43,18 +42,18 @@ class ReceivedRequest:
 
     @property
     def prompt(self) -> str:
-        """The last thing that the user's side said."""
+        """The last text of the user's side."""
         said = [message.text for message in self.messages if message.role == "user"]
         return said[-1] if said else ""
 
     @property
     def turn(self) -> int:
-        """1 where the model has not spoken yet in this conversation."""
+        """1 + the number of answers of the model in this conversation."""
         return 1 + sum(message.role == "assistant" for message in self.messages)
 
 
 def decode_json(body: bytes, content_encoding: str | None = None) -> Any:
-    """The body as JSON, None where it is none; compressed bodies are looked into."""
+    """Return the body as JSON, decompressed; None if it is not JSON."""
     try:
         return json.loads(undo(content_encoding, body).body)
     except ValueError:
@@ -62,7 +61,7 @@ def decode_json(body: bytes, content_encoding: str | None = None) -> Any:
 
 
 def joined(spoken: list[tuple[Role, str]]) -> tuple[ReceivedMessage, ...]:
-    """Messages with neighbours of one role made one: wires differ in how they cut a turn up."""
+    """Merge neighbouring texts of the same role: APIs split a turn differently."""
     merged: list[ReceivedMessage] = []
     for role, text in spoken:
         if merged and merged[-1].role == role:

@@ -34,7 +34,7 @@ _DATA_KEYS = ("input", "arguments", "args", "response")
 class ReplyEncoder(ABC):
     """Writes the replies of a script in the form of one API. One instance serves one server."""
 
-    # What `ReceivedRequest.wire` says for requests to this API.
+    # The value of `ReceivedRequest.wire` for requests to this API.
     name = ""
     default_model = ""
     # The addresses that this encoder serves, for the message about an unknown one.
@@ -44,7 +44,7 @@ class ReplyEncoder(ABC):
 
     @abstractmethod
     def endpoint(self, path: str) -> Endpoint | None:
-        """Say what a POST to this path asks for; None: the path is not one of this API."""
+        """Return the purpose of a POST to this path; None: the path does not belong to this API."""
 
     @abstractmethod
     def read(self, request: ReceivedRequest) -> ReceivedRequest:

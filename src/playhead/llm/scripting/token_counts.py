@@ -1,4 +1,4 @@
-"""Count the tokens of an answer: as the script says, else estimated. Pure; knows no wire."""
+"""Count the tokens of a scripted answer: as the script sets them, else estimated. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playhead.llm.scripting.received_request import ReceivedRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Tokens of one answer. `prompt` is all that was read, cached or not."""
+    """Tokens of one answer. `prompt` is the sum of all input, cached or not."""
 
     input: int
     output: int
@@ -53,14 +53,14 @@ def count(request: ReceivedRequest, reply: Reply) -> Counts:
 
 
 def prompt_tokens(request: ReceivedRequest) -> int:
-    """What a request costs to read: its texts, and the tools that it describes."""
+    """Estimate the tokens of a request: its texts and its tool descriptions."""
     tools = request.json.get("tools") if isinstance(request.json, dict) else None
     described = estimate(json.dumps(tools)) if tools else 0
     return described + sum(3 + estimate(message.text) for message in request.messages)
 
 
 def estimate(text: str) -> int:
-    """Four bytes a token: right to a fifth for English and code, which is near enough here."""
+    """Estimate four bytes per token: accurate to a fifth for English and code."""
     return (len(text.encode(errors="replace")) + 3) // 4
 
 

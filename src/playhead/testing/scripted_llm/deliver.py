@@ -1,4 +1,4 @@
-"""Send the frames of an answer with the script's timing and faults. Knows no wire."""
+"""Send the frames of an answer with the script's timing and faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playhead.llm.scripting.llm_script import Ending, Reply
 
 
 class Sink(Protocol):
-    """Where frames go: an HTTP answer or a WebSocket."""
+    """The destination of frames: an HTTP answer or a WebSocket."""
 
     async def send(self, data: bytes) -> None: ...
 
@@ -22,7 +22,7 @@ class Sink(Protocol):
 
 
 async def deliver(frames: Iterable[bytes], reply: Reply, sink: Sink) -> None:
-    """Every frame in its turn; a cut beyond the last one leaves out only the stream's end."""
+    """Send each frame; a cut after the last one only omits the end of the stream."""
     cut = reply.cut
     for index, frame in enumerate(frames):
         if cut is not None and index == cut.after:

@@ -1,7 +1,7 @@
-"""An HTTP server on a thread and an event loop of its own. Knows connections; not what is served.
+"""An HTTP server on a thread with its own event loop. Knows connections; does not know what is served.
 
-A thread of its own, so that an agent which blocks its own loop still gets its answers, and a
-plain selector loop, so that whatever event loop the agent installs is not ours.
+Its own thread, so that an agent that blocks its event loop still gets answers, and a plain selector loop, so that
+it does not run on the event loop that the agent installs.
 """
 
 from __future__ import annotations

@@ -27,12 +27,12 @@ _RESPONDING = 64
 
 
 class ScriptRanOut(Exception):
-    """No reply is left for a request; the text says which request, and what to do."""
+    """The script has no reply for a request; the text names the request and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenReply:
-    """A reply, and the key under which its ids are minted: the same in every seeded run."""
+    """A reply, and the key of its ids: the same in every seeded run."""
 
     reply: Reply
     key: str
@@ -42,14 +42,14 @@ class ReplySelection(Protocol):
     """Where replies come from."""
 
     async def choose(self, request: ReceivedRequest) -> ChosenReply:
-        """The reply to this request; ScriptRanOut where there is none."""
+        """Return the reply to this request. Raises ScriptRanOut if there is none."""
 
     def close(self) -> None:
-        """Let go of what was needed for choosing."""
+        """Release resources."""
 
 
 class ScriptSelection:
-    """Replies from a script, each given out as often as its `repeat` says."""
+    """Replies from a script, each given as often as its `repeat` allows."""
 
     def __init__(self, script: LlmScript) -> None:
         self._script = script
@@ -66,7 +66,7 @@ class ScriptSelection:
         raise ScriptRanOut(self._complaint(request))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     def _fits(self, index: int, reply: Reply, request: ReceivedRequest) -> bool:
         if reply.repeat != "forever" and self._used[index] >= reply.repeat:
@@ -107,7 +107,7 @@ class CallableSelection:
 
 
 def matches(when: When, request: ReceivedRequest, nth: int) -> bool:
-    """Whether all that `when` says holds for the request, the nth asked of the model."""
+    """Whether all conditions of `when` hold for the request, which is the nth to the model."""
     conversation = "\n".join(message.text for message in request.messages)
     return (
         (when.contains is None or when.contains in request.prompt)

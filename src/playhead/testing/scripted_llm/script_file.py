@@ -1,7 +1,7 @@
-"""Turn Python objects, JSON files and TOML files into a LlmScript. Knows the keys; not what they do.
+"""Turn Python objects, JSON files and TOML files into an LlmScript.
 
-A wrong key or value is refused here, with its place in the script: a typing error that only
-showed as an odd answer in the middle of an agent's run would cost an afternoon.
+A wrong key or value is refused here, with its place in the script: as an odd answer in the middle of an agent's run
+it would be hard to find.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Reader = Callable[[Any, str], Any]
 
 
 class ScriptError(UsageError):
-    """A script that cannot be understood; says where, what was found and what was expected."""
+    """The script is invalid; the text says where, and what was found and expected."""
 
 
 def load_script(source: ScriptSource) -> LlmScript:

@@ -1,7 +1,7 @@
-"""The server's side of HTTP/1.1 on asyncio streams. Knows framing; not what is asked or answered.
+"""The server's side of HTTP/1.1 on asyncio streams. Knows framing only.
 
-Written by hand because the tests need what a proper server library forbids: half an event,
-a body shorter than it was promised to be, a reset in the middle, one socket write an event.
+Written by hand because tests need what a server library forbids: half an event, a body shorter than its
+Content-Length, a reset in the middle, one socket write per event.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ HEAD_LIMIT = 1 << 20
 
 
 class BadRequest(ValueError):
-    """Bytes that are not an HTTP request; the text says what is wrong with them."""
+    """The bytes are not an HTTP request; the text says why."""
 
 
 async def read_request(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> ReceivedRequest | None:
-    """The next request of the connection; None where the client has closed it in between."""
+    """Read the next request of the connection; None: the client has closed it."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -110,7 +110,7 @@ class ServedExchange:
     async def answer(
         self, status: int, body: bytes, headers: Headers = (), *, sent: int | None = None
     ) -> None:
-        """A whole answer. With `sent`, only so many bytes of it go out under the full length."""
+        """Send a whole answer. With `sent`, only that many bytes of the body under the full Content-Length."""
         bodiless = status in {204, 304} or self.request.method == "HEAD"
         lengths = [] if status == 204 else [("content-length", str(len(body)))]
         payload = b"" if bodiless else body[:sent]

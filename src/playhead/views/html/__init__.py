@@ -1,3 +1,4 @@
-"""Pages of one file that need no script: reports that are sent, printed, or shown by a CI server which lets none
-run. They look like the viewer, whose style sheets they carry. Every taped text is escaped.
+"""Single-file HTML reports without scripts: to be sent, printed, or shown by a CI server that forbids scripts.
+
+They use the style sheets of the viewer. Text from tapes is always escaped.
 """

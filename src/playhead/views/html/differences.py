@@ -1,4 +1,4 @@
-"""Two texts line by line: what stayed, went and came, as HTML. Pure; looks as `static/diff.js` draws it."""
+"""Show two texts line by line as HTML: kept, removed and added lines. Pure; looks like `static/diff.js`."""
 
 from __future__ import annotations
 

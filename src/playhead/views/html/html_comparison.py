@@ -17,7 +17,7 @@ _SIGNS: dict[Kind, tuple[str, str]] = {
     "removed": ("−", "only left"),
 }
 _NAMES = {"duration_s": "duration", "cost_usd": "cost", "llm_calls": "LLM calls"}
-# A page must open: of what is the same a glimpse, of what is not a good deal.
+# Limits the size of a page: little of equal texts, more of different ones.
 _GLIMPSE = 1_000
 _MOST_TEXT = 20_000
 _BRIEF = 120

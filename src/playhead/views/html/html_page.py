@@ -31,9 +31,7 @@ _ICON = (
 
 
 def page(title: str, kind: str, body: Iterable[str]) -> str:
-    """A whole page; `body` is HTML already. The browser is told to run and to fetch nothing, whatever a
-    stranger's tape says.
-    """
+    """Return a whole page; `body` is HTML. Its policy forbids scripts and downloads, whatever a tape contains."""
     style = f"{styles(_STYLES)}{_OWN}"
     policy = f"default-src 'none'; style-src '{digest(style)}'; base-uri 'none'; form-action 'none'"
     return (
@@ -51,7 +49,7 @@ def page(title: str, kind: str, body: Iterable[str]) -> str:
 
 
 def text(taped: object) -> str:
-    """Somebody else's text as text: no markup, no character that hides or turns what is read."""
+    """Escape untrusted text: no markup, no characters that hide or reorder text."""
     return escape(clean(str(taped)), quote=True)
 
 
@@ -93,6 +91,6 @@ def fold(summary: str, body: str, *, look: str = "", opened: bool = False) -> st
 
 
 def boundary_mark(boundary: str) -> str:
-    """The dot that a kind of call has everywhere; a boundary that nobody knows has that of a note."""
+    """Return the coloured dot of a boundary; an unknown one has the dot of a note."""
     known = boundary if boundary in BOUNDARIES else "note"
     return f'<span class="mark mark-{"tool" if known == "mcp" else known}"></span>'

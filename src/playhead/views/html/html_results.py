@@ -1,4 +1,4 @@
-"""The results of a batch as a page: the sum first, then what failed, then all. Knows verdicts."""
+"""The results of a batch as a page: totals first, then failures, then all cases. Knows verdicts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The viewer: a run as a page. Knows stories and static files; not who serves them."""
+"""The web viewer: the page, its data, and the HTTP API. Knows stories and static files."""

@@ -1,4 +1,4 @@
-"""Which items of a run hold a text, anywhere in what was asked, answered or noted. Pure."""
+"""Find the items of a run that contain a text in requests, answers or events. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST = 2000
 
 
 def find(story: Story, text: str, limit: int = MOST) -> list[str]:
-    """Their refs, in the order of the tape; capital letters do not count."""
+    """Return the refs in the order of the tape; case-insensitive."""
     wanted = text.strip().lower()
     if not wanted:
         return []
@@ -27,7 +27,7 @@ def find(story: Story, text: str, limit: int = MOST) -> list[str]:
 
 
 def _texts(item: Item) -> Iterator[str]:
-    """Cheap ones first: most searches are for a name or an error."""
+    """Yield the texts of an item, cheap ones first: most searches are for a name or an error."""
     if isinstance(item, NoteItem):
         yield item.kind
         yield _flat(item.data)
@@ -48,8 +48,9 @@ def _texts(item: Item) -> Iterator[str]:
 
 
 def _exchange(exchange: wire.LlmExchange) -> Iterator[str]:
-    """What was said here for the first time: a conversation is sent again with every question, and a
-    word of its beginning would be found in all that follow.
+    """Yield the texts that are new in this exchange.
+
+    A conversation is sent again with every request: searching all of it would find an early word in every later call.
     """
     request, response = exchange.request, exchange.response
     yield request.system or ""

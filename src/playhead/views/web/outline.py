@@ -72,7 +72,7 @@ def _printed(story: Story) -> list[list[Any]]:
         if not isinstance(text, str):
             continue
         at = (note.mono - first) // 1000
-        # Output within 50 ms is one piece: the page can only draw so many.
+        # Output within 50 ms is one piece: the page can draw a limited number of pieces.
         if pieces and pieces[-1][1] == stream and pieces[-1][0] - at < _BLINK_US:
             pieces[-1][0], pieces[-1][2] = at, text + pieces[-1][2]
         else:

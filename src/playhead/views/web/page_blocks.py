@@ -1,7 +1,7 @@
-"""A run as blocks for a page of one file: the outline, and the details in groups. Pure.
+"""A run as blocks of a single-file page: the outline, and the items in groups. Pure.
 
-A conversation is sent again with every question, so long texts are kept once, and one that only grows
-as what is new in it. A group stands alone: the page unpacks the one that holds what is looked at.
+A conversation is sent again with every request, so long texts are stored once, and a text that grows as its
+difference. A group is self-contained: the page unpacks the group of the item that is shown.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from playhead.story import Story
 from playhead.story.story_json import item_at
 from playhead.views.web.outline import outline
 
-# Characters of JSON in a group: unpacked in some ten milliseconds.
+# Characters of JSON in a group: unpacked in about ten milliseconds.
 _LARGEST_GROUP = 2_000_000
 _LONG = 48
-# Shorter ones cost less as they are than the time to find what is new in them.
+# Shorter texts are stored whole: finding a difference is not worth the time.
 _WORTH_COMPARING = 400
 _LONGEST_SEARCH = 12
 _TEXT, _QUOTED = "$t", "$q"
 
 
 def run_blocks(story: Story, *, report: dict[str, Any] | None = None) -> dict[str, Any]:
-    """For `page.standalone`. `report` is that of a replay."""
+    """Return the blocks for `viewer_files.standalone`. `report` is that of a replay."""
     told = outline(story)
     groups = list(_groups(story, told["refs"]))
     start = {
@@ -38,7 +38,7 @@ def run_blocks(story: Story, *, report: dict[str, Any] | None = None) -> dict[st
 
 
 def _groups(story: Story, refs: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """With the row that each begins at."""
+    """Yield groups with the row at which each begins."""
     first, packer = 0, Packer()
     items: dict[str, Any] = {}
     for row, ref in enumerate(refs):
@@ -52,11 +52,11 @@ def _groups(story: Story, refs: list[str]) -> Iterator[tuple[int, dict[str, Any]
 
 
 class Packer:
-    """Takes long texts out of values; `static/packed.js` puts them back."""
+    """Moves long texts out of values; `static/packed.js` puts them back."""
 
     def __init__(self) -> None:
         self.size = 0
-        # A text, or [index of an earlier one, how much of its beginning, of its end, what is between].
+        # A text, or [index of an earlier text, length of the common prefix, of the common suffix, the rest].
         self.texts: list[str | list[Any]] = []
         self._whole: list[str] = []
         self._known: dict[str, int] = {}
@@ -87,7 +87,7 @@ class Packer:
         return index
 
     def _grown(self, text: str) -> str | list[Any]:
-        """What is new in `text` beside one of the last ones, if most of it is old."""
+        """Return `text` as a difference to a recent text, if most of it is the same."""
         best: list[Any] | None = None
         if len(text) < _WORTH_COMPARING:
             return text
@@ -104,7 +104,7 @@ class Packer:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with; halving, since comparing slices is quick."""
+    """Return the length of the common prefix, by bisection: comparing slices is fast."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

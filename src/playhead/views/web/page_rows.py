@@ -1,9 +1,7 @@
-"""A story as rows, in the order in which a tree is read. Pure; knows the story's shape, not JSON.
+"""A story as the rows of the page's tree, with a name and a one-line text each. Pure.
 
-Beside the items themselves, what a person said to the model and the seams of a turn get rows of their
-own. Walks without recursion: a tape may nest as it likes.
-
-What a row says: a name, and on one line what was given, said or came back. Pure.
+Prompts of a person and the seams of a turn have rows of their own. Walks without recursion: a tape may nest
+deeper than Python's stack.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ Kind = Literal["turn", "call", "note", "seam", "person"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRow:
-    """One line of the tree. `seam` is the index of the turn's seam that this row stands for."""
+    """One row of the tree. `seam` is the index of a turn's seam; -1: the row is the item itself."""
 
     kind: Kind
     item: Item
@@ -33,14 +31,14 @@ class PageRow:
 
     @property
     def ref(self) -> str:
-        """The one name of the row; what stands before `~` is the item's."""
+        """The unique name of the row; the part before `~` is the ref of the item."""
         if self.kind == "seam":
             return f"{self.item.ref}~{self.seam}"
         return f"{self.item.ref}~asked" if self.kind == "person" else self.item.ref
 
 
 def rows_of(story: Story) -> Iterator[PageRow]:
-    """Top to bottom."""
+    """Yield the rows from top to bottom."""
     stack = _below(story, None, 0)[::-1]
     while stack:
         row = stack.pop()
@@ -52,7 +50,7 @@ def rows_of(story: Story) -> Iterator[PageRow]:
 
 
 def asked_by_person(item: Item) -> str:
-    """What a person told the model last; results of tools have rows themselves."""
+    """Return the last message of a person to the model; results of tools have rows themselves."""
     if not isinstance(item, CallItem) or not item.llm:
         return ""
     said = item.llm[0].request.messages[-1:]
@@ -86,9 +84,9 @@ def _kind(item: Item) -> Kind:
     return "call" if isinstance(item, CallItem) else "note"
 
 
-# More than a line on a wide screen holds, and little enough for 100,000 of them.
+# More than a line on a wide screen, and small enough for 100,000 rows.
 _LONGEST = 160
-# A line has no headings and no bold; their marks would only be in the way.
+# Markdown headings and bold text are not rendered in a row: their marks are removed.
 _MARKS = re.compile(r"^#{1,6} |\*\*", re.MULTILINE)
 
 

@@ -1,7 +1,7 @@
-"""Why each item of a run happened: the one thing before it that it goes back to. Pure.
+"""Find the cause of each item of a run. Pure.
 
-A tool was called because a response asked for it, a model was asked because of what a tool gave back,
-an HTTP exchange happened inside the tool that made it. Followed upwards this is a chain of causes.
+A tool is called because a response asked for it, a model is called because of a tool's result, an HTTP exchange
+happens inside a tool. Followed upwards, this is the chain of causes of an item.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from playhead import llm as wire
 from playhead.story import CallItem, Item, Story, TurnItem
 
-# Words between an item and what it goes back to; their index is what the outline holds.
+# Words between an item and its cause; the outline holds their index.
 WORDS = ("", "asked for by", "told the result of", "inside", "part of")
 _ASKED, _TOLD, _INSIDE, _PART = 1, 2, 3, 4
 
@@ -19,7 +19,7 @@ Reason = tuple[str, int]
 
 
 def reasons(story: Story) -> dict[str, Reason]:
-    """ref → (the ref it goes back to, index of the word between them)."""
+    """Return {ref: (ref of the cause, index of the word between them)}."""
     found: dict[str, Reason] = {}
     uses: dict[str, tuple[str, str, int]] = {}
     for ref, item in story.items.items():
@@ -44,7 +44,7 @@ def _near(story: Story, item: Item) -> Reason | None:
 
 
 def _remember(call: CallItem, uses: dict[str, tuple[str, str, int]]) -> None:
-    """Each tool call that this response asks for: which it is among those of the same name."""
+    """Remember the tool calls that this response asks for, with their ordinal among calls of the same name."""
     seen: Counter[str] = Counter()
     for exchange in call.llm:
         for use in exchange.response.tool_calls if exchange.response else ():
@@ -55,7 +55,7 @@ def _remember(call: CallItem, uses: dict[str, tuple[str, str, int]]) -> None:
 
 
 def _told(story: Story, call: CallItem, uses: dict[str, tuple[str, str, int]]) -> str | None:
-    """The tool call whose result is the last that the model was told here for the first time."""
+    """Return the tool call whose result is the newest in this request."""
     for message in reversed(call.llm[0].request.messages):
         if message.role == "assistant":
             return None
@@ -66,7 +66,7 @@ def _told(story: Story, call: CallItem, uses: dict[str, tuple[str, str, int]]) -
 
 
 def _performed(story: Story, asker: str, name: str, ordinal: int) -> str:
-    """The call that performed what was asked for; the response itself where none is on the tape."""
+    """Return the call that performed a requested tool; the response itself if none is on the tape."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for ref in story.children.get(asker, ()):
         item = story.items[ref]

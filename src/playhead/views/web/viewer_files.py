@@ -1,11 +1,8 @@
-"""The viewer's files, and the whole viewer in one file. Knows HTML and policies; nothing of runs.
+"""The viewer's static files, and the whole viewer as one file. Knows HTML, ES modules and content security policies.
 
-The policy lets nothing run but our own scripts and lets nothing leave the page, whatever a tape says.
-
-Our ES modules as one script. Knows the little of JavaScript's modules that ours use. Pure.
-
-Each module becomes a function that returns what it exports, so that names never meet. Ours import
-with `import { a, b } from "./x.js";` on one line, export declarations only, and make no circles.
+The policy only allows our own scripts and no connections, whatever a tape contains. For the single file, each ES
+module becomes a function that returns its exports. Our modules import with `import { a, b } from "./x.js";` on one
+line, export declarations only, and have no import cycles.
 """
 
 from __future__ import annotations
@@ -50,8 +47,10 @@ def static_files() -> Mapping[str, tuple[str, bytes]]:
 
 
 def standalone(data: Mapping[str, Any], *, title: str = "Playhead") -> str:
-    """The viewer and its data in one file. Each value becomes a block of its own, compressed: a page
-    unpacks what it shows. Base64 has no `<`, so nothing in a block can end it.
+    """Return the viewer and its data in one file.
+
+    Each value becomes a compressed block, which the page unpacks when it is needed. Base64 has no `<`, so a
+    block cannot end its script element.
     """
     script, style = _script(), styles()
     policy = (
@@ -80,7 +79,7 @@ def _text(name: str) -> str:
 
 @cache
 def styles(names: tuple[str, ...] = _STYLES) -> str:
-    """The viewer's style sheets, also for pages that are none of its own."""
+    """Return the viewer's style sheets, also for the HTML reports."""
     return "\n".join(_text(name) for name in names)
 
 
@@ -90,7 +89,7 @@ def _script() -> str:
 
 
 def digest(text: str) -> str:
-    """How a policy names a script or a style that stands in the page itself."""
+    """Return the hash by which a policy allows an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -110,7 +109,7 @@ _OTHER = re.compile(r"^(?:import|export) .*$", re.MULTILINE)
 
 
 def bundle(entry: str, source: Callable[[str], str]) -> str:
-    """`source` gives the text of a module by its name."""
+    """Return all modules that `entry` needs as one script. `source` returns a module's text by name."""
     parts: list[str] = []
     done: set[str] = set()
     _add(entry, source, parts, done, ())

@@ -1,1 +1,1 @@
-"""The library over HTTP, for the viewer and for programs. See `table` for what can be asked."""
+"""The HTTP API of a library, for the viewer and for programs. `operations` has the table of operations."""

@@ -1,6 +1,4 @@
-"""The application: every operation of the table behind the guard, and the viewer beside them. Knows
-how a request becomes an answer; not what the answers say.
-"""
+"""The ASGI application: all operations of the table behind the guard, and the viewer's pages."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @dataclass(kw_only=True)
 class Desk:
-    """What the answers are made from. One for each application."""
+    """The objects that handlers share. One per application."""
 
     home: Path
     prices: Mapping[str, Any]
@@ -69,8 +67,9 @@ def app(
     any_address: bool = False,
     prices: Mapping[str, Any] | None = None,
 ) -> Starlette:
-    """The library in `home`, for those who know the token (None: whoever reaches it), called by a
-    loopback name or one of `hosts`.
+    """Build the application for the library in `home`.
+
+    `token`: required from clients; None: no token. `hosts`: names of the server beside the loopback names.
     """
     own = dict(prices or {})
     desk = Desk(
@@ -147,7 +146,7 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
 
 
 async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> CachedStory:
-    """The run that this parameter names, as far as the question needs it."""
+    """Return the run that this parameter names, as far as the operation needs it."""
     first, ref = values.get("first"), values.get("ref")
     if first is not None:
         return await desk.stories.begun(values[name], first)

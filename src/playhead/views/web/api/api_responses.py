@@ -1,4 +1,4 @@
-"""What the server says: JSON, and problems with a reason. Knows HTTP's words; not what is asked."""
+"""JSON responses, and errors with a reason and advice. Knows HTTP; does not know the operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _encode = fastest(may_import=True)
 
 
 class Problem(Exception):
-    """An answer that is not what was asked for. `reason`: what is wrong; `advice`: what to do."""
+    """An error response. `reason`: what is wrong; `advice`: what to do next."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Problem(Exception):
 
 
 def problem_of(error: PlayheadError) -> Problem:
-    """What the library and the tapes complain of, in HTTP's terms."""
+    """Translate an error of the library or a tape into an HTTP error."""
     if isinstance(error, RunNotFound):
         return Problem(404, str(error), "GET /api/recordings lists the runs.")
     if isinstance(error, UsageError):
         return Problem(400, str(error))
     if isinstance(error, TapeError):
-        # The request was fine, and so is the server: the thing itself is not in that state.
+        # Request and server are fine: the tape or the store is not in a state for the operation.
         return Problem(409, str(error))
     if isinstance(error, StoreError):
         return Problem(409, str(error), "See that the server may read and write the store.")
@@ -71,7 +71,6 @@ def json_bytes(value: Any) -> bytes:
     try:
         return _encode(value)
     except (UnicodeEncodeError, ValueError, TypeError):
-        # Half a surrogate pair, an endless number: tapes hold what programs said, and JSON as it is
-        # written on a wire cannot.
+        # Tapes may hold half a surrogate pair or an infinite number; strict JSON cannot.
         text = json.dumps(value, default=str)
         return json.dumps(json.loads(text, parse_constant=lambda _: None)).encode()

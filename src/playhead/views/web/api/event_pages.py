@@ -1,10 +1,8 @@
-"""Events of a tape page by page. Knows where the last page ended, so that the next one need not
-read the tape from its start; not who asks.
+"""Read the events of a tape page by page. Remembers where the last pages ended, so that the next one does not
+read the tape from its start.
 
-How far somebody has read a tape. Pure; knows segments and seqs.
-
-`4711:120,4712:7`: the last seq of each segment that was told. A plain number means so many events in
-the order of the tape, which holds as long as no other process adds to it.
+A cursor (`4711:120,4712:7`) is the last delivered seq of each segment. A plain number skips that many events
+in the order of the tape, which is only stable while no other process writes to it.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _MOST_BOOKMARKS = 32
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """An open tape. `ahead` was read to see whether anything follows, and belongs to the next page."""
+    """An open tape. `ahead` was read to see whether more follows, and belongs to the next page."""
 
     rows: Iterator[Row]
     selection: EventSelection
@@ -39,14 +37,14 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage:
-    """Lines as they stand on the tape. `next` None: nothing follows, as far as is written."""
+    """Lines of the tape, unchanged. `next` is None when nothing follows so far."""
 
     lines: list[bytes] = field(default_factory=list)
     next: str | None = None
 
 
 class EventPages:
-    """Bookmarks into tapes, the least recently used ones given up."""
+    """Open tapes at the positions of delivered pages; the least recently used are closed."""
 
     def __init__(self) -> None:
         self._bookmarks: OrderedDict[tuple[object, ...], _Reading] = OrderedDict()
@@ -83,7 +81,7 @@ def _opened(run: Path, wanted: EventFilter, cursor: Cursor) -> _Reading:
         if skip or event.seq <= cursor.told.get(event.segment, -1):
             skip = max(0, skip - 1)
             told[event.segment] = event.seq
-            # Calls that were passed: what belongs to them may still come.
+            # The selection must see skipped calls: their chunks and outcomes may follow.
             selection.takes(event)
             continue
         if selection.takes(event):
@@ -119,7 +117,7 @@ def selection_of(tape: Tape, wanted: EventFilter) -> EventSelection:
 
 
 def as_json(raw: bytes) -> bytes:
-    """A line that can be part of a document: UTF-8 throughout, whatever is on the tape."""
+    """Return a line as valid UTF-8, so that it can be part of a JSON document."""
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -133,7 +131,7 @@ LONGEST = 16_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """`told` wins where both are there."""
+    """A position on a tape. `told` (last seq by segment) takes precedence over `skip`."""
 
     told: Mapping[str, int] = field(default_factory=dict)
     skip: int = 0
@@ -148,7 +146,9 @@ def parse_cursor(text: str | None) -> Cursor:
     for part in text[:LONGEST].split(","):
         segment, _, seq = part.rpartition(":")
         if not segment or not seq.isdecimal() or not seq.isascii():
-            raise Problem(400, f"{text[:80]!r} is no position on a tape.", "Use `next` as it came.")
+            raise Problem(
+                400, f"{text[:80]!r} is not a position on a tape.", "Use `next` as it came."
+            )
         told[segment] = int(seq[:15])
     return Cursor(told=told)
 

@@ -1,6 +1,4 @@
-"""What goes on, as `text/event-stream`: a run that grows, the list that changes. Knows the form of
-such a stream and when to look again; not what events mean.
-"""
+"""Server-sent events: new events of a running run, changes of the list. Knows the stream format and polling."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 _SHORTEST_WAIT = 0.02
 _LONGEST_WAIT = 0.25
 _LIST_WAIT = 0.5
-# Proxies give up on a connection that says nothing for a minute.
+# Proxies close a connection that is silent for a minute.
 _HEARTBEAT_NS = 15_000_000_000
 _BATCH = 256
 MOST_FOLLOWERS = 256
@@ -76,7 +74,7 @@ async def _counted(desk: Desk, stream: AsyncIterator[bytes]) -> AsyncIterator[by
 
 
 class _Telling:
-    """A tape told part by part. Its methods read files, and so are called in threads."""
+    """A tape that is read in parts while it grows. Its methods read files: call them in threads."""
 
     def __init__(self, tape: Tape, cursor: Cursor, selection: EventSelection) -> None:
         self._follower = Follower(tape)
@@ -91,7 +89,7 @@ class _Telling:
         return self._follower.is_over
 
     def part(self) -> bytes | None:
-        """The next messages, b"" where those events were not asked for; None: no news."""
+        """Return the next messages; b"" if the filter excluded all new events; None: no news."""
         if self._news is None:
             self._news = self._follower.look()
         messages: list[bytes] = []
@@ -101,7 +99,7 @@ class _Telling:
             known = self._skip > 0 or event.seq <= self._cursor.told.get(event.segment, -1)
             self._skip = max(0, self._skip - 1)
             self._told[event.segment] = event.seq
-            # CheckedRequest also of what is passed over: what belongs to it may come later.
+            # The selection must see skipped events, too: their chunks may follow.
             if self._selection.takes(event) and not known:
                 place = write_cursor(self._told).encode("utf-8", "replace")
                 messages.append(b"id: " + place + b"\ndata: " + as_json(raw) + b"\n\n")
@@ -121,7 +119,7 @@ async def _run_stream(
             yield part
         status = await anyio.to_thread.run_sync(_status, tape)
     except PlayheadError:
-        status = "gone"  # deleted while it was told
+        status = "gone"  # deleted while it was read
     yield b"event: end\ndata: " + json_bytes({"status": status}) + b"\n\n"
 
 

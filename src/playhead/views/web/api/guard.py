@@ -1,8 +1,7 @@
-"""Who may ask at all: the right Host, the right Origin, the token, no more than fits. Knows headers;
-not what is asked for.
+"""Admission of requests: Host, Origin, token, sizes. Knows headers; does not know the operations.
 
-A page of a stranger can make a browser ask 127.0.0.1 (DNS rebinding, forged requests); it cannot
-make it send our own name as Host, nor hide its own as Origin.
+A hostile web page can make a browser send requests to 127.0.0.1 (DNS rebinding, CSRF). It cannot make the browser
+send our name as Host, or hide the page's own Origin.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ COOKIE = "playhead_token"
 LARGEST_BODY = 64 * 1024
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-# CheckedRequest by programs that watch over the server and have no token; it tells nothing.
+# For monitoring programs, which have no token; the answer reveals nothing.
 _OPEN_TO_ALL = "/healthz"
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -75,7 +74,7 @@ class RequestGuard:
         await self._answer(scope, receive, _guarded(send))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What nobody has foreseen is logged here, and not told to whoever asked."""
+        """Log an unexpected error and answer without its details."""
         begun = False
 
         async def watched(message: Message) -> None:
@@ -177,7 +176,7 @@ def _check_length(headers: Headers) -> None:
 
 
 def _name_of(host: str) -> str | None:
-    """`127.0.0.1` of `127.0.0.1:7411`; None: that is no host."""
+    """Return the host of `HOST:PORT`; None: not a valid host."""
     try:
         parts = urlsplit(f"//{host}")
         parts.port  # noqa: B018  raises where it is no number
@@ -203,7 +202,7 @@ def _is_address(name: str) -> bool:
 
 
 def _guarded(send: Send) -> Send:
-    """Every answer says that it is not to be framed, guessed at, or run."""
+    """Add the headers that forbid framing, content sniffing and scripts."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -55,7 +55,7 @@ def page(desk: Desk, asked: CheckedRequest) -> Response:
 
 
 def _as_far_as_known(members: dict[str, Any], backlog: Backlog | None) -> Response:
-    """An answer out of a catalogue that is not complete says so, and when it may be worth asking again."""
+    """Mark an answer from an incomplete catalogue, and say when to ask again."""
     if backlog is None:
         return json_response({**members, "indexing": None})
     indexing = {"done": backlog.done, "of": backlog.of}
@@ -149,7 +149,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def parse_moment(text: str, now_ns: int) -> int:
-    """`2026-11-15`, `2026-11-15T07:11:05Z`, `2h`: nanoseconds since 1970. Without a zone: UTC."""
+    """Parse `2026-11-15`, `2026-11-15T07:11:05Z` or `2h` (ago) into nanoseconds since 1970. Default zone: UTC."""
     ago = _AGO.fullmatch(text)
     if ago is not None:
         return max(0, now_ns - round(float(ago[1]) * _SECONDS[ago[2]] * 1e9))
@@ -160,5 +160,5 @@ def parse_moment(text: str, now_ns: int) -> int:
         return max(0, round(when.timestamp() * 1e6) * 1000)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"{text[:80]!r} is no moment; expected 2026-11-15, 2026-11-15T07:11:05Z or 2h."
+            f"{text[:80]!r} is not a time; expected 2026-11-15, 2026-11-15T07:11:05Z or 2h."
         ) from None

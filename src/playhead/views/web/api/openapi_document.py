@@ -1,7 +1,4 @@
-"""The table of operations as an OpenAPI 3.1 document. Pure.
-
-The shapes of what comes back, as JSON Schema: what a program may rely on. Data only.
-"""
+"""The OpenAPI 3.1 document: the table of operations, and JSON Schemas of the responses. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def document(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> 
             "schemas": dict(schemas),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-        # A server that listens to this machine alone may want none.
+        # A server on loopback may run without a token.
         "security": [{}, {"token": []}],
     }
 
@@ -88,11 +85,11 @@ def _object(**members: Any) -> dict[str, Any]:
     return {"type": "object", "properties": members, "required": list(members)}
 
 
-# Not null: the catalogue is being made, and only what has been read so far is in this answer.
+# Not null: the catalogue is being built, and the answer is incomplete.
 INDEXING: Schema = {
     **_object(done={"type": "integer"}, of={"type": "integer"}),
     "type": ["object", "null"],
-    "description": "Not null: only so many runs are known yet; ask again after `Retry-After` seconds.",
+    "description": "Not null: only this many runs are indexed yet; ask again after `Retry-After` seconds.",
 }
 
 SCHEMAS: dict[str, Schema] = {
@@ -131,7 +128,7 @@ SCHEMAS: dict[str, Schema] = {
         partial={
             **_object(events={"type": "integer"}, of=COUNT_OR_NULL),
             "type": ["object", "null"],
-            "description": "Not null: only so many events of the tape are in this answer.",
+            "description": "Not null: the answer covers only this many events of the tape.",
         },
         model=ANYTHING,
     ),
@@ -156,14 +153,14 @@ def plain(says: str) -> AnswerSchema:
     return AnswerSchema(says=says, schema=ANYTHING)
 
 
-# What may happen to every request, and to those about one run.
+# Errors of every request, and of requests for one run.
 REFUSED: dict[int, AnswerSchema] = {
-    400: AnswerSchema(says="The request is not as described."),
+    400: AnswerSchema(says="The request does not match its description."),
     401: AnswerSchema(says="The token is missing or wrong."),
-    403: AnswerSchema(says="Not from another site's page."),
+    403: AnswerSchema(says="Requests from pages of other sites are refused."),
     409: AnswerSchema(says="The tape or the store is not in a state for that."),
     413: AnswerSchema(says="The body is too large."),
-    421: AnswerSchema(says="The server does not go by that name."),
-    503: AnswerSchema(says="It took too long."),
+    421: AnswerSchema(says="Unknown Host header."),
+    503: AnswerSchema(says="Timeout."),
 }
-NOT_THERE: dict[int, AnswerSchema] = {**REFUSED, 404: AnswerSchema(says="There is no such thing.")}
+NOT_THERE: dict[int, AnswerSchema] = {**REFUSED, 404: AnswerSchema(says="Not found.")}

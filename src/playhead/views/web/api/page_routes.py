@@ -1,4 +1,4 @@
-"""The pages of the viewer. Knows their addresses; what they are made of is `views.web`."""
+"""The routes of the viewer's pages and static files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.routing import Route
 from playhead.views.web.api.api_responses import Problem
 from playhead.views.web.viewer_files import CONTENT_SECURITY_POLICY, static_files
 
-# Each is the same page: what it shows it reads from its own address.
+# All paths serve the same page, which reads its address to decide what to show.
 _PAGES = (
     "/",
     "/run/{id}",
@@ -24,7 +24,7 @@ _PAGES = (
 
 
 def routes() -> list[Route]:
-    # Read once: names come from this mapping alone, and no path is ever made of what was asked.
+    # Read once: only names in this mapping are served, and no path is built from a request.
     files = static_files()
     tags = {name: f'"{hashlib.sha256(raw).hexdigest()[:32]}"' for name, (_, raw) in files.items()}
 

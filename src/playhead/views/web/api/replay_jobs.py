@@ -1,7 +1,6 @@
-"""Replays that were asked for over HTTP. Knows the command that does it and how many may run; what
-a replay is lives elsewhere.
+"""Run replays for the API. Knows the command and the limit of concurrent replays.
 
-As a process of its own: a replay runs somebody's program, and the server must outlive it.
+Each replay is a subprocess: it runs the recorded program, and the server must survive it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LONGEST_COMPLAINT = 2_000
 
 
 class Replays:
-    """Of one store. Nothing runs unless the person who started the server has allowed it."""
+    """Replays of one store. Refused unless the server was started with permission to replay."""
 
     def __init__(self, home: Path, *, allowed: bool) -> None:
         self._home = home

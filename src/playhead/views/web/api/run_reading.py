@@ -1,6 +1,4 @@
-"""What is asked of one run, or of two: its model, its events, a call, a payload, a verdict. Knows the
-model and its exports; not how requests are read.
-"""
+"""Handlers for one run, or two: columns, events, calls, payloads, reports, comparisons."""
 
 from __future__ import annotations
 
@@ -30,14 +28,12 @@ from playhead.views.web.outline import outline
 if TYPE_CHECKING:
     from playhead.views.web.api.api_app import Desk
 
-# What a browser may show as it is; all else is handed over as bytes.
+# Content types that a browser may display; everything else is a download.
 SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain")
 
 
 def model(_: Desk, asked: CheckedRequest) -> Response:
-    """Summary and run model; 304 where the asker has it already. Of a run that was never read, its
-    beginning will do for who asks so.
-    """
+    """Return summary and columns; 304 if the client has them. With `first`, an uncached run is answered in part."""
     told: CachedStory = asked.told["id"]
     if not told.whole:
         return json_response(_beginning(told))
@@ -53,7 +49,7 @@ def model(_: Desk, asked: CheckedRequest) -> Response:
 
 
 def _beginning(told: CachedStory) -> dict[str, Any]:
-    """Its figures are of what is in it: so it says how much that is."""
+    """Return a partial answer, with the number of events that it covers."""
     story = told.story
     told_of = story.manifest.events
     partial = {"events": story.totals.events, "of": told_of if story.status != "running" else None}
@@ -110,7 +106,7 @@ def find_in(_: Desk, asked: CheckedRequest) -> Response:
 
 
 def blob(desk: Desk, asked: CheckedRequest) -> Response:
-    """Never as something that a browser would run: a tape is a stranger's."""
+    """Return a payload, never with a content type that a browser would execute: tapes are untrusted."""
     path = desk.stories.path(asked.values["id"])
     digest = asked.values["hash"]
     try:
@@ -164,7 +160,7 @@ def etag(stamp: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Members of a report may be what Python has and JSON has not."""
+    """Convert members of a report that JSON cannot hold."""
     if isinstance(value, dict):
         return {str(name): _plain(member) for name, member in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):

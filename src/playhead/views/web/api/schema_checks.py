@@ -1,7 +1,6 @@
-"""How an operation is described, and requests read by that description. Knows the part of JSON
-Schema that our table uses; not what any operation does.
+"""Descriptions of operations, and the check of requests against them. Knows the subset of JSON Schema that we use.
 
-One description is both the OpenAPI document and the check: they cannot part.
+The same description produces the OpenAPI document, so both always agree.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSchema:
-    """What may come back with one status."""
+    """The response for one status code."""
 
     says: str
     schema: Schema = field(default_factory=dict)
@@ -50,7 +49,7 @@ class AnswerSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """A request that fits its description. `told`: the runs that it is about, read."""
+    """A request that passed its check. `told`: the stories of the runs that it names."""
 
     values: Mapping[str, Any]
     body: Mapping[str, Any]
@@ -64,9 +63,9 @@ Stream = Callable[[Any, CheckedRequest], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`handle` reads files and so runs in a thread; `stream` answers those who ask for
-    `text/event-stream`. `needs`: parameters that name a run whose story must be known. `shared`:
-    who asks the same at the same time may get the same answer.
+    """One operation. `handle` reads files and runs in a thread; `stream` answers requests for `text/event-stream`.
+
+    `needs`: parameters that name a run whose story is required. `shared`: equal concurrent requests share an answer.
     """
 
     id: str
@@ -108,7 +107,7 @@ def read_query(operation: Operation, given: Sequence[tuple[str, str]]) -> dict[s
 
 
 def read_path(operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands in the path. What cannot be there is not there: 404."""
+    """Return the path parameters; an impossible value is a 404."""
     values: dict[str, Any] = {}
     for one in operation.parameters:
         if one.place == "path":
@@ -169,7 +168,7 @@ _WORDS = {
 
 
 def check(value: Any, schema: Schema, what: str) -> None:
-    """Problem: `value` is not what the schema says."""
+    """Raise Problem if `value` does not match the schema."""
     kind = schema["type"]
     fits = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
     if not fits or (isinstance(value, float) and not math.isfinite(value)):

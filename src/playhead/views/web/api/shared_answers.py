@@ -1,7 +1,7 @@
-"""One answer for all who ask the same at the same time. Knows who waits for what; not what is asked.
+"""Share one computed response between concurrent equal requests.
 
-Nobody gets an answer that is older than his question: who comes while one is being made waits for
-the next, together with all others who came meanwhile.
+A request never receives a response whose computation began before the request arrived: it waits for the next
+computation, together with the other requests that arrived meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class SharedAnswers(Generic[T]):
-    """`workers`: so many different things are made at once, each in a thread."""
+    """Computes shared responses in threads. `workers`: maximum number of concurrent computations."""
 
     def __init__(self, workers: int) -> None:
         self._limiter = anyio.CapacityLimiter(workers)
@@ -42,6 +42,6 @@ class SharedAnswers(Generic[T]):
                 self._made.pop(key, None)
 
     def _stamped(self, make: Callable[[], T]) -> tuple[int, T]:
-        """Since when it was being made: not since it was first waited for."""
+        """Return the result with the time at which its computation began."""
         began = clock.mono_ns()
         return began, make()

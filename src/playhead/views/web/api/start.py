@@ -1,6 +1,4 @@
-"""A server on a socket, and how another command finds it. Knows uvicorn, addresses, and the file that
-says where the server of a store is.
-"""
+"""Start the server, and find the running server of a store. Knows uvicorn, addresses, and the store's server file."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ _GRACE_S = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a server listens. `url` is for people of this machine."""
+    """The address of a server. `url` is for clients on this machine."""
 
     host: str
     port: int
@@ -48,9 +46,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it. A name is not believed: it may be made to mean
-    another address.
-    """
+    """Whether only this machine can reach the address. Host names do not count: they may resolve to another address."""
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
@@ -90,7 +86,7 @@ def server_for(application: Starlette) -> uvicorn.Server:
             log_level="warning",
             access_log=False,
             server_header=False,
-            # Nobody stands in front of us whose word on who asks would have to be taken.
+            # There is no reverse proxy whose forwarding headers could be trusted.
             proxy_headers=False,
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_keep_alive=30,
@@ -101,7 +97,7 @@ def server_for(application: Starlette) -> uvicorn.Server:
 
 
 def run_until_interrupted(server: uvicorn.Server, listener: socket.socket) -> None:
-    """In a thread whose end nobody has to wait for: one that reads a long tape cannot be interrupted."""
+    """Run in a daemon thread: reading a long tape cannot be interrupted, and shutdown must not wait for it."""
     thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
@@ -113,7 +109,7 @@ def run_until_interrupted(server: uvicorn.Server, listener: socket.socket) -> No
 
 @contextmanager
 def announced(home: Path, address: Address) -> Iterator[None]:
-    """While inside, `playhead open` finds this server. Readable by its owner alone: the token."""
+    """Publish the server's address and token for `playhead open` while inside. Readable by the owner only."""
     path = open_store(home) / FILE
     members = {
         "host": address.host,
@@ -140,7 +136,7 @@ def announced(home: Path, address: Address) -> Iterator[None]:
 
 
 def running(home: Path) -> Address | None:
-    """The server of this store, if there is one."""
+    """Return the running server of this store, if there is one."""
     members = _members(home / FILE)
     pid, host, port = members.get("pid"), members.get("host"), members.get("port")
     if not isinstance(pid, int) or not isinstance(host, str) or not isinstance(port, int):

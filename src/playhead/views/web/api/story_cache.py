@@ -1,6 +1,4 @@
-"""StoryCache that were told already, as long as their tapes have not changed. Knows when one is out of
-date and how many may be held; not what they are for.
-"""
+"""Cache of stories. Knows when a story is outdated and how many fit into memory."""
 
 from __future__ import annotations
 
@@ -23,19 +21,19 @@ from playhead.story import CallItem, Prices, Story, tell
 from playhead.tape.reader import Tape
 from playhead.tape.store import run_path
 
-# StoryCache in memory together have no more events than this (a story of 100,000 takes some 200 MB).
+# Maximum number of events of all cached stories (a story of 100,000 events takes about 200 MB).
 _MOST_EVENTS = 300_000
-# Telling keeps a core busy: more at once would only take it from each other.
+# Building a story keeps one core busy: more threads would not be faster.
 _TELLERS = 2
-# The beginning of a run is told in a tenth of a second, also where others are being told whole.
+# Beginnings take a tenth of a second and must not wait for whole stories.
 _OPENERS = 2
-# A run that goes on is not told again before so many times as long as that took has passed.
+# A running run is rebuilt only after this multiple of its last build time.
 _PATIENCE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedStory:
-    """A run as it was when `stamp` was its state. `made`: what was derived from it since."""
+    """A story, valid while `stamp` is the state of its tape. `made`: responses derived from it."""
 
     path: Path
     stamp: str
@@ -59,7 +57,7 @@ class CachedStory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """A run as it is at this moment, as far as can be seen without reading its tape."""
+    """The present state of a run, found without reading its tape."""
 
     path: Path
     stamp: str
@@ -67,22 +65,22 @@ class Now:
 
 
 class StoryCache:
-    """Of one store. Each run is told once for all who wait for it."""
+    """The stories of one store. Concurrent requests for a run share one computation."""
 
     def __init__(self, home: Path, prices: dict[str, Any] | None = None) -> None:
         self.home = home
         self._prices = Prices(overrides=prices or {})
         self._price_stamp = stamp_of_prices(prices or {})
         self._kept: OrderedDict[str, CachedStory] = OrderedDict()
-        # Beginnings of runs that are still being told whole.
+        # Beginnings of runs whose whole story is being built.
         self._begun: dict[str, CachedStory] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._tellers = anyio.CapacityLimiter(_TELLERS)
         self._openers = anyio.CapacityLimiter(_OPENERS)
 
     def path(self, run_id: str) -> Path:
-        """The folder of exactly this run: no prefix, no path, no link to somewhere else."""
-        with suppress(UsageError, OSError):  # such a name nobody can have, or nobody has
+        """Return the folder of exactly this run: no prefix, no path, no symbolic link."""
+        with suppress(UsageError, OSError):  # an impossible or unknown name
             path = run_path(self.home, run_id)
             if S_ISDIR(path.lstat().st_mode):
                 return path
@@ -114,9 +112,7 @@ class StoryCache:
         return known
 
     async def begun(self, run_id: str, first: int) -> CachedStory:
-        """The run, where it is known or has no more events than that; else its `first` events, which
-        need no longer to be told than those of a short one.
-        """
+        """Return the story if it is cached or has at most `first` events; else the story of the first events."""
         asked_ns = clock.mono_ns()
         now = await anyio.to_thread.run_sync(self._look, run_id)
         known = self._known(run_id, now, asked_ns)
@@ -131,9 +127,7 @@ class StoryCache:
         return known
 
     async def with_item(self, run_id: str, ref: str) -> CachedStory:
-        """The run as far as it must be known to show this item: one that has ended in the beginning
-        will not be another when the whole is known.
-        """
+        """Return a story that contains this item. An item that ended in the beginning is final there."""
         begun = self._begun.get(run_id)
         item = None if begun is None else begun.story.items.get(ref.partition("~")[0])
         if begun is not None and item is not None and getattr(item, "how", "") is not None:
@@ -146,7 +140,7 @@ class StoryCache:
         known = self._kept.get(run_id)
         if known is None:
             return None
-        # One that was begun after the question holds all that was there when it was asked.
+        # A story whose build began after the request is current for it.
         recent = now.goes_on and known.is_recent(clock.mono_ns())
         if known.stamp == now.stamp or known.began_ns > asked_ns or recent:
             self._kept.move_to_end(run_id)
@@ -155,7 +149,7 @@ class StoryCache:
 
     def _tell(self, path: Path, first: int | None = None) -> CachedStory:
         began = clock.mono_ns()
-        # Taken first: what is written meanwhile makes it out of date.
+        # Taken first: later writes make the story outdated.
         stamp = self.stamp(path)
         story = tell(Tape(path), prices=self._prices, first=first)
         return CachedStory(
