@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from playhead import clock
 from playhead.config import Settings
@@ -30,6 +30,7 @@ from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar import control as sidecars
 from playhead.launch.sidecar.command_streams import Plan
 from playhead.launch.spawn_command import Attended, Ended
+from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.tape import output_position as output_at
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from playhead.replay.fence import barrier
     from playhead.replay.fence.barrier import Fence
     from playhead.workspace import taping
-    from playhead.workspace.taping import WorkspaceTape
 else:
     barrier = Later("playhead.replay.fence.barrier")
     connection_watch = Later("playhead.launch.sidecar.connection_watch")
@@ -58,6 +58,16 @@ class Recorded:
     plain: str | None
 
 
+class FilesBeside(Protocol):
+    """What looks after the files of a run while its command runs."""
+
+    def start(self, recorder: Recorder) -> None:
+        """After the last fork, just before the command starts."""
+
+    def stop(self) -> None:
+        """The command has ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """A run that has begun, and what its command is to be started with."""
@@ -66,7 +76,7 @@ class Start:
     plan: Plan
     env: Mapping[str, str]
     seed: str
-    files: WorkspaceTape | None
+    files: FilesBeside | None
 
 
 def record_command(
@@ -99,7 +109,7 @@ def record_command(
             seal=seal,
             proxy=proxy,
             shims=shims.found(os.environ),
-            workspaces=workspaces,
+            files=lambda run: _recorded_files(run, workspaces),
             meanwhile=meanwhile,
             fence=_watchable(),
         )
@@ -124,7 +134,7 @@ def run_command(
     cwd: Path | None = None,
     seed: str | None = None,
     fence: Fence | None = None,
-    workspaces: Sequence[Path] = (),
+    files: Callable[[Run], FilesBeside | None] | None = None,
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
@@ -133,13 +143,13 @@ def run_command(
 
     `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
     what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. It runs
-    inside the `fence`, where there is one. The files of `workspaces` are recorded.
+    inside the `fence`, where there is one. `files` makes what looks after the files of the run.
     """
     start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
-    if workspaces and start.run.recorder.level == "full":
-        start = dataclasses.replace(start, files=_files(start.run, workspaces))
     if prepare is not None:
         prepare(start.run)
+    if files is not None:
+        start = dataclasses.replace(start, files=files(start.run))
     if fence is not None:
         fence.keep(str(start.run.path), writable=True)
     attended = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile, fence=fence)
@@ -193,8 +203,10 @@ def workspaces_of(settings: Settings, more: Sequence[Path] = ()) -> list[Path]:
     return taping.workspaces_for(cwd, [*named, *(cwd / one for one in more)])
 
 
-def _files(run: Run, folders: Sequence[Path]) -> WorkspaceTape | None:
+def _recorded_files(run: Run, folders: Sequence[Path]) -> FilesBeside | None:
     """The workspaces on the tape. Fails open, as all that is recorded beside the command."""
+    if not folders or run.recorder.level != "full":
+        return None
     try:
         return taping.open_workspaces(run.recorder, run.path.parent.parent, folders)
     except Exception as error:  # noqa: BLE001  the command must run

@@ -17,6 +17,7 @@ from playhead.events import Damage
 from playhead.launch.command import Recorded, run_command
 from playhead.launch.environment import restored
 from playhead.launch.record_run import Wish
+from playhead.launch.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
 from playhead.replay.fence.barrier import Fence, build
@@ -80,8 +81,13 @@ def replay_command(
     proxy: bool = True,
     notes: tuple[str, ...] = (),
     fenced: bool = True,
+    in_place: bool = False,
+    pool: Path | None = None,
 ) -> Replayed:
     """Run `command` with the tape for a world; without a `proxy` where it was recorded without.
+
+    Its files are restored from the tape, in the fence; `in_place`: it finds those that are there now.
+    `pool` is the store that has their content, where it is not the tape's own.
 
     `fenced`: the kernel keeps the command from the world. NoFence: this machine cannot.
     """
@@ -102,6 +108,17 @@ def replay_command(
     shims = of_facts(then)
     fence = _fence(wishes, env, cwd, sockets=bool(shims.names)) if fenced else None
 
+    served: list[ReplayedFiles] = []
+
+    def files(run: Run) -> ReplayedFiles | None:
+        if fence is None or in_place or wishes.mixed:
+            return None
+        found = replayed_files(tape, pool or tape.run.parent.parent, command, fence, run.path)
+        if found is not None:
+            served.append(found)
+            fence.cwd = str(cwd)  # which may be there in the fence alone
+        return found
+
     def prepare(run: Run) -> None:
         run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
         write_manifest(run.path, run.manifest)
@@ -119,6 +136,7 @@ def replay_command(
         cwd=cwd if cwd.is_dir() else None,
         seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
         fence=fence,
+        files=files,
     )
     report = judge(
         tape,
@@ -126,6 +144,7 @@ def replay_command(
         notes=notes,
         wishes=wishes,
         fence=_report_on(fence, wishes, asked=fenced),
+        files=served[0].report if served and not wishes.faults else None,
     )
     return Replayed(recorded=recorded, report=report)
 

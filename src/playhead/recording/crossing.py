@@ -75,9 +75,12 @@ class Crossing:
         self._segment = recorder.segment
         # Files that change from here to the end are this call's: see `workspace.watch.call_marks`.
         self._mark = None
-        if deck.marks is not None and taped is None and self.seq is not None:
+        if deck.marks is not None and self.seq is not None:
             name = f"{self._segment}:{self.seq}"
-            self._mark = deck.marks.open(call.boundary, inside.get(), name)
+            if taped is None:
+                self._mark = deck.marks.open(call.boundary, inside.get(), name)
+            else:
+                deck.marks.serve(taped.match.get("of"))
 
     @property
     def ref(self) -> Ref | None:

@@ -21,13 +21,16 @@ from playhead.workspace.tree_listing import (
 )
 
 
-def compare_folder(expected: Tree, folder: str, excluded: tuple[str, ...] = ()) -> list[Change]:
+def compare_folder(expected: Tree, folder: str, excluded: tuple[bytes, ...] = ()) -> list[Change]:
     """What differs, as changes from the recorded tree to the folder. Nothing: they are identical.
+
+    `excluded` are folders in it that do not count.
 
     Files with the recorded size and modification time are taken for unchanged: restoring sets both.
     """
-    root = os.fsencode(os.path.realpath(folder))
-    selection = ChosenFiles(root, tuple(os.fsencode(os.path.realpath(one)) for one in excluded))
+    # Not resolved: in a replay the name of the folder is a descriptor of another mount namespace.
+    root = os.fsencode(folder)
+    selection = ChosenFiles(root, tuple(os.path.join(root, one) for one in excluded))
     differing: list[Change] = []
     seen: set[bytes] = set()
     for path, status in selection.walk():

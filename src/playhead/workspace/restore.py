@@ -34,18 +34,45 @@ def restore_tree(tree: Tree, target: str, read: Read) -> list[LeftOut]:
     return missing
 
 
-def apply_effects(folder: str, changes: tuple[Change, ...], read: Read) -> list[LeftOut]:
-    """Bring a folder from before some changes to after them."""
+def apply_effects(
+    folder: str, changes: tuple[Change, ...], read: Read, *, keep_inodes: bool = False
+) -> list[LeftOut]:
+    """Bring a folder from before some changes to after them.
+
+    `keep_inodes`: write into files that are there, for programs that have them open.
+    """
     root, missing = os.fsencode(folder), list[LeftOut]()
     for change in sorted(changes, key=lambda one: one.path, reverse=True):
         if change.after is None or _type_changes(change):
             _remove(root, change.path)
     for change in sorted(changes, key=lambda one: one.path):
         if change.after is not None:
+            if keep_inodes and _overwrite(root, change, read):
+                continue
             _write(root, change.path, change.after, read, missing)
     folders = {c.path: c.after for c in changes if c.after is not None and c.after.is_folder}
     _set_folder_modes(folders, root)
     return missing
+
+
+def _overwrite(root: bytes, change: Change, read: Read) -> bool:
+    """Write into an existing file; whether that was possible."""
+    entry = change.after
+    if entry is None or not (entry.is_file and entry.is_stored):
+        return False
+    full = _inside(root, change.path)
+    try:
+        if not stat.S_ISREG(os.lstat(full).st_mode):
+            return False
+        fd = os.open(full, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    with open(fd, "wb") as file:
+        file.write(read(entry))
+        file.flush()
+        os.fchmod(fd, stat.S_IMODE(entry.mode))
+    os.utime(full, ns=(entry.mtime_ns, entry.mtime_ns))
+    return True
 
 
 def _type_changes(change: Change) -> bool:

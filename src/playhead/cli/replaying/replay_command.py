@@ -35,6 +35,7 @@ from playhead.story.compare import compare
 from playhead.tape.reader import Tape
 from playhead.views.text.comparison_text import print_comparison
 from playhead.views.text.report import print_forecast, print_report
+from playhead.views.text.safe import clean_json
 
 # Exit code of each verdict.
 EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
@@ -61,13 +62,16 @@ EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
 )
 @click.option("--quiet", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
+@click.option(
+    "--in-place", is_flag=True, help="Use the project files of today, not the recorded ones."
+)
 @mixed_options
 @fault_options
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
     run: str, report_file: Path | None, pace: bool, no_proxy: bool, unfenced: bool,
-    quiet: bool, as_json: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
+    quiet: bool, as_json: bool, in_place: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """Re-run the agent with every answer taken from the tape: offline, free and fast.
 
@@ -78,12 +82,14 @@ def command(
     playhead replay last --live llm           a live model, taped tools
     playhead replay last --fault llm:3=529    inject a failure
 
+    The program finds the files of the recording; the real ones stay untouched.
     Nothing is sent and nothing is executed, except what --live names. The program's stdout and stderr
     pass through; the report goes to stderr. Exit codes: 0 identical, or recovered from every fault;
     3 diverged; 4 the tape cannot be replayed; 6 unproven, because no fence was available.
     """
     settings = config.load()
-    tape = plain(check_tape(find_tape(store, run)))
+    path = find_tape(store, run)
+    tape = plain(check_tape(path))
     wishes = options_from(settings, asked)
     if asked["dry_run"]:
         print_forecast(forecast(load(tape), wishes.policy))
@@ -92,8 +98,9 @@ def command(
     with store_for(store, persist=not asked["no_persist"]) as home:
         words = words_of(tape, command_line)
         replayed = replay_command(
-            tape, words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced
-        )
+            tape, words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced,
+            in_place=in_place, pool=path.parent.parent,
+        )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
     sys.exit(exit_code_of(replayed))
 
@@ -118,7 +125,8 @@ def report_end(
     report = replayed.report
     if report_file is not None:
         members = json.dumps(report.as_json(), ensure_ascii=False, indent=2, default=str)
-        report_file.write_text(members + "\n")
+        # Names of files need not be text.
+        report_file.write_text(clean_json(members, terminal=False) + "\n", encoding="utf-8")
     if as_json:
         line = json.dumps(report.as_json(), ensure_ascii=False, default=str) + "\n"
         os.write(2, line.encode("utf-8", "backslashreplace"))

@@ -37,6 +37,8 @@ class Fence:
         # listens in its network; or why they are not announced.
         self.announced: tuple[int, int] | None = None
         self.unwatched: str | None = None
+        # The command's folder, where it is only there inside; None: the one that we are in.
+        self.cwd: str | None = None
 
     def listen(self, port: int = 0) -> socket.socket:
         """A port on the loopback that the command sees, served from out here."""
@@ -47,6 +49,11 @@ class Fence:
         """Show the command the real file or folder: what listens there can be reached."""
         self._line.send({"do": "keep", "path": os.path.realpath(path), "writable": writable})
         self._heard()
+
+    def open_folder(self, path: str) -> int:
+        """A descriptor of a folder as the command sees it; made if it is not there."""
+        self._line.send({"do": "open", "path": path})
+        return self._heard()[1][0]
 
     def start(
         self,
@@ -62,7 +69,8 @@ class Fence:
         `streams`: open files, and the numbers that each gets in the command. `watch`: its connections
         are `announced`, and wait until they are answered.
         """
-        order = {"do": "exec", "argv": list(argv), "env": dict(env), "cwd": _folder()}
+        cwd = self.cwd or _folder()
+        order = {"do": "exec", "argv": list(argv), "env": dict(env), "cwd": cwd}
         targets = [list(numbers) for _, numbers in streams]
         self._line.send(
             {**order, "targets": targets, "mask": sorted(mask), "watch": watch},

@@ -131,6 +131,10 @@ class _Namespaces(_Open):
     def keep(self, path: str, *, writable: bool) -> None:
         self._covered.keep(path, writable=writable)
 
+    def open_folder(self, path: str) -> int:
+        os.makedirs(path, exist_ok=True)
+        return os.open(path, os.O_PATH | os.O_DIRECTORY)
+
     def listen(self, made: socket.socket) -> None:
         """Every port of the namespace's own loopback can be reached, and there is nothing else."""
 
@@ -164,6 +168,9 @@ class _Landlock(_Open):
         if writable:
             self._folders.append(path)
 
+    def open_folder(self, path: str) -> int:
+        raise OSError(errno.ENOSYS, "Landlock has no overlays")
+
     def listen(self, made: socket.socket) -> None:
         self._ports.append(made.getsockname()[1])
 
@@ -185,6 +192,8 @@ def _obeyed(made: _Open, order: dict[str, Any]) -> tuple[dict[str, Any], tuple[i
         if order["do"] == "keep":
             made.keep(order["path"], writable=order["writable"])
             return {"ok": True}, ()
+        if order["do"] == "open":
+            return {"ok": True}, (made.open_folder(order["path"]),)
         listener = _listener(order["port"])
         made.listen(listener)
         return {"ok": True}, (listener.detach(),)

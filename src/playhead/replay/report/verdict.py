@@ -18,6 +18,7 @@ from playhead.replay.matching.taped import Recording, TapedCall, load
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report import extras, outputs
 from playhead.tape.reader import Tape
+from playhead.workspace.files_report import FilesReport
 
 RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
 
@@ -62,6 +63,8 @@ class Report:
     forked_at: int | None = None
     # None: a replay inside the process that asked for it.
     fence: FenceReport | None = None
+    # None: the files of the recording are not on the tape, or were not restored.
+    files: FilesReport | None = None
 
     @property
     def first_divergence(self) -> dict[str, Any] | None:
@@ -80,6 +83,7 @@ def judge(
     notes: Sequence[str] = (),
     wishes: ReplayOptions | None = None,
     fence: FenceReport | None = None,
+    files: FilesReport | None = None,
 ) -> Report:
     """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
     wishes = wishes or ReplayOptions()
@@ -105,9 +109,12 @@ def judge(
     state = _state(then, now)
     if state["first_difference"] is not None and not wishes.mixed:
         divergences.append({"kind": "state", "detail": state["first_difference"]})
+    if files is not None and files.detail is not None and not wishes.mixed:
+        divergences.append({"kind": "files", "detail": files.detail})
     return Report(
         verdict=_verdict(divergences, fence, wishes),
         fence=fence,
+        files=files,
         run=original.manifest.run,
         replay=replayed.manifest.run,
         command=list(replayed.manifest.command),

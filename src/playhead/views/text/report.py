@@ -47,8 +47,25 @@ def print_report(report: Report) -> None:
     more = len(report.divergences) - _MOST_SHOWN
     if more > 0:
         out.print(Text(f"… and {more} more; --report FILE.json has all of them", style="quiet"))
-    for note in report.notes:
+    for note in (*_on_files(report), *report.notes):
         out.print(Text(one_line(note, 200), style="quiet"))
+
+
+def _on_files(report: Report) -> list[str]:
+    """How the files compare, where the recorded run changed any."""
+    files = report.files
+    if files is None:
+        return []
+    said = []
+    if files.changed and files.same:
+        said.append(f"files: identical ({files.changed:,} changed by the run)")
+    elif files.same is None:
+        said.append(f"files: not compared ({files.why})")
+    if files.code:
+        named = ", ".join(files.code[:3])
+        more = f" and {len(files.code) - 3:,} more" if len(files.code) > 3 else ""
+        said.append(f"code: differs from the recording in {named}{more}")
+    return said
 
 
 def _verdict(report: Report) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from playhead.clock import mono_ns
+from playhead.clock import mono_ns, sleep
 from playhead.host.later import Later
 
 TYPE_CHECKING = False
@@ -24,7 +24,11 @@ else:
     socket = Later("socket")
 
 FOLDER = "marks"
-START, END, MOMENT = "S", "E", "M"
+START, END, MOMENT, APPLY = "S", "E", "M", "A"
+# In a replay: a list of the taped calls that changed files.
+SERVED = "served"
+# A replay that cannot have its files in this time goes on; the comparison at its end tells.
+_LONGEST_APPLYING_S = 30.0
 # The boundaries whose outermost calls own the changes made while they are open.
 OWNERS = frozenset({"tool", "process", "mcp"})
 NO_ANSWER = "-"
@@ -52,6 +56,29 @@ class CallMarks:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._misses = 0
+        self._served: frozenset[str] | None = None
+
+    def serve(self, call: object) -> None:
+        """A taped call is answered: return when the files are as it left them."""
+        if self._served is None:
+            try:
+                with open(f"{self._folder}/{SERVED}", encoding="utf-8") as file:
+                    self._served = frozenset(file.read().split("\n"))
+            except OSError:
+                self._served = frozenset()
+        if call not in self._served:
+            return
+        name = f"{self._folder}/{APPLY}.{mono_ns()}.{call}"
+        try:
+            os.symlink(NO_ANSWER, name)
+        except OSError:
+            return
+        # By looking whether it is still there: sockets do not reach out of a network namespace.
+        latest = mono_ns() + int(_LONGEST_APPLYING_S * 1e9)
+        pause = 0.0001
+        while os.path.lexists(name) and mono_ns() < latest:
+            sleep(pause)
+            pause = min(pause * 1.5, 0.005)
 
     def open(self, boundary: str, around: Iterable[Call], call: str) -> OpenMark | None:
         """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""

@@ -1,0 +1,27 @@
+"""The comparison of a replay's files with the recorded ones. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesReport:
+    """How the files of a replay compare with those of the recording. `same` None: not compared, `why`."""
+
+    same: bool | None = None
+    why: str | None = None
+    # Files that the recorded run changed.
+    changed: int = 0
+    differing: tuple[str, ...] = ()
+    # Source files of the program that are not those of the recording.
+    code: tuple[str, ...] = ()
+
+    @property
+    def detail(self) -> str | None:
+        """The first difference, in words."""
+        if self.same is not False:
+            return None
+        more = len(self.differing) - 1
+        rest = f" (and {more:,} more)" if more > 0 else ""
+        return f"Files differ from the recorded ones: {self.differing[0]}{rest}."

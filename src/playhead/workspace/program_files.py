@@ -1,0 +1,110 @@
+"""Which files of a workspace are the program that is replayed, and not its data.
+
+A replay runs the code of today against the files of the recording: so the program's own source is left
+as it is, and everything else is restored. Knows command lines and Python's imports, as they are written.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+# Programs that run the project's own code in ways that their command line does not show.
+_RUNNERS = frozenset(
+    {
+        *("uv", "poetry", "pdm", "hatch", "pipenv", "rye", "tox", "nox", "make", "just", "pytest"),
+        *("npm", "npx", "pnpm", "yarn", "bun", "deno", "node", "tsx", "cargo", "go"),
+    }
+)
+_SOURCE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".rs", ".toml", ".json", ".sh")
+_LARGEST = 1 << 20
+
+
+def program_files(
+    command: Sequence[str], root: str, cwd: str, known: Iterable[bytes], folder: str
+) -> set[bytes]:
+    """Paths relative to `root`. `known` are all paths of the workspace; `folder` is where it is now."""
+    if not command:
+        return set()
+    scripts = set(_named(command, root, cwd, folder))
+    name = os.path.basename(command[0])
+    is_local = _inside(command[0], root, cwd) is not None
+    if not scripts and (name in _RUNNERS or is_local or "-m" in command):
+        ends = tuple(one.encode() for one in _SOURCE)
+        return {path for path in known if path.endswith(ends) and not path.startswith(b".git/")}
+    found: set[bytes] = set()
+    waiting = sorted(scripts)
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        if path.endswith(b".py"):
+            waiting += _imported(path, folder)
+    return found
+
+
+def _named(command: Sequence[str], root: str, cwd: str, folder: str) -> Iterator[bytes]:
+    """Files of the workspace that the command line names: scripts and modules."""
+    for at, word in enumerate(command):
+        inner = _inside(word, root, cwd)
+        if inner is not None and os.path.isfile(os.path.join(folder, inner)):
+            yield os.fsencode(inner)
+        if word == "-m" and at + 1 < len(command):
+            base = _inside(command[at + 1].replace(".", "/"), root, cwd)
+            for end in ("/__main__.py", ".py", "/__init__.py"):
+                if base is not None and os.path.isfile(os.path.join(folder, base + end)):
+                    yield os.fsencode(base + end)
+
+
+def _inside(word: str, root: str, cwd: str) -> str | None:
+    """A path relative to the workspace; None for what is not in it."""
+    if not word or word.startswith("-") or "\n" in word:
+        return None
+    full = os.path.normpath(os.path.join(cwd, word))
+    if not full.startswith(root.rstrip("/") + "/"):
+        return None
+    return os.path.relpath(full, root)
+
+
+def _imported(path: bytes, folder: str) -> Iterator[bytes]:
+    """The modules of the workspace that a module imports: beside it, or from a folder above it."""
+    full = os.path.join(os.fsencode(folder), path)
+    try:
+        if os.path.getsize(full) > _LARGEST:
+            return
+        with open(full, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, ValueError, SyntaxError):
+        return
+    here = os.path.dirname(path)
+    above = [here]
+    while above[-1]:
+        above.append(os.path.dirname(above[-1]))
+    for name, level in _names(tree):
+        parts = [os.fsencode(one) for one in name.split(".") if one]
+        bases = above[level - 1 : level] if level else [*above, b"src"]
+        for base in bases:
+            yield from _modules(folder, base, parts)
+
+
+def _names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((one.name, 0) for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "", node.level
+            yield from ((f"{node.module or ''}.{one.name}", node.level) for one in node.names)
+
+
+def _modules(folder: str, base: bytes, parts: list[bytes]) -> Iterator[bytes]:
+    """The files of a dotted name, packages on the way included."""
+    for count in range(len(parts) + 1):
+        stem = b"/".join((*([base] if base else []), *parts[:count]))
+        names = [stem + b"/__init__.py" if stem else b"__init__.py"]
+        if count:
+            names.append(stem + b".py")
+        for one in names:
+            if os.path.isfile(os.path.join(os.fsencode(folder), one)):
+                yield one

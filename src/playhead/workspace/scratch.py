@@ -1,0 +1,161 @@
+"""The files of a replay: restored from the tape before it starts, changed as each served call changed them
+then, compared with the recorded ones at its end. Knows one workspace and its history; not mounts.
+
+The folder that is given belongs to the replay: an overlay, whose changes vanish. The program's own
+source stays as it is today (see `program_files`).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from contextlib import suppress
+
+from playhead.encoding.values import safe_str
+from playhead.errors import PlayheadError
+from playhead.workspace.files_report import FilesReport
+from playhead.workspace.folder_compare import compare_folder
+from playhead.workspace.history import FileHistory, apply_changes
+from playhead.workspace.restore import apply_effects
+from playhead.workspace.tree_listing import Change, shown
+from playhead.workspace.watch import call_marks, inotify
+from playhead.workspace.watch.inotify import Inotify, parse_events
+
+
+class ScratchWorkspace:
+    """One workspace of a replay. `folder` is where it can be reached from here."""
+
+    def __init__(
+        self,
+        history: FileHistory,
+        folder: str,
+        *,
+        excluded: tuple[bytes, ...] = (),
+        code: frozenset[bytes] = frozenset(),
+        number: int = 0,
+    ) -> None:
+        self._history = history
+        self._folder = folder
+        self._excluded = excluded
+        self._number = number
+        self._effects = [one for one in history.effects if one.workspace == number and one.changes]
+        changed = {change.path for one in self._effects for change in one.changes}
+        # A file that the run itself changed is data, whatever its name is.
+        self._code = code - changed
+        self._changed = len({one for one in changed if not one.startswith(b".git/")})
+        self._served: set[str] = set()
+        self._waiting = [one for one in self._effects if one.calls]
+        self._code_differs: list[str] = []
+        self.problem: str | None = None
+
+    @property
+    def calls(self) -> set[str]:
+        """The calls that changed files."""
+        return {one for effect in self._waiting for one in effect.calls}
+
+    def prepare(self, until: int | None = 0) -> None:
+        """Restore the start of the run, or a later moment."""
+        wanted = self._history.at(until, self._number)
+        back = []
+        for one in compare_folder(wanted, self._folder, self._excluded):
+            if one.path in self._code:
+                self._code_differs.append(shown(one.path))
+            else:
+                back.append(Change(one.path, one.after, one.before))
+        self._apply(tuple(back))
+
+    def serve(self, call: str) -> None:
+        """A call was answered from the tape: its changes happen now."""
+        self._served.add(call)
+        rest = []
+        for effect in self._waiting:
+            if self._served.issuperset(effect.calls):
+                self._apply(effect.changes)
+            else:
+                rest.append(effect)
+        self._waiting = rest
+
+    def report(self) -> FilesReport:
+        """At the end: what differs from the end of the recording."""
+        code = tuple(sorted(self._code_differs))
+        if self._history.gaps:
+            why = f"{self._history.gaps:,} changes were not recorded"
+            return FilesReport(why=why, changed=self._changed, code=code)
+        if self.problem is not None:
+            return FilesReport(why=self.problem, changed=self._changed, code=code)
+        wanted = dict(self._history.start(self._number))
+        for effect in self._effects:
+            apply_changes(wanted, effect.changes)
+        found = [
+            shown(one.path)
+            for one in compare_folder(wanted, self._folder, self._excluded)
+            if one.path not in self._code
+        ]
+        return FilesReport(same=not found, changed=self._changed, differing=tuple(found), code=code)
+
+    def _apply(self, changes: tuple[Change, ...]) -> None:
+        kept = tuple(one for one in changes if one.path not in self._code)
+        try:
+            apply_effects(
+                self._folder,
+                kept,
+                lambda entry: self._history.content(entry, self._number),
+                keep_inodes=True,
+            )
+        except (OSError, PlayheadError) as error:
+            self.problem = f"files could not be restored ({safe_str(error)})"
+
+
+class EffectServer:
+    """Applies the changes of served calls, when the replayed processes mark them. A thread of the launcher."""
+
+    def __init__(self, run: str, spaces: list[ScratchWorkspace]) -> None:
+        self._spaces = spaces
+        self._folder = os.path.join(run, call_marks.FOLDER)
+        os.mkdir(self._folder, 0o700)
+        names = sorted({call for one in spaces for call in one.calls})
+        with open(os.path.join(self._folder, call_marks.SERVED), "w", encoding="utf-8") as file:
+            file.write("\n".join(names))
+        self._events = Inotify()
+        self._events.add(os.fsencode(self._folder))
+        self._wake, self._woken = os.pipe()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="playhead-files")
+        self.reports: list[FilesReport] = []
+
+    def start(self, recorder: object) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        os.close(self._woken)
+        if self._thread.is_alive():
+            self._thread.join()
+        self._events.close()
+        os.close(self._wake)
+        with suppress(OSError):
+            for name in os.listdir(self._folder):
+                os.unlink(os.path.join(self._folder, name))
+            os.rmdir(self._folder)
+        self.reports = [one.report() for one in self._spaces]
+
+    def _work(self) -> None:
+        poll = select.poll()
+        poll.register(self._events.fd, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            for event in parse_events(self._events.read()):
+                if event.mask & inotify.CREATE and event.name != call_marks.SERVED.encode():
+                    self._heed(os.fsdecode(event.name))
+            if self._wake in ready:
+                return
+
+    def _heed(self, name: str) -> None:
+        kind, _, rest = name.partition(".")
+        if kind == call_marks.APPLY:
+            call = rest.partition(".")[2]
+            for one in self._spaces:
+                one.serve(call)
+        # The mark goes when its changes are there: that is what the process waits for.
+        with suppress(OSError):
+            os.unlink(os.path.join(self._folder, name))

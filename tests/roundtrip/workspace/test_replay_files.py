@@ -1,0 +1,152 @@
+"""Replays find the files of the recording, and leave the real ones alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.roundtrip.workspace.conftest import Project
+from tests.unit.workspace.conftest import fingerprint
+
+COMMITTER = """
+import os, subprocess
+GIT = "git -c user.name=a -c user.email=a@b.c"
+def sh(script):
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout
+sh(f"git init -q . && git add -A && {GIT} commit -qm one")
+sh("sed -i 's/old/new/' src/app.py; ln -s src/app.py link; chmod 755 src/app.py; mkdir empty")
+with open("log.txt", "a") as log:
+    log.write("my own line\\n")
+sh("echo from a tool >> log.txt")
+sh(f"git add -A && {GIT} commit -qm two")
+print(open("src/app.py").read(), open("log.txt").read(), sorted(os.listdir(".")))
+print(oct(os.stat("link").st_mode), os.path.exists(".git/refs/heads"))
+print(len(os.listdir(".git/objects")))
+"""
+
+
+def replay(project: Project, *options: str, cwd: Path | None = None) -> dict[str, Any]:
+    report = project.home.parent / "report.json"
+    report.unlink(missing_ok=True)
+    (run,) = (
+        one.name
+        for one in (project.home / "runs").iterdir()
+        if "replay_of" not in json.loads((one / "manifest.json").read_text())
+        or not json.loads((one / "manifest.json").read_text()).get("replay_of")
+    )
+    done = project.playhead(
+        "replay", run, "--no-persist", "--report", str(report), *options, cwd=cwd or project.folder
+    )
+    assert report.exists(), done.stderr
+    told: dict[str, Any] = json.loads(report.read_text())
+    told["stderr"] = done.stderr
+    return told
+
+
+@pytest.fixture
+def committed(project: Project) -> Project:
+    project.write("src/app.py", "old\n")
+    project.write("log.txt", "first\n")
+    project.record(COMMITTER)
+    return project
+
+
+def test_a_commit_from_the_tape_leaves_the_commit_behind(committed: Project) -> None:
+    before = fingerprint(committed.folder)
+    for _ in range(2):
+        told = replay(committed)
+        assert told["verdict"] == "identical", told["stderr"]
+        assert told["files"]["same"] is True
+        assert fingerprint(committed.folder) == before
+
+
+def test_a_workspace_that_changed_meanwhile_does_not_matter(committed: Project) -> None:
+    committed.write("src/app.py", "something else\n")
+    committed.write("more/new.txt", "new\n")
+    subprocess.run(["git", "checkout", "-q", "--orphan", "other"], cwd=committed.folder, check=True)
+    before = fingerprint(committed.folder)
+    told = replay(committed)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert fingerprint(committed.folder) == before
+
+
+def test_a_workspace_that_was_deleted_does_not_matter(committed: Project, tmp_path: Path) -> None:
+    shutil.rmtree(committed.folder)
+    told = replay(committed, cwd=tmp_path)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert not committed.folder.exists()
+
+
+def test_the_code_of_today_runs_on_the_files_of_the_recording(project: Project) -> None:
+    project.write("data.txt", "then\n")
+    project.write("helper.py", "WORD = 'one'\n")
+    project.write("agent.py", "import helper\nprint(helper.WORD, open('data.txt').read())\n")
+    assert project.playhead("record", "--quiet", "--", "python", "agent.py").returncode == 0
+    project.write("data.txt", "now\n")
+    assert replay(project)["verdict"] == "identical"
+    project.write("helper.py", "import extra\nWORD = extra.WORD\n")
+    project.write("extra.py", "WORD = 'two'\n")
+    told = replay(project)
+    assert told["verdict"] == "diverged"
+    assert [one["kind"] for one in told["divergences"]] == ["output"]
+    assert "'one then' → 'two then'" in told["divergences"][0]["detail"]
+    assert told["files"]["code"] == ["extra.py", "helper.py"]
+
+
+def test_a_file_that_the_program_writes_otherwise_is_a_divergence(project: Project) -> None:
+    project.record("open('out.txt', 'w').write(open('/proc/self/stat').read())")
+    told = replay(project)
+    assert told["verdict"] == "diverged"
+    assert told["divergences"][0]["detail"] == "Files differ from the recorded ones: out.txt."
+
+
+def test_an_agent_with_a_database_replays_again_and_again(project: Project) -> None:
+    program = """
+import sqlite3
+with sqlite3.connect("thread.db") as database:
+    database.execute("CREATE TABLE IF NOT EXISTS turns (said TEXT)")
+    database.execute("INSERT INTO turns VALUES ('hello')")
+    print(database.execute("SELECT count(*) FROM turns").fetchone())
+"""
+    project.record("pass", "--no-workspace")
+    shutil.rmtree(project.home / "runs")
+    project.record(program)
+    before = fingerprint(project.folder)
+    for _ in range(3):
+        told = replay(project)
+        assert told["verdict"] == "identical", told["stderr"]
+    assert fingerprint(project.folder) == before
+
+
+def test_in_place_replays_with_the_files_of_today(project: Project) -> None:
+    project.write("data.txt", "then\n")
+    project.record("print(open('data.txt').read())")
+    project.write("data.txt", "now\n")
+    assert replay(project)["verdict"] == "identical"
+    assert replay(project, "--in-place")["verdict"] == "diverged"
+
+
+def test_a_tape_without_its_blobs_replays_with_the_files_that_are_there(project: Project) -> None:
+    project.write("data.txt", "then\n")
+    project.record("print(open('data.txt').read())")
+    shutil.rmtree(project.home / "blobs")
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert told["files"] is None
+
+
+def test_names_that_are_not_text_are_replayed(project: Project) -> None:
+    name = os.fsdecode(b"a\nb\xff.txt")
+    project.record(
+        "import subprocess, os\n"
+        "subprocess.run([b'sh', b'-c', b'echo x > \"$0\"', b'a\\nb\\xff.txt'])\n"
+        "print(ascii(os.listdir('.')))\n"
+    )
+    (project.folder / name).unlink()
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
