@@ -30,6 +30,7 @@ ALL = (
     "serve",
     "loop",
     "viewer",
+    "workspace",
 )
 
 

@@ -92,6 +92,8 @@ class Capture:
         self, path: bytes, status: os.stat_result, old: FileEntry | None
     ) -> FileEntry | None:
         full = self._full(path)
+        if (name := self._unchanged(path, full, status.st_size)) is not None:
+            return FileEntry(status.st_mode, status.st_size, status.st_mtime_ns, name)
         try:
             content = read_file(full)
         except FileNotFoundError:
@@ -106,19 +108,28 @@ class Capture:
         if self._is_secret(path, data):
             self._leave_out(path, "secret")
             name = hash_only(hashlib.sha256(data).hexdigest())
-        elif (git := self._git_object(path, data, old)) is not None:
-            name = git_id(git.hex())
         else:
             base = None if old is None or old.git_object else old.id
             name = self.writer.put(data, base)
         return FileEntry(now.st_mode, len(data), now.st_mtime_ns, name)
 
-    def _git_object(self, path: bytes, data: bytes, old: FileEntry | None) -> bytes | None:
-        """The object of the repository with this very content, where the snapshot has it."""
+    def _unchanged(self, path: bytes, full: bytes, size: int) -> str | None:
+        """The object of the repository with this very content, where the snapshot has it.
+
+        The hash proves that the file was read whole: no further look at it is needed.
+        """
         expected = self._tracked.get(path)
-        if expected is None or expected not in self.objects:
+        if expected is None or expected not in self.objects or limits.is_secret(path):
             return None
-        return expected if blob_name(data) == expected else None
+        try:
+            fd = open_file(full)
+            try:
+                data = os.read(fd, size + 1)
+            finally:
+                os.close(fd)
+        except OSError:
+            return None
+        return git_id(expected.hex()) if blob_name(data) == expected else None
 
     def _is_secret(self, path: bytes, data: bytes) -> bool:
         if limits.is_secret(path):

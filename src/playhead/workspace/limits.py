@@ -11,7 +11,7 @@ LARGEST_FILE = 64 * 1024 * 1024
 LARGEST_IGNORED = 1024 * 1024
 MOST_ENTRIES = 400_000
 # How long a snapshot may keep a command from starting.
-LONGEST_S = 10.0
+LONGEST_S = 20.0
 # How many of the files that were left out are named; the rest is counted.
 MOST_NAMED = 200
 

@@ -115,6 +115,9 @@ class _Open:
     def keep(self, path: str, *, writable: bool) -> None:
         """Everything is real."""
 
+    def open_folder(self, path: str) -> int:
+        raise OSError(errno.ENOSYS, "nothing is covered here")
+
     def listen(self, made: socket.socket) -> None:
         """Everything can be reached."""
 
