@@ -58,6 +58,22 @@ def test_a_link_leads_somewhere(page):
     assert [one for one in local if not (page.parent / one).exists()] == []
 
 
+def test_every_file_on_the_map_exists():
+    text = (ROOT / "docs" / "design" / "001-map.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", text)
+    assert len(named) > 60
+    package = ROOT / "src" / "playhead"
+    missing = [one for one in named if not (package / one).exists() and not (ROOT / one).exists()]
+    assert missing == []
+
+
+def test_the_index_lists_every_design_note():
+    folder = ROOT / "docs" / "design"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    notes = [path.name for path in sorted(folder.glob("[0-9]*.md"))]
+    assert [name for name in notes if f"({name})" not in text] == []
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def toy() -> None:
     """A toy."""
