@@ -44,7 +44,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from bench.thin import Thin
 from playhead import clock
 from playhead.hooks import registry
-from playhead.recording import deck, lane_hooks
+from playhead.hooks.order import lane_hooks
+from playhead.recording import deck
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
 

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.care.verify import verify
 
@@ -37,7 +38,7 @@ def test_an_exception_out_of_a_signal_handler_leaves_every_event_whole(tmp_path,
             # Again every 50 ms: one that strikes in a destructor is swallowed by Python.
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(3e-5, 3e-4), 0.05)
             while True:
-                recorder.add("note", {"some": "words"}, '""')
+                recorder.append(NewEvent("note", {"some": "words"}))
         except Struck:
             continue
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -9,6 +9,7 @@ import playhead
 from playhead import events
 from playhead.event import Event
 from playhead.events import EventKind
+from playhead.recording.encoder import NewEvent
 from playhead.recording.levels import reduce
 from playhead.story import NoteItem, tell
 from playhead.tape.reader import Tape
@@ -41,7 +42,7 @@ def mood(monkeypatch):
 @pytest.fixture
 def tape(mood, tmp_path):
     with playhead.record(store=tmp_path) as run:
-        run.recorder.add("mood", DATA, '""')
+        run.recorder.append(NewEvent("mood", DATA))
     return Tape(run.path)
 
 

@@ -10,6 +10,7 @@ from playhead import events
 from playhead.encoding.values import safe_str
 from playhead.host.lean import ModuleType, wrapping
 from playhead.recording import deck
+from playhead.recording.encoder import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
 
 def report(kind: str, data: dict[str, Any]) -> None:
     if (open_deck := deck.active()) is not None:
-        open_deck.recorder.add(kind, data, '""')
+        open_deck.recorder.append(NewEvent(kind, data))
 
 
 def version_of(module: ModuleType) -> str | None:

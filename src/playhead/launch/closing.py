@@ -23,6 +23,7 @@ from playhead.launch.guest import rules
 from playhead.launch.guest.python_argv import is_closed, is_python
 from playhead.launch.proxy.switches import why_silent
 from playhead.launch.spawn_command import Attended, Ended
+from playhead.recording.encoder import NewEvent
 from playhead.recording.runs import Run
 from playhead.tape.care.rebuild_manifest import manifest_from
 from playhead.tape.format import decoder
@@ -117,7 +118,7 @@ def close(run: Run, command: list[str], attended: Attended) -> None:
         run.recorder.warn(f"the tape in {run.path} cannot be read back ({safe_str(error)}).")
         seen = Survey()
     for hole in holes(seen, command, root=run.recorder.root, own=own):
-        run.recorder.add(events.HOLE, hole, '""')
+        run.recorder.append(NewEvent(events.HOLE, hole))
     _tell_connections(run, seen, attended)
     rules.withdraw(run.path)
     status = status_of(ended)

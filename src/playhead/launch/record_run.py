@@ -17,12 +17,14 @@ from playhead import config
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.events import Level
+from playhead.hooks.order import lane_hooks
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.stderr import say
-from playhead.recording import deck, lane_hooks, opening, runs, where
+from playhead.launch import opening
+from playhead.launch.opening import Wish
+from playhead.recording import deck, runs, where
 from playhead.recording.around import around, place_of
-from playhead.recording.opening import Wish
 from playhead.recording.runs import NO_RUN, NoRun, Run
 
 if TYPE_CHECKING:

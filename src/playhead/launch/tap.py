@@ -1,6 +1,6 @@
-"""Attach to an orchestrator that already emits events: one line, write-through, nothing changed.
+"""Attach to a program that already emits events: one line, write-through, nothing else changes.
 
-Knows how emitters are found, replaced and put back; what a call of one means is in `emitted`.
+Knows how an emitter is found, replaced and restored, and which kind and data a call of it stands for.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
+from enum import Enum
 from functools import wraps
 from types import FrameType
 from typing import Any
@@ -17,8 +18,7 @@ from playhead.errors import UsageError
 from playhead.host.interrupts import is_interrupt
 from playhead.launch import record_run as recording
 from playhead.recording import runs, where
-from playhead.recording.emitted import understood
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 from playhead.recording.runs import NoRun, Run
 
 _MARK = "_playhead_tap"
@@ -213,9 +213,57 @@ def _write(
     if not isinstance(target, Run):
         return
     try:
-        kind, data = understood(args, kwargs, fallback)
+        kind, data = event_of(args, kwargs, fallback)
     except Exception as error:  # a host's event object may raise from any attribute
         if is_interrupt(error):
             raise
         kind, data = fallback, {"args": list(args), "kwargs": kwargs, "why": type(error).__name__}
-    target.recorder.append(Entry(kind, data, where.fragment(frame), user=True))
+    target.recorder.append(NewEvent(kind, data, where.fragment(frame), user=True))
+
+
+_KIND_KEYS = ("kind", "type", "event", "event_type", "name")
+
+
+def event_of(args: tuple[Any, ...], kwargs: dict[str, Any], fallback: str) -> tuple[str, Any]:
+    """The kind of event that was emitted, and its data; `fallback` where the call names no kind."""
+    first = _word(args[0]) if args else None
+    if first is not None:
+        return first, _rest(args[1:], kwargs)
+    if len(args) == 1 and not kwargs:
+        return _of_object(args[0], fallback)
+    for key in _KIND_KEYS:
+        kind = _word(kwargs.get(key))
+        if kind is not None:
+            return kind, _rest(args, {name: v for name, v in kwargs.items() if name != key})
+    return fallback, _rest(args, kwargs)
+
+
+def _of_object(event: Any, fallback: str) -> tuple[str, Any]:
+    if isinstance(event, dict):
+        for key in _KIND_KEYS:
+            kind = _word(dict.get(event, key))
+            if kind is not None:
+                return kind, {name: v for name, v in dict.items(event) if name != key}
+        return fallback, event
+    for key in _KIND_KEYS:
+        kind = _word(getattr(event, key, None))
+        if kind is not None:
+            return kind, event
+    return type(event).__name__, event
+
+
+def _word(value: Any) -> str | None:
+    """A kind as a word: a text, or an enum that stands for one."""
+    if isinstance(value, Enum):
+        return value.value if isinstance(value.value, str) else value.name
+    return str.__str__(value) if isinstance(value, str) else None
+
+
+def _rest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not args:
+        return dict(kwargs) if kwargs else None
+    if len(args) == 1 and not kwargs:
+        return args[0]
+    if len(args) == 1 and isinstance(args[0], dict):
+        return {**args[0], **kwargs}
+    return {"args": list(args), **kwargs}

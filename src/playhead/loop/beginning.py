@@ -16,6 +16,7 @@ from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref
 from playhead.host.stderr import say
 from playhead.launch import record_run as recording
+from playhead.launch.opening import Wish
 from playhead.loop import scratch
 from playhead.loop import state as states
 from playhead.loop.iteration import Recorded
@@ -23,7 +24,7 @@ from playhead.loop.session import Session
 from playhead.loop.stages import IterationFailed, Stage, parse_stages
 from playhead.loop.state import State
 from playhead.recording import deck, runs
-from playhead.recording.opening import Wish
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.tape import store as stores
@@ -162,7 +163,7 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
 
 def _joined(recorder: Recorder) -> Recorded:
     def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
-        return recorder.add(kind, data, parent=parent, clean=clean)
+        return recorder.append(NewEvent(kind, data, parent=parent, redacted=clean))
 
     return Recorded(
         run=recorder.run,

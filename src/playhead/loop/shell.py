@@ -22,7 +22,7 @@ from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
 from playhead.loop.state import State
-from playhead.recording.encoder import DatedEntry, Segment, append
+from playhead.recording.encoder import DatedEvent, OpenSegment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
 from playhead.tape.shared_writer import SharedSegmentWriter
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     import dataclasses
 
     from playhead import config
+    from playhead.launch import opening
     from playhead.loop import beginning
-    from playhead.recording import opening
     from playhead.tape import manifest as manifests
 else:
     # Only `init` and `end` need them: the steps in between must not wait for their import.
     dataclasses = Later("dataclasses")
     config = Later("playhead.config")
-    opening = Later("playhead.recording.opening")
+    opening = Later("playhead.launch.opening")
     beginning = Later("playhead.loop.beginning")
     manifests = Later("playhead.tape.manifest")
 
@@ -145,13 +145,13 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
     level: Level = next((one for one in LEVELS if one == state.level), "standard")
     run = stores.run_path(home, state.run)
     redactor = _redactor(home, state.redact)
-    segment = Segment(run, who=state.session, level=level, redactor=redactor)
+    segment = OpenSegment(run, who=state.session, level=level, redactor=redactor)
     segment.write_to(SharedSegmentWriter(run, state.segment))
 
     def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
         above = state.root if parent is None else parent
         try:
-            return append(segment, DatedEntry(kind, data, parent=above, redacted=clean))
+            return append(segment, DatedEvent(kind, data, parent=above, redacted=clean))
         except OSError as error:
             session.complain(error)
             return None

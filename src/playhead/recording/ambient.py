@@ -14,11 +14,11 @@ import sys
 from playhead import clock, events
 from playhead.host.lean import Protocol
 from playhead.recording import lanes
-from playhead.recording.code_owners import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 from playhead.recording.lanes import Lane
 from playhead.recording.readings import MOST_EXACT, Run
 from playhead.recording.recorder import Recorder
+from playhead.recording.where import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class TapingSource:
             rows = [[*key, run.packed()] for key, run in runs.items()]
             # Still in here: another thread's, which are later, must not come onto the tape before.
             if rows:
-                self._recorder.append(Entry(events.AMBIENT, {"readings": rows}))
+                self._recorder.append(NewEvent(events.AMBIENT, {"readings": rows}))
         finally:
             self._busy.release()
 
@@ -156,7 +156,7 @@ class TapingSource:
             del self.log[:count]
             self._due_ns = clock.mono_ns() + _TOGETHER_NS
             self._spinning = set()
-            self._recorder.append(Entry(events.AMBIENT, {"readings": rows}))
+            self._recorder.append(NewEvent(events.AMBIENT, {"readings": rows}))
         finally:
             self._busy.release()
         return True

@@ -19,7 +19,7 @@ from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.host.stderr import say
 from playhead.recording import points
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.redact import StreamCleaner
 
@@ -164,7 +164,7 @@ class ChunkBuffer:
             self._append({"call": self._call, **_told(stream, pieces)})
 
     def _append(self, data: dict[str, Any]) -> None:
-        self._recorder.append(Entry(events.CHUNK, data, '""', self._call, None, True))
+        self._recorder.append(NewEvent(events.CHUNK, data, '""', self._call, None, True))
 
 
 def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from playhead.errors import Divergence
 from playhead.recording import lanes, pacing, points, where
 from playhead.recording.causes import LARGEST_HEARD
 from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer, streams_of
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Crossing:
         recorder = deck.recorder
         self._started = mono_ns()
         at = call.at or where.asked(3)
-        entry = Entry(events.CALL, _data_of(call, taped), at, None, deck.cause_of(call))
+        entry = NewEvent(events.CALL, _data_of(call, taped), at, None, deck.cause_of(call))
         self.seq: Ref | None = recorder.append(entry)
         self._segment = recorder.segment
         # Files that change from here to the end are this call's: see `workspace.watch.call_marks`.
@@ -110,7 +110,7 @@ class Crossing:
         if short and clean and self._buffer is None and recorder.level == "full":
             self._buffer = ChunkBuffer(recorder, ref, self._started, data)
             return
-        recorder.append(Entry(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
+        recorder.append(NewEvent(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
 
     def whole(self, head: Any, body: bytes, members: dict[str, Any]) -> None:
         """An answer that came all at once: a head that is clean, a body, and how it returned."""
@@ -297,7 +297,7 @@ class Crossing:
                 data[name] = item
                 if item is not None and type(item) is not int:
                     redacted = False
-        recorder.append(Entry(events.OUTCOME, data, '""', ref, None, redacted))
+        recorder.append(NewEvent(events.OUTCOME, data, '""', ref, None, redacted))
         if self._heard:
             deck.hear(ref, self.call, self._head, b"".join(self._heard))
 

@@ -21,6 +21,7 @@ from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (ha
 from playhead.recording.crossing import END
 from playhead.recording.crossing import Crossing as Crossing  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import inside as _inside
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
 TYPE_CHECKING = False
@@ -145,7 +146,9 @@ class Deck:
             body = adapter.body
             if body is None:
                 why = adapter.unchangeable
-                recorder.add(events.HOLE, {"boundary": "llm", "what": "rewrite", "why": why}, '""')
+                recorder.append(
+                    NewEvent(events.HOLE, {"boundary": "llm", "what": "rewrite", "why": why})
+                )
             else:
                 instead = rewriting.rewrite(call, body)
                 if instead == body:
@@ -172,7 +175,9 @@ class Deck:
                 raise
             why = f"{type(error).__name__}: {safe_str(error)}"
             self.recorder.warn(f"{what} could not be recorded ({why}).")
-            self.recorder.add(events.HOLE, {"boundary": boundary, "what": what, "why": why}, '""')
+            self.recorder.append(
+                NewEvent(events.HOLE, {"boundary": boundary, "what": what, "why": why})
+            )
             return None
 
     def unfollowed(self, boundary: str, what: str, why: str) -> None:
@@ -181,7 +186,9 @@ class Deck:
         """
         if self.mode is not None:
             raise Divergence(f"{what} is about to be used, and {why}: nothing is sent.")
-        self.recorder.add(events.HOLE, {"boundary": boundary, "what": what, "why": why}, '""')
+        self.recorder.append(
+            NewEvent(events.HOLE, {"boundary": boundary, "what": what, "why": why})
+        )
 
     def part(self, call: Call, kind: str, detail: str, advice: str | None = None) -> None:
         """Report a divergence within a call that is being served: the program does something else with the

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
         @property
         def append(self) -> Callable[..., int]:
-            """Takes the kind, the members and the data as JSON; of a dated entry its times too."""
+            """Takes the kind, the members and the data as JSON; of a dated event its times too."""
 
 else:
     enum = Later("enum")  # loaded where a value of it exists, not at every start
@@ -54,7 +54,7 @@ _MOST_REMEMBERED = 10_000
 _current_lane, _enclosing = lanes.current.get, lanes.enclosing.get
 
 
-class Entry:
+class NewEvent:
     """An event before the tape has given it a number and a time."""
 
     __slots__ = ("at", "cause", "data", "kind", "parent", "redacted", "user", "who", "why")
@@ -86,7 +86,7 @@ class Entry:
         self.why = why
 
 
-class DatedEntry(Entry):
+class DatedEvent(NewEvent):
     """An event that happened at another time and in no lane of this process: a step of a shell script's
     session, a line of a conversation that another tool recorded. Times that are None are now.
     """
@@ -112,7 +112,7 @@ class DatedEntry(Entry):
         self.mono = mono
 
 
-class Segment:
+class OpenSegment:
     """A process's share of a tape, or one that several processes write in turn: how its events are encoded,
     and what writes them. The attributes without an underscore are `append`'s.
     """
@@ -214,36 +214,36 @@ class Segment:
         return self._redactor.clean_names(frozen)
 
 
-def append(segment: Segment, entry: Entry) -> int:
+def append(segment: OpenSegment, event: NewEvent) -> int:
     """Put one event on the tape and return its seq. OSError: it is not on the tape.
 
     The only function that does: hooks, clock readings, streams, the loop, the proxy, the shims and
     imported sessions all end here. Written out in one piece: every event pays for each call in it.
     """
-    kind = entry.kind
+    kind = event.kind
     if type(kind) is not str:
         kind = word(kind)
-    data = segment.encode_data(kind, entry.data, entry.user, entry.redacted)
-    parent, cause, who = entry.parent, entry.cause, entry.who
+    data = segment.encode_data(kind, event.data, event.user, event.redacted)
+    parent, cause, who = event.parent, event.cause, event.who
     if parent is None:
         parent = _enclosing()
         if parent is None:
             parent = segment.root
     names = segment.names
-    dated = entry if type(entry) is DatedEntry else None
+    dated = event if type(event) is DatedEvent else None
     if dated is None:
         lane = f'"thread":{thread_id()},"lane":{names[_current_lane().name]}'
     else:
         lane = f'"lane":{names[dated.lane]}'
     members = (
-        f'{segment.ids}{lane},"at":{entry.at},"who":{names[segment.who if who is None else word(who)]},'
+        f'{segment.ids}{lane},"at":{event.at},"who":{names[segment.who if who is None else word(who)]},'
         f'"parent":{parent if type(parent) is int else names[str(parent)]},'
     )
     if cause is not None:
         members += f'"cause":{cause if _is_seq(cause) else names[word(cause)]},'
-    if entry.why is not None:
-        members += f'"why":{names.encode(word(entry.why))},'
-    if entry.user and kind in KINDS:
+    if event.why is not None:
+        members += f'"why":{names.encode(word(event.why))},'
+    if event.user and kind in KINDS:
         members += '"user":true,'
     if dated is None:
         return segment.writer.append(names[kind], members, data)

@@ -22,6 +22,7 @@ import os
 
 from playhead import events
 from playhead.clock import mono_ns
+from playhead.recording.encoder import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class PointLog:
             taken = self.entries[:count]
             del self.entries[:count]
             # Within the lock: the points of another thread are later and must follow on the tape.
-            self._recorder.add(events.ORDER, pack(taken), '""')
+            self._recorder.append(NewEvent(events.ORDER, pack(taken)))
         finally:
             self._busy.release()
 

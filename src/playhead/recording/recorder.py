@@ -19,7 +19,7 @@ from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import RLock
 from playhead.recording import lanes
-from playhead.recording.encoder import Entry, Segment, append
+from playhead.recording.encoder import NewEvent, OpenSegment, append
 from playhead.recording.losses import Losses, reason
 from playhead.redact import Redactor
 from playhead.redact.names import is_secret_variable
@@ -77,7 +77,7 @@ class Recorder:
         self._losses = Losses()
         self._closed = False
         self._parent = parent
-        self._tape = Segment(
+        self._tape = OpenSegment(
             self.folder, who=who, level=level, redactor=redactor, may_import=may_import
         )
         # A value as it would stand on the tape, for matching against one.
@@ -130,7 +130,7 @@ class Recorder:
     def checksum(self) -> int:
         return self._writer.crc if self._writer else 0
 
-    def append(self, entry: Entry) -> int | None:
+    def append(self, event: NewEvent) -> int | None:
         """Put one event on the tape; its seq, or None if it could not be written."""
         try:
             # First: a forked child has no segment yet, and the event must carry the child's names.
@@ -140,12 +140,12 @@ class Recorder:
                 self._tell_losses()
             opened = writer.opened
             try:
-                seq = append(segment, entry)
+                seq = append(segment, event)
             except OSError:
                 if not self._recover(writer, opened):
                     raise
                 self._tell_losses()
-                seq = append(segment, entry)
+                seq = append(segment, event)
             if not seq & _CHECK_EVERY or writer.unwritten:
                 self._look_after(writer)
         except Exception as error:
@@ -154,18 +154,6 @@ class Recorder:
             self._lose(error)
             return None
         return seq
-
-    def add(
-        self,
-        kind: str,
-        data: Any,
-        at: str = '""',
-        *,
-        parent: Ref | None = None,
-        clean: bool = False,
-    ) -> int | None:
-        """`append` for callers that write an event now and then."""
-        return self.append(Entry(kind, data, at, parent, None, clean))
 
     def say_last_words(self) -> None:
         while self.last_words:
@@ -192,7 +180,7 @@ class Recorder:
         with writer.lock:
             self._tell_losses_if_possible()
             data = {"events": self.events + 1, "lost": self.lost, **facts}
-            self.add(events.SEGMENT_END, data, parent=self._root)
+            self.append(NewEvent(events.SEGMENT_END, data, parent=self._root))
             self._closed = True
             writer.close()
         _live.discard(self)
@@ -232,7 +220,7 @@ class Recorder:
             self._name_segment(writer)
             with writer.lock:  # so that no other thread's event comes before it
                 self._writer = writer
-                self.add(events.SEGMENT_START, self._process(), parent=self._root)
+                self.append(NewEvent(events.SEGMENT_START, self._process(), parent=self._root))
             return writer
 
     def _name_segment(self, writer: SegmentWriter) -> None:
@@ -287,7 +275,7 @@ class Recorder:
                 gone = writer.reopen()
                 self._name_segment(writer)
                 if not writer.size:
-                    self.add(events.SEGMENT_START, self._process(), parent=self._root)
+                    self.append(NewEvent(events.SEGMENT_START, self._process(), parent=self._root))
             if self.made_anew is not None:
                 self.made_anew()
         except OSError as error:
@@ -316,7 +304,7 @@ class Recorder:
             return
         lost, why = untold
         try:
-            gap = Entry(events.GAP, {"lost": lost, "why": why}, '""', self._root)
+            gap = NewEvent(events.GAP, {"lost": lost, "why": why}, '""', self._root)
             append(self._tape, gap)
         except OSError:
             self._losses.give_back(lost, why)

@@ -15,7 +15,7 @@ from playhead import clock, events
 from playhead.encoding.values import Frozen, freeze, safe_str
 from playhead.events import Ref, Status
 from playhead.recording import lanes, turns, where
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.recording.turns import Turn
 from playhead.recording.where import fragment
@@ -87,7 +87,7 @@ class Run:
             The event's number on the tape; None if it could not be written.
         """
         at = fragment(sys._getframe(1))
-        return self.recorder.append(Entry(kind, data, at, None, cause, False, True, who, why))
+        return self.recorder.append(NewEvent(kind, data, at, None, cause, False, True, who, why))
 
     def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
         """`with run.turn("respond") as turn:`, `async with`, or `@run.turn("respond")`."""
@@ -100,7 +100,9 @@ class Run:
         if turn is not None:
             turn.seam(name, data, at=at)
         else:
-            self.recorder.add(events.SEAM, {"turn": None, "name": name, "value": data}, at)
+            self.recorder.append(
+                NewEvent(events.SEAM, {"turn": None, "name": name, "value": data}, at)
+            )
 
     @property
     def is_open(self) -> bool:
@@ -132,7 +134,7 @@ class Run:
         data = {"status": outcome, "error": error if failure else None, "took_ns": took}
         if code is not None:
             data["exit_code"] = code
-        self.recorder.add(events.RUN_END, data)
+        self.recorder.append(NewEvent(events.RUN_END, data))
         self.recorder.close()
         self.manifest = dataclasses.replace(
             self.manifest,

@@ -1,27 +1,34 @@
 """A turn: a unit of agent work with named seams, on the tape however it ends. Knows the recorder;
 not what the work is. The program's values and exceptions pass through untouched.
+
+A retrieval (the sources that were looked up for a prompt) becomes rows: whatever a source is like, there is
+a row for it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from playhead import clock, events
+from playhead.encoding.values import safe_str
 from playhead.events import Ref
+from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.recording import lanes, where
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
 if TYPE_CHECKING:
-    from playhead.recording import around, retrievals
+    from playhead.recording import around
 else:
     around = Later("playhead.recording.around")
-    retrievals = Later("playhead.recording.retrievals")
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,7 +120,9 @@ class Turn:
         self._seams.append(seam)
         turn = self._ref(recorder)
         told = {"turn": turn, **seam, "value": data}
-        recorder.add(events.SEAM, told, at or where.fragment(sys._getframe(1)), parent=turn)
+        recorder.append(
+            NewEvent(events.SEAM, told, at or where.fragment(sys._getframe(1)), parent=turn)
+        )
 
     def retrieval(self, sources: Iterable[Any]) -> None:
         """What was looked up for the prompt, per source: id, snippet (kept as a hash), score,
@@ -123,8 +132,10 @@ class Turn:
         if recorder is None:
             return
         turn = self._ref(recorder)
-        data = {"turn": turn, **retrievals.told(sources)}
-        recorder.add(events.RETRIEVAL, data, where.fragment(sys._getframe(1)), parent=turn)
+        data = {"turn": turn, **source_rows(sources)}
+        recorder.append(
+            NewEvent(events.RETRIEVAL, data, where.fragment(sys._getframe(1)), parent=turn)
+        )
 
     @property
     def is_open(self) -> bool:
@@ -138,7 +149,7 @@ class Turn:
         if recorder is None:
             return
         data = {"name": self.name, "purpose": self.purpose, "input": self.input}
-        self._seq = recorder.append(Entry(events.TURN_START, data, at, why=self.purpose))
+        self._seq = recorder.append(NewEvent(events.TURN_START, data, at, why=self.purpose))
         self._segment = recorder.segment
 
     def enter(self) -> None:
@@ -171,7 +182,7 @@ class Turn:
             data["error"] = error
         else:
             data["value"] = value
-        recorder.add(events.TURN_END, data, _NOWHERE, parent=turn)
+        recorder.append(NewEvent(events.TURN_END, data, _NOWHERE, parent=turn))
 
     def _ref(self, recorder: Recorder) -> Ref | None:
         """Its beginning; from a child that was forked since, by the name that holds there too."""
@@ -191,3 +202,60 @@ def current() -> Turn | None:
     """The turn that the code running now belongs to; one that has ended is nobody's."""
     turn = _here.get()
     return turn if turn is not None and turn.is_open else None
+
+
+_MOST_SOURCES = 10_000
+
+
+def source_rows(sources: Iterable[Any]) -> dict[str, Any]:
+    """The sources as rows, and their counts. Of an endless list, the first ten thousand."""
+    rows: list[dict[str, Any]] = []
+    try:
+        rows.extend(_row(source) for source in islice(sources, _MOST_SOURCES))
+    except Exception as error:  # the host's own iterator
+        if is_interrupt(error):
+            raise
+        rows.append(_unread(error))
+    taken = [row for row in rows if row["included"]]
+    return {
+        "count": len(rows),
+        "included": len(taken),
+        "dropped": len(rows) - len(taken),
+        "bytes": sum(row["bytes"] for row in taken if type(row["bytes"]) is int),
+        "sources": rows,
+    }
+
+
+def _row(source: Any) -> dict[str, Any]:
+    try:
+        return _read(source)
+    except Exception as error:  # a host's object may raise from any attribute
+        if is_interrupt(error):
+            raise
+        return _unread(error)
+
+
+def _read(source: Any) -> dict[str, Any]:
+    def get(*names: str) -> Any:
+        for name in names:
+            found = source.get(name) if isinstance(source, dict) else getattr(source, name, None)
+            if found is not None:
+                return found
+        return None
+
+    snippet = get("snippet", "text", "content")
+    raw = None if snippet is None else safe_str(snippet).encode()
+    included, size = get("included"), get("bytes")
+    return {
+        "id": get("id", "source", "name"),
+        "hash": get("hash") or (None if raw is None else hashlib.sha256(raw).hexdigest()[:16]),
+        "score": get("score"),
+        "included": True if included is None else bool(included),
+        "why": get("why", "reason", "dropped"),
+        "bytes": size if size is not None else (None if raw is None else len(raw)),
+    }
+
+
+def _unread(error: Exception) -> dict[str, Any]:
+    why = f"it could not be read: {type(error).__name__}"
+    return {"id": None, "hash": None, "score": None, "included": True, "why": why, "bytes": None}

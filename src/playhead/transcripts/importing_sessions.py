@@ -20,7 +20,7 @@ from playhead.encoding.values import Frozen
 from playhead.errors import TapeDamaged
 from playhead.events import Status
 from playhead.host.project import project_of
-from playhead.recording.encoder import DatedEntry, Segment, append
+from playhead.recording.encoder import DatedEvent, OpenSegment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
 from playhead.tape.format import FORMAT_VERSION
@@ -137,7 +137,7 @@ def _write_tape(
 ) -> tuple[int, SegmentSummary]:
     """Write all events; return the time of the last one, and the segment's entry of the manifest."""
     writer = SharedSegmentWriter(run, _SEGMENT)
-    segment = Segment(run, who=manifest.name, redactor=redactor, may_import=True)
+    segment = OpenSegment(run, who=manifest.name, redactor=redactor, may_import=True)
     segment.write_to(writer)
     started = manifest.started_ns
     drafts = drafts_of(steps, base=2, started=started, turns=True)
@@ -152,16 +152,16 @@ def _write_tape(
 
 def _entries(
     manifest: Manifest, drafts: list[Draft], status: Status, last: int
-) -> Iterator[DatedEntry]:
+) -> Iterator[DatedEvent]:
     started = manifest.started_ns
     first = {"format": FORMAT_VERSION, "run": manifest.run, "generation": 0, "level": "full"}
     first |= {"redacted": manifest.redacted, "pid": 0, "host": manifest.host, "argv": []}
-    yield DatedEntry(events.SEGMENT_START, first, wall=started, mono=1)
+    yield DatedEvent(events.SEGMENT_START, first, wall=started, mono=1)
     facts = {"run": manifest.run, "name": manifest.name, "tags": manifest.tags, "command": []}
     facts |= {"cwd": manifest.cwd, "project": manifest.project, "level": "full"}
-    yield DatedEntry(events.RUN_START, facts, wall=started, mono=1)
+    yield DatedEvent(events.RUN_START, facts, wall=started, mono=1)
     for draft in drafts:
-        yield DatedEntry(
+        yield DatedEvent(
             draft.kind,
             _settled(draft.data),
             wall=draft.wall,
@@ -171,9 +171,9 @@ def _entries(
             lane=draft.lane,
         )
     ended = {"status": status, "took_ns": last - started, "error": None}
-    yield DatedEntry(events.RUN_END, ended, wall=last, mono=last - started + 1)
+    yield DatedEvent(events.RUN_END, ended, wall=last, mono=last - started + 1)
     closing = {"events": len(drafts) + 4, "lost": 0}
-    yield DatedEntry(events.SEGMENT_END, closing, wall=last, mono=last - started + 1)
+    yield DatedEvent(events.SEGMENT_END, closing, wall=last, mono=last - started + 1)
 
 
 def _settled(data: Any) -> Any:

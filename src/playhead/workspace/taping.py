@@ -15,6 +15,7 @@ from playhead import events
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.host.project import project_of
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.workspace.blobs.pool import Pool, PoolWriter
 from playhead.workspace.snapshot import StatIndex, WorkspaceState, take_snapshot
@@ -67,7 +68,7 @@ def open_workspaces(recorder: Recorder, home: Path, folders: Sequence[Path]) -> 
             _open(tape, recorder, home, folder)
         except (PlayheadError, OSError) as error:
             data = {"root": str(folder), "refused": safe_str(error)}
-            recorder.add(events.WORKSPACE, data, '""')
+            recorder.append(NewEvent(events.WORKSPACE, data))
     return tape
 
 
@@ -89,7 +90,7 @@ def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> 
         data["unwatched"] = "this platform reports no file changes"
     elif queue.why_scan is not None:
         data["scanned"] = queue.why_scan
-    recorder.add(events.WORKSPACE, data, '""', clean=True)
+    recorder.append(NewEvent(events.WORKSPACE, data, redacted=True))
     tape.states.append(state)
 
 

@@ -29,7 +29,8 @@ from playhead.errors import Divergence
 from playhead.event import brought_along
 from playhead.events import Event
 from playhead.hooks import registry
-from playhead.recording import deck, lane_hooks
+from playhead.hooks.order import lane_hooks
+from playhead.recording import deck
 from playhead.recording.chunks import as_bytes
 from playhead.recording.deck import Call, Deck, Piece, Taped
 from playhead.recording.recorder import Recorder

@@ -7,7 +7,8 @@ import pytest
 
 from playhead.events import Event
 from playhead.hooks import registry
-from playhead.recording import deck, lane_hooks
+from playhead.hooks.order import lane_hooks
+from playhead.recording import deck
 from playhead.recording.deck import Call, Deck, Taped
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.taped import answer_of, load

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead.recording import ambient, lane_hooks, lanes
+from playhead.hooks.order import lane_hooks
+from playhead.recording import ambient, lanes
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.ambient import TapingSource
 from playhead.recording.deck import Call, Deck

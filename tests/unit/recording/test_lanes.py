@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import playhead
-from playhead.recording import lane_hooks, lanes
+from playhead.hooks.order import lane_hooks
+from playhead.recording import lanes
 from playhead.tape.reader import Tape
 
 

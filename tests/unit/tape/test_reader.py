@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from playhead.errors import StoreError, TapeDamaged, TapeTooNew, UsageError
-from playhead.recording.encoder import Entry
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape import format as tape_format
 from playhead.tape.blobs import blob_path, push
@@ -27,7 +27,7 @@ def kinds(tape):
 def test_what_the_recorder_wrote_is_read_back(tmp_path):
     recorder = Recorder(run=tmp_path, run_id="r", who="agent")
     recorder.append(
-        Entry("note", {"text": "grüß dich", "n": [1, 2.5, None, True]}, '"a.py:1 f"', why="so")
+        NewEvent("note", {"text": "grüß dich", "n": [1, 2.5, None, True]}, '"a.py:1 f"', why="so")
     )
     recorder.close()
     tape = Tape(tmp_path)
@@ -295,7 +295,7 @@ def test_asking_for_a_damaged_event_says_so(run):
 def test_whole_brings_blobs_back(tmp_path):
     recorder = Recorder(run=tmp_path, run_id="r", who="agent")
     data = {"text": "ä" * 70_000, "raw": b"\x00\xff" * 50_000, "many": list(range(30_000))}
-    recorder.add("big", data, '""')
+    recorder.append(NewEvent("big", data))
     recorder.close()
     tape = Tape(tmp_path)
     event = tape.event(1)

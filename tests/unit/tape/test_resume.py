@@ -1,5 +1,6 @@
 """A recording that goes on with an earlier run counts on from it."""
 
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.care.verify import verify
 from playhead.tape.reader import Tape
@@ -28,7 +29,7 @@ def test_a_sealed_run_is_gone_on_with_by_a_process_of_the_same_pid(tmp_path):
         recorder = Recorder(
             run=tmp_path, run_id="r", who="x", first_seq=first, generation=generation
         )
-        recorder.add("note", generation, '""')
+        recorder.append(NewEvent("note", generation))
         recorder.close()
         if not generation:
             (tmp_path / "manifest.json").write_text('{"run":"r","status":"ok"}')

@@ -85,7 +85,7 @@ def _record(
 ) -> None:  # fmt: skip
     from playhead.launch import standalone_proxy as alone
     from playhead.launch.environment import kept
-    from playhead.recording.opening import Wish
+    from playhead.launch.opening import Wish
 
     wish = Wish(
         name=name or "proxy", tags=dict(tag_of(one) for one in tags), store=store, level="full",
@@ -104,8 +104,8 @@ def _replay(
 ) -> int:  # fmt: skip
     from playhead.cli.replaying.replay_arguments import find_tape, options_from, plain, plan_of
     from playhead.launch import standalone_proxy as alone
+    from playhead.launch.opening import Wish
     from playhead.launch.replay_command import check_tape
-    from playhead.recording.opening import Wish
     from playhead.views.text.report import print_report
 
     settings = config.load()

@@ -15,7 +15,7 @@ from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process.builtin import Builtin
 from playhead.recording import order_slot
-from playhead.recording.code_owners import is_program
+from playhead.recording.where import is_program
 from playhead.replay.time import virtual_time
 
 _poll = select.poll

@@ -19,6 +19,7 @@ from playhead import events
 from playhead.encoding.values import safe_str
 from playhead.hooks.guest import Patches
 from playhead.recording import deck, where
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
 LARGEST = 32 * 1024 * 1024
@@ -90,7 +91,7 @@ def _snapshot(recorder: Recorder, path: str, when: str) -> None:
     size = sum(found for found in sizes.values() if found is not None)
     if size > LARGEST:
         why = f"{size} bytes; files up to {LARGEST} are copied"
-        recorder.add(events.HOLE, {"boundary": "state", "what": name, "why": why}, '""')
+        recorder.append(NewEvent(events.HOLE, {"boundary": "state", "what": name, "why": why}))
         return
     files = {
         suffix or "main": _read(path + suffix)
@@ -98,7 +99,7 @@ def _snapshot(recorder: Recorder, path: str, when: str) -> None:
         if found is not None
     }
     data = {"store": name, "when": when, "path": path, "bytes": size, "value": files}
-    recorder.add(events.SNAPSHOT, data, where.asked(2))
+    recorder.append(NewEvent(events.SNAPSHOT, data, where.asked(2)))
 
 
 def _size(path: str) -> int | None:

@@ -19,6 +19,7 @@ from playhead.hooks.tools.arguments import binder
 from playhead.recording import deck, where
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing, Deck
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
 
@@ -115,7 +116,7 @@ class Watch:
             )
             return
         data = {"store": self.name, "when": when, "value": value}
-        recorder.add(events.SNAPSHOT, data, where.asked(2))
+        recorder.append(NewEvent(events.SNAPSHOT, data, where.asked(2)))
 
     def _hook(self, method: str) -> None:
         original = getattr(self.store, method, None)

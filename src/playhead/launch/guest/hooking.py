@@ -5,11 +5,12 @@ began.
 from __future__ import annotations
 
 from playhead.hooks import registry
+from playhead.hooks.order import lane_hooks
 from playhead.hooks.process import flight as process_flight
 from playhead.hooks.process.children import set_carrier
 from playhead.host.later import Later
 from playhead.launch.guest import children_env as children
-from playhead.recording import ambient, chunks, deck, lane_hooks, lanes, points
+from playhead.recording import ambient, chunks, deck, lanes, points
 from playhead.recording.deck import Deck, Mode
 from playhead.recording.recorder import Recorder
 from playhead.workspace.watch.call_marks import marks_of

@@ -16,6 +16,7 @@ import sys
 from playhead import clock, events
 from playhead.host.lean import deque
 from playhead.recording import chunks
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
 TYPE_CHECKING = False
@@ -89,7 +90,7 @@ class OutputBuffer:
             data = {"stream": taken[0][0], "bytes": len(raw), **chunks.as_text(raw)}
             before = self._recorder.events
             try:
-                self._recorder.add(events.OUTPUT, data, '""')
+                self._recorder.append(NewEvent(events.OUTPUT, data))
             except BaseException:
                 # Ctrl-C in the middle of it: what is not on the tape yet waits for the next time.
                 if self._recorder.events == before:

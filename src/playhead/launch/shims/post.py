@@ -23,6 +23,7 @@ from playhead.launch.shims.cover import Cover
 from playhead.launch.shims.program_names import Wanted
 from playhead.launch.shims.programs import Stand, native_program, write_shims
 from playhead.launch.shims.shim_request import Surroundings
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.store import PLAN
 
@@ -75,7 +76,7 @@ def make_shims(
         if (recorder.run / PLAN).exists():
             raise StoreError(f"No shims can be made for this replay: {safe_str(error)}") from error
         why = f"no shims: {safe_str(error)}"
-        recorder.add(events.HOLE, {"boundary": "process", "what": "shims", "why": why}, '""')
+        recorder.append(NewEvent(events.HOLE, {"boundary": "process", "what": "shims", "why": why}))
         recorder.warn(f"subprocesses are not recorded ({why}).")
         return Shims(env=env)
 
@@ -123,7 +124,7 @@ def _covered(
         if (recorder.run / PLAN).exists():
             raise
         why = f"no shims over the real paths: {safe_str(error)}"
-        recorder.add(events.HOLE, {"boundary": "process", "what": "shims", "why": why}, '""')
+        recorder.append(NewEvent(events.HOLE, {"boundary": "process", "what": "shims", "why": why}))
         recorder.warn(f"what is started by its full path is not recorded ({why}).")
         return Cover()
 

@@ -17,6 +17,7 @@ from playhead import clock, events
 from playhead.errors import Divergence
 from playhead.recording import where
 from playhead.recording.deck import Call, Taped
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher
 from playhead.replay.matching.nearest import nearest
@@ -131,7 +132,7 @@ class ReplayMode:
         """Put a divergence on the tape and make the exception that says so."""
         with self._lock:
             self.partings.append(parting)
-        self._recorder.add(events.DIVERGENCE, parting.as_json(), parting_at(parting))
+        self._recorder.append(NewEvent(events.DIVERGENCE, parting.as_json(), parting_at(parting)))
         return Divergence(str(parting), parting)
 
     def part_within(

@@ -17,9 +17,9 @@ from playhead import clock
 from playhead.events import Event
 from playhead.recording import lanes
 from playhead.recording.ambient import CLOCKS, STEADY, USED, WALL
-from playhead.recording.code_owners import place_of
 from playhead.recording.lanes import Lane
 from playhead.recording.readings import unpack
+from playhead.recording.where import place_of
 from playhead.replay.time.virtual_time import VirtualTime
 
 if TYPE_CHECKING:

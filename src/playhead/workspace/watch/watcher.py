@@ -21,6 +21,7 @@ from typing import Any
 from playhead import clock, events
 from playhead.encoding.values import safe_str
 from playhead.recording import lanes
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.workspace import limits
 from playhead.workspace.snapshot import WorkspaceState
@@ -284,4 +285,4 @@ class Watcher:
                     for one in left_out[: limits.MOST_NAMED]
                 ]
                 left_out = []
-            self._recorder.add(events.FILES, data, '""', clean=True)
+            self._recorder.append(NewEvent(events.FILES, data, redacted=True))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from playhead.hooks.guest import Patches
-from playhead.recording import ambient, lane_hooks, lanes
+from playhead.hooks.order import lane_hooks
+from playhead.recording import ambient, lanes
 from playhead.recording.recorder import Recorder
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape

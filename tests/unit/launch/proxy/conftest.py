@@ -13,12 +13,12 @@ import pytest
 
 from playhead import config
 from playhead.launch import record_run as recording
+from playhead.launch.opening import Wish
 from playhead.launch.proxy.authority import Authority
 from playhead.launch.proxy.ports import listen
 from playhead.launch.proxy.proxy_server import Proxy
 from playhead.launch.proxy.routes import origin_of
 from playhead.recording import deck
-from playhead.recording.opening import Wish
 from playhead.replay.begin import mode_of
 from playhead.replay.matching.taped import Recording, answer_of, load
 from playhead.replay.replay_plan import Plan

@@ -1,6 +1,7 @@
 import pytest
 
 from playhead.recording.deck import Piece, Taped
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.report.inherited_output import with_output
 from playhead.tape.reader import Tape
@@ -13,7 +14,7 @@ def printed(tmp_path):
     def answer(parts, wrote):
         recorder = Recorder(run=tmp_path, run_id="run", who="test")
         for stream, text, size in parts:
-            recorder.add("output", {"stream": stream, "bytes": size, "text": text}, '""')
+            recorder.append(NewEvent("output", {"stream": stream, "bytes": size, "text": text}))
         recorder.close()
         tape = Tape(tmp_path)
         outputs = [event for event in tape.events() if event.kind == "output"]

@@ -6,10 +6,11 @@ import pytest
 
 from playhead import config, events
 from playhead.launch import record_run as recording
+from playhead.launch.opening import Wish
 from playhead.recording import deck
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call
-from playhead.recording.opening import Wish
+from playhead.recording.encoder import NewEvent
 from playhead.replay.matching.taped import Recording, load
 from playhead.replay.report import outputs
 from playhead.tape.reader import Tape
@@ -24,7 +25,7 @@ def printed(tmp_path):
         call = Call(boundary="llm", name="model", facts={"library": library})
         deck.active().perform(call, FunctionAdapter(lambda: None))
         for stream, text in (("stdout", stdout), ("stderr", stderr)):
-            run.recorder.add(events.OUTPUT, {"stream": stream, "text": text}, '""')
+            run.recorder.append(NewEvent(events.OUTPUT, {"stream": stream, "text": text}))
         recording.finish(run, None)
         return load(Tape(run.path))
 

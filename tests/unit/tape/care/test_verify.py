@@ -7,6 +7,7 @@ import os
 import pytest
 
 from playhead.errors import TapeDamaged, TapeTooNew
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.blobs import blob_path, push
 from playhead.tape.care.verify import verify
@@ -48,8 +49,8 @@ def test_a_whole_tape_is_ok(either):
 def test_what_the_recorder_writes_is_whole(tmp_path):
     recorder = Recorder(run=tmp_path, run_id="r", who="agent")
     for number in range(300):
-        recorder.add("x", {"n": number, "text": "ä" * number}, '""')
-    recorder.add("big", {"text": "x" * 100_000}, '""')
+        recorder.append(NewEvent("x", {"n": number, "text": "ä" * number}))
+    recorder.append(NewEvent("big", {"text": "x" * 100_000}))
     recorder.close()
     found = verify(tmp_path)
     assert [one.why for one in found.damages] == [f"{tmp_path} has no manifest.json."]

@@ -20,6 +20,7 @@ from playhead.events import LEVELS, Level
 from playhead.host.later import Later
 from playhead.host.project import commit_of, project_of
 from playhead.host.stderr import say
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.redact import Redactor
@@ -84,7 +85,7 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
             stores.announce(path)
         started = Run(recorder, manifest)
         introduction = _introduction(manifest, resumed=earlier is not None)
-        recorder.add(events.RUN_START, {**introduction, **(wish.facts or {})}, at)
+        recorder.append(NewEvent(events.RUN_START, {**introduction, **(wish.facts or {})}, at))
     except BaseException:
         recorder.close()
         raise
