@@ -140,7 +140,9 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
         for row in connections.unrecorded(rows, taped):
             why = "a connection that neither a hook nor the proxy has seen"
             what = f"{row.program} to {row.to}"
-            run.recorder.add(events.HOLE, {"boundary": "http", "what": what, "why": why}, '""')
+            run.recorder.append(
+                NewEvent(events.HOLE, {"boundary": "http", "what": what, "why": why})
+            )
         facts = {"refused": connections.refused(rows)}
         if missing := connections.missing(rows, taped):
             facts["partial"] = connections.words(missing)

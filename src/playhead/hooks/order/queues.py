@@ -10,7 +10,7 @@ import sys
 
 from playhead.hooks.guest import Patches, need
 from playhead.recording import order_slot, points
-from playhead.recording.code_owners import OWNERS, PROGRAM
+from playhead.recording.where import OWNERS, PROGRAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
