@@ -131,6 +131,7 @@ def test_a_type_checker_knows_what_the_names_are_and_finds_mistakes(tmp_path):
     told, _, _ = mypy.run(
         [str(program), "--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
     )
+    told = told.replace("builtins.", "").replace("typing.", "")  # versions of mypy differ
     lines = [
         line.partition(": ")[2]
         for line in told.splitlines()

@@ -26,7 +26,6 @@ from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.encoder import NewEvent
 from playhead.recording.runs import Run
 from playhead.tape.care.rebuild_manifest import manifest_from
-from playhead.tape.format import decoder
 from playhead.tape.manifest import SegmentSummary, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.reading.segment_rows import Row
@@ -91,8 +90,10 @@ class Survey:
 
 
 def prepare() -> None:
-    """Load what reads a tape, before there is anything to read."""
-    decoder()
+    """Called while the command runs, so that this module and all that it imports are loaded at its end.
+
+    Not msgspec: the tape of a command that has ended by then is small, and is decoded without it.
+    """
 
 
 def survey(run: Path) -> Survey:

@@ -53,10 +53,10 @@ def migrate(
     return members
 
 
-def decoder_for(version: int) -> Decode:
-    """How to decode a line of that version here."""
+def decoder_for(version: int, *, few: bool = False) -> Decode:
+    """A function that decodes a line of that version; `few` as for `decoder`."""
     if version == FORMAT_VERSION:
-        return decoder()
+        return decoder(few=few)
 
     def decode_older(line: bytes) -> Any:
         members = members_of(line)

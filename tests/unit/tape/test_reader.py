@@ -133,9 +133,9 @@ DAMAGED_LINES = {
 def either_decoder(request, monkeypatch):
     if request.param != "msgspec":
         monkeypatch.setattr(
-            "playhead.tape.reading.segments.decoder", lambda: tape_format.decode_std
+            "playhead.tape.reading.segments.decoder", lambda **_: tape_format.decode_std
         )
-        monkeypatch.setattr("playhead.tape.migrate.decoder", lambda: tape_format.decode_std)
+        monkeypatch.setattr("playhead.tape.migrate.decoder", lambda **_: tape_format.decode_std)
 
 
 @pytest.mark.parametrize(("line", "why"), DAMAGED_LINES.values(), ids=DAMAGED_LINES.keys())

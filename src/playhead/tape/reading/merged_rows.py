@@ -28,6 +28,9 @@ Key = tuple[int, int, int, int]
 # The key that nothing in the source comes before, and how to open it.
 Source = tuple[Key, Callable[[], Iterator[tuple[Key, T]]]]
 
+# Smaller segments are decoded without msgspec; see `decoder`.
+_SMALL = 64 * 1024
+
 
 def merge(sources: Sequence[Source[T]]) -> Iterator[T]:
     """All items by key. Items of one source never overtake each other, whatever their keys say."""
@@ -78,8 +81,15 @@ def tape_rows(segments: list[Segment], report: Report) -> Iterator[Row]:
 
 
 def plain_rows(segment: Segment, report: Report) -> Iterator[Row]:
-    decode = decoder_for(segment.format)
+    decode = decoder_for(segment.format, few=_is_small(segment))
     return read_segment(batches(blocks(segment.path)), Strand(segment.name), decode, report)
+
+
+def _is_small(segment: Segment) -> bool:
+    try:
+        return segment.path.stat().st_size < _SMALL
+    except OSError:
+        return False
 
 
 def sealed_rows(sealed: list[Segment], but: frozenset[str], report: Report) -> Iterator[Row]:

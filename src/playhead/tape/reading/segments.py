@@ -153,7 +153,7 @@ def open_segment(path: Path, report: Report) -> Segment:
             raise TapeTooNew(found=newer, known=FORMAT_VERSION)
     # Damage before the first whole event is told when the segment is read.
     whole = source if first is None else chain([first], source)
-    rows = read_segment(whole, Strand(name), decoder(), lambda _: None)
+    rows = read_segment(whole, Strand(name), decoder(few=True), lambda _: None)
     for event, _, _ in rows:
         told = first_of(name, event)
         if told.format > FORMAT_VERSION:  # the line is damaged, else it had been refused above

@@ -7,9 +7,16 @@ process than the one that has it open may do this: closing a file drops all POSI
 from __future__ import annotations
 
 import os
-import sqlite3
 import urllib.parse
 from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+from playhead.host.later import Later
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    sqlite3 = Later("sqlite3")  # 5 ms of each start; few workspaces hold a database
 
 _MAGIC = b"SQLite format 3\0"
 _LONGEST_S = 0.03
