@@ -17,8 +17,8 @@ from playhead.events import LEVELS, Level, Ref
 from playhead.host.stderr import say
 from playhead.launch import record_run as recording
 from playhead.launch.opening import Wish
-from playhead.loop import scratch
 from playhead.loop import state as states
+from playhead.loop import status_folder as scratch
 from playhead.loop.iteration import Recorded
 from playhead.loop.session import Session
 from playhead.loop.stages import IterationFailed, Stage, parse_stages

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead import clock
 from playhead.events import Level
 from playhead.host.later import Later
-from playhead.loop import files, scratch, trace
+from playhead.loop import files, trace
 from playhead.loop import state as states
+from playhead.loop import status_folder as scratch
 from playhead.loop.stages import Decision, Stage, decide
 from playhead.loop.state import Open
 from playhead.recording import lanes

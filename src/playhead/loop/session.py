@@ -9,8 +9,8 @@ from pathlib import Path
 
 from playhead import clock
 from playhead.host.stderr import say
-from playhead.loop import scratch
 from playhead.loop import state as states
+from playhead.loop import status_folder as scratch
 from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.state import Open, State
 

@@ -16,8 +16,8 @@ from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level, Ref, Status
 from playhead.host.later import Later
 from playhead.host.stderr import say
-from playhead.loop import scratch
 from playhead.loop import state as states
+from playhead.loop import status_folder as scratch
 from playhead.loop.iteration import Iteration, Recorded
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
