@@ -221,9 +221,7 @@ class HttpAdapter(Adapter):
 
 
 def recording_deck() -> Deck | None:
-    """The deck that a request goes through; None: nothing records, or a client around this one reports the
-    request already.
-    """
+    """The deck for a request; None: nothing records, or a client around this one reports the request."""
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("http", "llm"):
         return None
