@@ -31,7 +31,6 @@ REPEATED_MODULES: dict[str, str] = {
 # Public class names that stand more than once, and why each of them may.
 REPEATED_CLASSES: dict[str, str] = {
     "Asked": "debt",
-    "Entry": "debt",
     "Exchange": "debt",
     "Frame": "debt",
     "Line": "debt",
@@ -44,7 +43,6 @@ REPEATED_CLASSES: dict[str, str] = {
     "Recorded": "debt",
     "Recording": "debt",
     "Run": "debt",
-    "Segment": "debt",
     "Server": "debt",
     "Session": "debt",
     "Stage": "debt",
