@@ -20,6 +20,7 @@ from playhead.launch.record_run import Wish
 from playhead.launch.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
+from playhead.replay.begin import keeps_order
 from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import FenceNeeds
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
@@ -32,6 +33,10 @@ from playhead.tape.reader import Tape
 # Boundaries that need the network and nothing else when they are live.
 _OF_THE_NETWORK = frozenset({"llm", "http"})
 _SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
+
+
+# Tapes of earlier formats do not say in which order concurrent work was done.
+_FIRST_WITH_ORDER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +148,18 @@ def replay_command(
         Tape(recorded.run.path),
         notes=notes,
         wishes=wishes,
+        order=_order_kept(tape, plan, wishes),
         fence=_report_on(fence, wishes, asked=fenced),
         files=served[0].report if served and not wishes.faults else None,
     )
     return Replayed(recorded=recorded, report=report)
+
+
+def _order_kept(tape: Tape, plan: Plan, wishes: ReplayOptions) -> str:
+    """`strict`, or the reason why the order of concurrent work is not kept."""
+    if tape.manifest.format < _FIRST_WITH_ORDER:
+        return f"order of calls only: tape format {tape.manifest.format}"
+    return "strict" if keeps_order(plan, wishes) else "order of calls only"
 
 
 def _fence(

@@ -79,6 +79,15 @@ def place_ahead(moment: int) -> Place | None:
 def has_come(moment: int) -> bool:
     """Whether the replay has come to this moment. Where nothing lies between, it comes there now."""
     place, head = place_ahead(moment), active()
+    if place is not None and head is not None and head.is_now(place):
+        head.note(place, None)
+        return True
+    return place is None
+
+
+def is_next(moment: int) -> bool:
+    """The program looks whether this moment has come: it has, if nothing lies between on the tape."""
+    place, head = place_ahead(moment), active()
     if place is not None and head is not None and head.is_next(place):
         head.note(place, None)
         return True

@@ -13,7 +13,7 @@ from typing import Any
 from playhead.errors import TapeNotReplayable
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.ignore import trimmer
-from playhead.replay.matching.taped import Recording, load
+from playhead.replay.matching.taped import Recording, forget_order, load
 from playhead.replay.modes.edit import parse_edit
 from playhead.replay.modes.fault_mode import FaultMode
 from playhead.replay.modes.faults import parse_fault
@@ -43,11 +43,21 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
     wishes = read_options(plan.live, plan.options)
+    if not keeps_order(plan, wishes):
+        forget_order(recording)
     mode = _mode(recording, recorder, wishes, trimmer(plan.ignore))
     if wishes.faults:
         mode = FaultMode(mode, [parse_fault(spec) for spec in wishes.faults], seed=wishes.seed)
     started = recording.tape.manifest.started_ns
-    return mode, TapedSource(recording.ambient, started, pace=plan.pace)
+    source = TapedSource(recording.ambient, started, pace=plan.pace)
+    source.time.stall_s = plan.timeout_s
+    return mode, source
+
+
+def keeps_order(plan: Plan, wishes: ReplayOptions) -> bool:
+    """Whether completions come in the order of the tape. Not where some of them are not on it."""
+    changed = wishes.mixed or wishes.fork_at is not None or wishes.faults
+    return plan.order == "strict" and not (changed or plan.pace)
 
 
 def _mode(

@@ -29,6 +29,7 @@ _allocate_lock = _thread.allocate_lock
 _acquire = type(_allocate_lock()).acquire
 _release = type(_allocate_lock()).release
 _NEVER = float("inf")
+_INSTANT_NS = 50_000_000
 _take, _give = _thread.RLock.acquire, _thread.RLock.release
 
 
@@ -267,6 +268,12 @@ class Playhead:
         """Whether every point before this one has passed."""
         return place.index == self._next[place.segment]
 
+    def is_now(self, place: Place) -> bool:
+        """Whether every point before this one has passed, and so little time lies between that no timeout
+        can have set in: timeouts that are not on the tape fire by the clock.
+        """
+        return self.is_next(place) and place.ns - self.time.now_ns() < _INSTANT_NS
+
     def waits_for_others(self, place: Place) -> bool:
         """Whether every point that has to come before this one belongs to another thread than the loop that
         this one belongs to.
@@ -283,7 +290,7 @@ class Playhead:
             self._late(place)
             self.time.follow(place.ns)
             return
-        if self.is_next(place):
+        if self.is_now(place):
             self.time.follow(place.ns)
             self.pass_by(place)
         elif state is not None and (first := state.first()) is not None and first.rank < place.rank:

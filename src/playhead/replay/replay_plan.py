@@ -30,6 +30,10 @@ class Plan:
 
     tape: str
     pace: bool = False
+    # `strict`: completions come in the order of the tape; `calls`: only each call's own order is kept.
+    order: str = "strict"
+    # A replay in which nothing happens for so many seconds, and nothing can, ends.
+    timeout_s: float = 5.0
     ignore: tuple[Rule, ...] = ()
     # Boundaries, or `tool:NAME`, that are performed for real: the other modes' business.
     live: tuple[str, ...] = ()
@@ -59,6 +63,8 @@ def read_plan(run: Path) -> Plan | None:
     return Plan(
         tape=str(members["tape"]),
         pace=bool(members.get("pace")),
+        order=str(members.get("order") or "strict"),
+        timeout_s=float(members.get("timeout_s") or 5.0),
         ignore=rules,
         live=tuple(str(one) for one in members.get("live", ())),
         options=dict(members.get("options") or {}),

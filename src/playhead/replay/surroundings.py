@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from playhead.recording import order_slot
+from playhead.replay import stalls
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead
@@ -31,6 +32,7 @@ def enter(
         if isinstance(mode, ReplayMode) and mode.table:
             source.time.order = Playhead(mode.table, source.time)
             order_slot.begin(source.time.order)
+            source.time.on_stall = stalls.ender(mode)
         virtual_time.begin(source.time)
     if isinstance(mode, ReplayMode):
         leaks.begin(mode, is_hooked)

@@ -127,11 +127,21 @@ def _rewrite(asked: dict[str, Any]) -> Rewrite:
     )
 
 
-def plan_of(tape: Tape, settings: Settings, wishes: ReplayOptions, *, pace: bool = False) -> Plan:
+def plan_of(
+    tape: Tape,
+    settings: Settings,
+    wishes: ReplayOptions,
+    *,
+    pace: bool = False,
+    order: str = "strict",
+    timeout_s: float = 5.0,
+) -> Plan:
     section = settings.sections.get("replay", {})
     return Plan(
         tape=str(tape.run),
         pace=pace,
+        order=order,
+        timeout_s=timeout_s,
         ignore=rules_from(section.get("ignore")),
         live=wishes.policy.live,
         options=write_options(wishes),

@@ -51,6 +51,20 @@ EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
 )
 @click.option("--pace", is_flag=True, help="Keep the original timing.")
 @click.option(
+    "--order",
+    type=click.Choice(["strict", "calls"]),
+    default="strict",
+    help="Keep the order of concurrent work (strict, the default), or only that of each call.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.1),
+    default=5.0,
+    metavar="SECONDS",
+    help="End a replay that makes no progress for this long. Default: 5.",
+)
+@click.option(
     "--no-proxy",
     is_flag=True,
     help="Do not route non-Python programs through the proxy.",
@@ -70,7 +84,7 @@ EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, report_file: Path | None, pace: bool, no_proxy: bool, unfenced: bool,
+    run: str, report_file: Path | None, pace: bool, order: str, timeout_s: float, no_proxy: bool, unfenced: bool,
     quiet: bool, as_json: bool, in_place: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """Re-run the agent with every answer taken from the tape: offline, free and fast.
@@ -94,7 +108,7 @@ def command(
     if asked["dry_run"]:
         print_forecast(forecast(load(tape), wishes.policy))
         return
-    plan = plan_of(tape, settings, wishes, pace=pace)
+    plan = plan_of(tape, settings, wishes, pace=pace, order=order, timeout_s=timeout_s)
     with store_for(store, persist=not asked["no_persist"]) as home:
         words = words_of(tape, command_line)
         replayed = replay_command(

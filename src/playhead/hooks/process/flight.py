@@ -230,6 +230,11 @@ class Flight:
         """Further members of the outcome."""
         self._facts.update(facts)
 
+    def look(self) -> None:
+        """The program is about to look whether the process has ended."""
+        if self.player is not None and self._exit is None:
+            self.player.look(self.pid)
+
     def is_alive(self) -> None:
         """The program has looked, and the process had not ended yet."""
         self._alive_ns = clock.mono_ns() - self._started

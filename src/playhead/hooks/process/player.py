@@ -175,6 +175,18 @@ class Player:
         elif self._is_done and self._has_come(self._script.ended_ns):
             self._finish(ending)
 
+    def look(self, pid: int) -> None:
+        """The program looks whether the process has ended. If nothing else comes before that on the tape,
+        the stand-in ends now.
+        """
+        ended = self._script.ended_ns
+        if self._script.ending is None or not order_slot.knows(ended):
+            return
+        if not self._has_left and order_slot.is_next(ended):
+            STAGE.wake()
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
     def _leave(self, ending: int) -> None:
         """The program may learn of the exit before it reads what the process wrote."""
         if not self._has_left and order_slot.has_come(self._script.ended_ns):

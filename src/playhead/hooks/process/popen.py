@@ -297,6 +297,9 @@ def _handle_exitstatus(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _poll(original: Callable[..., int | None]) -> Callable[..., int | None]:
     def poll(self: Any) -> int | None:
+        looked_at: Flight | None = getattr(self, "_playhead_flight", None)
+        if looked_at is not None and self.returncode is None:
+            looked_at.look()
         code = original(self)
         if code is None and (flight := getattr(self, "_playhead_flight", None)) is not None:
             flight.is_alive()

@@ -16,6 +16,7 @@ from playhead.events import Event
 from playhead.recording.chunks import as_bytes
 from playhead.replay.matching.normalise import settled_text
 from playhead.replay.matching.taped import Recording
+from playhead.replay.report.tracebacks import reduced
 
 # How often an agent says that it is still at work is a matter of time.
 _OF_TIME = frozenset({"tool_progress", "task_progress", "thinking_tokens", "rate_limit_event"})
@@ -28,13 +29,52 @@ def difference(then: Recording, now: Recording) -> str | None:
         return None
     if by_proxy(then):
         return _difference(then, now, ("stdout",), _alike)
+    if _is_joined(then) != _is_joined(now):
+        return _joined_difference(then, now)
     return _difference(then, now, ("stdout", "stderr"), _same)
+
+
+def ignored_frames(then: Recording, now: Recording) -> int:
+    """How many frames of libraries in tracebacks were not compared."""
+    return max(
+        sum(reduced(_text(one.outputs, stream))[1] for stream in ("stdout", "stderr"))
+        for one in (then, now)
+    )
+
+
+def _is_joined(recording: Recording) -> bool:
+    """Whether stdout and stderr went to the same place: `2>&1`."""
+    begun = recording.run_start
+    told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
+    output = told.get("output")
+    return isinstance(output, dict) and "with stdout" in output.values()
+
+
+def _joined_difference(then: Recording, now: Recording) -> str | None:
+    """Once apart and once together: the order between the two streams is not known, their lines are."""
+    before, after = (
+        Counter(
+            reduced(_text(one.outputs, "stdout") + _text(one.outputs, "stderr"))[0].splitlines()
+        )
+        for one in (then, now)
+    )
+    for line in before - after:
+        return f"output: {line[:200]!r} is missing"
+    for line in after - before:
+        return f"output: {line[:200]!r} is new"
+    return None
+
+
+def _text(outputs: list[Event], stream: str) -> str:
+    return printed(outputs, stream).decode("utf-8", "surrogateescape")
 
 
 def remarks(then: Recording, now: Recording) -> list[str]:
     """What differs in the outputs of a program with a clock of its own, and does not count."""
     if not by_proxy(then):
-        return []
+        frames = ignored_frames(then, now) if _was_heard(then) else 0
+        told = f"{frames} frames of libraries in tracebacks were not compared."
+        return [told] if frames and _differs_as_bytes(then, now) else []
     found = []
     if _difference(then, now, ("stdout",), _same) and not difference(then, now):
         found.append(
@@ -43,6 +83,13 @@ def remarks(then: Recording, now: Recording) -> list[str]:
     if other := _difference(then, now, ("stderr",), _alike):
         found.append(f"Not judged: {other}.")
     return found
+
+
+def _differs_as_bytes(then: Recording, now: Recording) -> bool:
+    return any(
+        printed(then.outputs, stream) != printed(now.outputs, stream)
+        for stream in ("stdout", "stderr")
+    )
 
 
 def by_proxy(recording: Recording) -> bool:
@@ -72,6 +119,9 @@ def _difference(
         before, after = printed(then.outputs, stream), printed(now.outputs, stream)
         if before == after or alike(before, after):
             continue
+        before, after = _reduced(before), _reduced(after)
+        if before == after:
+            continue
         old, new = before.splitlines(), after.splitlines()
         for number in range(max(len(old), len(new))):
             left = old[number] if number < len(old) else b"(nothing)"
@@ -84,6 +134,11 @@ def _difference(
                 return f"{stream} line {number + 1}: {shown[0]!r} → {shown[1]!r}"
         return f"{stream}: line endings differ"
     return None
+
+
+def _reduced(raw: bytes) -> bytes:
+    text, _ = reduced(raw.decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _same(before: bytes, after: bytes) -> bool:

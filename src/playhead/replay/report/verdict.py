@@ -65,6 +65,8 @@ class Report:
     fence: FenceReport | None = None
     # None: the files of the recording are not on the tape, or were not restored.
     files: FilesReport | None = None
+    # `strict`, or the reason why the order of concurrent work was not kept.
+    order: str = "strict"
 
     @property
     def first_divergence(self) -> dict[str, Any] | None:
@@ -84,6 +86,7 @@ def judge(
     wishes: ReplayOptions | None = None,
     fence: FenceReport | None = None,
     files: FilesReport | None = None,
+    order: str = "strict",
 ) -> Report:
     """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
     wishes = wishes or ReplayOptions()
@@ -115,6 +118,7 @@ def judge(
         verdict=_verdict(divergences, fence, wishes),
         fence=fence,
         files=files,
+        order=order,
         run=original.manifest.run,
         replay=replayed.manifest.run,
         command=list(replayed.manifest.command),

@@ -14,10 +14,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from playhead import clock
-from playhead.recording import pacing
+from playhead.recording import pacing, where
 from playhead.replay.time.outside_activity import OutsideActivity
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ _LONGEST_SKIP_S = 7 * 24 * 3600
 # Heartbeats of a program in which nothing else will ever happen must not be played at full speed for
 # ever: so far ahead of the tape, time goes on at its own pace.
 _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
+
+
+# How often a wait without a timeout looks whether anything can end it.
+_LOOK_AGAIN_S = 0.5
 
 
 # Locks as C has them: a replay hooks their methods, and those of this module would wait for itself.
@@ -137,6 +142,10 @@ class VirtualTime:
         self.drives = False
         self.end_ns = end_ns
         self.on_end = on_end
+        # Called when no thread can go on, after so many seconds.
+        self.on_stall: Callable[[float], None] | None = None
+        self.stall_s = 5.0
+        self._still = (0, 0)
         self.strangers = OutsideActivity()
         # Keeps the order of the tape; None: completions come in the order of their times.
         self.order: Playhead | None = None
@@ -265,12 +274,45 @@ class VirtualTime:
         self._enter(me, wait)
         try:
             if timeout is None and wait.first() is None:
-                return attempt(None)
+                return self._block(wait, attempt)
             if patience_ns is None:
                 patience_ns = max(_LONGEST_STAND_NS, int((timeout or 0) * 1e9))
             return self._poll(wait, attempt, clock.mono_ns() + patience_ns)
         finally:
             self._enter(me, None)
+
+    def _block(self, wait: _Wait, attempt: Callable[[float | None], bool]) -> bool:
+        """Wait without a timeout; but not for ever, if nothing can end it."""
+        if self.on_stall is None:
+            return attempt(None)
+        while not attempt(_LOOK_AGAIN_S):
+            if self.is_real:
+                return attempt(None)
+            if wait.is_released():
+                return False
+            # A task may have come to a place since, from another thread.
+            if wait.first() is not None:
+                self._jump()
+            self._look_for_stall()
+        return True
+
+    def _look_for_stall(self) -> None:
+        """Every thread is in a wait that we know, without a deadline, and it has been so for a while."""
+        changes, since = self._still
+        now = clock.mono_ns()
+        waits = self._waits.copy()
+        is_stuck = (
+            changes == self._changes
+            and not any(
+                one.deadline is not None or one.first() is not None for one in waits.values()
+            )
+            and all(ident in waits or _is_ours(frame) for ident, frame in _current_frames().items())
+            and self._all_wait()
+        )
+        if not is_stuck:
+            self._still = (self._changes, now)
+        elif self.on_stall is not None and now - since >= self.stall_s * 1e9:
+            self.on_stall(self.stall_s)
 
     def _skip(self, ns: int | None) -> bool:
         """Let so much time go by at once, if there is nobody else: no thread, no child. What `wait` does
@@ -393,6 +435,12 @@ class VirtualTime:
             one.is_stuck() and not one.is_released() and not self._has_come(one)
             for one in waits.values()
         )
+
+
+def _is_ours(frame: FrameType) -> bool:
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return where.is_own(frame.f_code.co_filename)
 
 
 def _place_of(ns: int) -> Place | None:

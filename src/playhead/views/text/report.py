@@ -34,6 +34,7 @@ def print_report(report: Report) -> None:
         Text.assemble(
             _verdict(report),
             f" · {what} · {words.duration(replayed)} instead of {words.duration(recorded)}",
+            "" if report.order == "strict" else f" · {report.order}",
         )
     )
     if report.coverage:

@@ -1,0 +1,115 @@
+"""The playhead releases points in the order of the tape."""
+
+import threading
+
+import pytest
+
+from playhead.events import Event
+from playhead.replay.playhead import Playhead
+from playhead.replay.points_table import PointsTable
+from playhead.replay.time import virtual_time
+from playhead.replay.time.virtual_time import VirtualTime
+
+
+def table_of(*rows, segment=1):
+    event = Event(
+        seq=0, kind="order", wall=0, mono=0, pid=segment, data={"from": 0, "points": [*rows]}
+    )
+    return PointsTable([event])
+
+
+def lane_row(step, lane, number=1, *, loop=0, turn=0):
+    return [step, loop, turn, lane, "get", number, None]
+
+
+@pytest.fixture
+def head_of():
+    heads = []
+
+    def make(*rows):
+        time = VirtualTime(began_ns=0)
+        head = time.order = Playhead(table_of(*rows), time)
+        virtual_time.begin(time)
+        heads.append(head)
+        return head
+
+    yield make
+    for head in heads:
+        virtual_time.end(head.time)
+
+
+def test_threads_pass_their_points_in_the_order_of_the_tape(head_of):
+    lanes = ["c", "a", "d", "b"]
+    head = head_of(*(lane_row(1_000, lane) for lane in lanes))
+    passed = []
+
+    def arrive(lane):
+        head.arrive(head.table.lane(lane, "get", 1))
+        passed.append(lane)
+
+    threads = [threading.Thread(target=arrive, args=(lane,)) for lane in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert passed == lanes
+
+
+def test_a_point_to_which_no_lane_comes_is_skipped(head_of):
+    head = head_of(lane_row(1, "gone"), lane_row(1, "here"))
+    head.arrive(head.table.lane("here", "get", 1))
+    gone = head.table.lane("gone", "get", 1)
+    assert (gone.passed, gone.skipped) == (True, True)
+
+
+def test_a_lane_that_comes_after_its_point_was_skipped_is_reported(head_of):
+    head = head_of(lane_row(1, "late"), lane_row(1, "here"))
+    head.arrive(head.table.lane("here", "get", 1))
+    head.arrive(head.table.lane("late", "get", 1))
+    assert [place.what[0] for place in head.overtaken] == ["late"]
+
+
+def test_the_time_of_the_replay_follows_the_points(head_of):
+    head = head_of(lane_row(5_000, "a"), lane_row(2_000, "a", 2))
+    head.arrive(head.table.lane("a", "get", 1))
+    assert head.time.now_ns() == 5_000
+    head.arrive(head.table.lane("a", "get", 2))
+    assert head.time.now_ns() == 7_000
+
+
+def test_further_points_of_an_answer_pass_with_the_first_if_nothing_lies_between(head_of):
+    head = head_of([1, 0, 0, 7, 10], [1, 0, 0, 7, 20], lane_row(1, "a"), [1, 0, 0, 7, 30])
+    head.arrive(head.table.call("1", 7, 10))
+    assert head.table.call("1", 7, 20).passed
+    assert not head.table.call("1", 7, 30).passed
+
+
+def test_tasks_of_one_turn_are_released_in_one_turn(head_of):
+    rows = [lane_row(1, "a", loop=1, turn=4), lane_row(1, "b", loop=1, turn=4)]
+    head = head_of(*rows, lane_row(1, "c", loop=1, turn=5))
+    ran, state = [], head.make_state(lambda: None, lambda: None)
+    for lane in "cba":
+        place = head.table.lane(lane, "get", 1)
+        state.pend(place, lambda lane=lane: ran.append(lane), lambda: False)
+    state.release(state.first())
+    state.run_due()
+    assert ran == ["a", "b"]
+
+
+def test_a_busy_loop_releases_a_point_in_its_turn_and_not_before(head_of):
+    rows = [lane_row(1, "a", loop=1, turn=4), lane_row(1, "b", loop=1, turn=6)]
+    head = head_of(*rows)
+    ran, state = [], head.make_state(lambda: None, lambda: None)
+    for lane in "ab":
+        place = head.table.lane(lane, "get", 1)
+        state.pend(place, lambda lane=lane: ran.append(lane), lambda: False)
+    state.enter_turn(threading.get_ident())
+    state.release(state.first())
+    state.run_due()
+    seen = []
+    for _ in range(2):
+        state.enter_turn(threading.get_ident())
+        state.look()
+        state.run_due()
+        seen.append([*ran])
+    assert seen == [["a"], ["a", "b"]]
