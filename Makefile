@@ -26,7 +26,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser database test test-agents check lint types layers format bench docs docs-check clean
+.PHONY: help setup demo browser database test test-order test-agents check lint types layers format bench docs docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ database: ## PostgreSQL for the tests of the library, from Debian where we may i
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)
+
+# Each program is recorded ten times and replayed four times, half of them on a saturated machine.
+test-order: $(READY) ## replays of concurrent programs keep the order of the tape; ARGS="gather_httpx -r 2" for some
+	@$(BIN)/python -m tests.order.shapes $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.llm.scripting.llm_script import Reply
+from playhead.tape.names import FORMAT_VERSION
 from playhead.testing import ScriptedLLM
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
@@ -139,7 +140,8 @@ def test_a_run_below_level_full_is_refused_with_the_reason(play, agent):
 def test_a_tape_from_the_future_is_refused_with_the_reason(play, agent, tmp_path):
     recorded(play, agent)
     manifest = next((tmp_path / "store").glob("runs/*/manifest.json"))
-    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 99', 1))
+    told = manifest.read_text()
+    manifest.write_text(told.replace(f'"format": {FORMAT_VERSION}', '"format": 99', 1))
     now = play("replay", "last")
     assert now.returncode == 4
     assert b"format 99" in now.stderr

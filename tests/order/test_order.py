@@ -1,0 +1,70 @@
+"""A replay keeps the order of the tape. The short form of `make test-order`."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.order.shapes import LIMIT_S, PLAYHEAD, measure, run
+from tests.order.world import serve
+
+# One program of each family; `make test-order` has all of them.
+QUICK = ("queue_workers", "thread_pool_requests", "async_processes", "sse_streams")
+
+WORKERS = """
+import queue, sys, threading
+items = queue.Queue()
+
+def work(n):
+    items.put(n)
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(int(sys.argv[1])):
+    print("got", items.get())
+"""
+
+
+@pytest.fixture(scope="module")
+def site():
+    with serve() as site:
+        yield site
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_concurrent_program_prints_the_same_in_the_same_order(name, site):
+    score = measure(name, site.url, recordings=1, replays=2)
+    assert (score.identical, score.hangs) == (2, 0), score.failures[0]
+
+
+def record(folder, program, *args):
+    path = folder / "program.py"
+    path.write_text(program)
+    return run(folder, "record", "--no-seal", "--", sys.executable, str(path), *args)
+
+
+def test_a_program_that_waits_for_what_never_comes_ends_and_says_where(tmp_path):
+    record(tmp_path, WORKERS, "3")
+    report = tmp_path / "report.json"
+    words = [sys.executable, str(tmp_path / "program.py"), "4"]
+    began = time.monotonic()
+    now = run(tmp_path, "replay", "last", "--timeout", "1", "--report", str(report), "--", *words)
+    assert time.monotonic() - began < LIMIT_S
+    assert now.returncode == 3
+    first = json.loads(report.read_text())["first_divergence"]
+    assert first["kind"] == "stalled"
+    assert "program.py:12 <module>" in first["detail"]
+
+
+def test_the_verdict_says_that_the_order_is_not_kept(tmp_path):
+    record(tmp_path, WORKERS, "3")
+    now = run(tmp_path, "replay", "last", "--order", "calls")
+    assert b"order of calls only" in b" ".join(now.stderr.split())
+
+
+def test_an_unknown_order_is_a_usage_error():
+    asked = [*PLAYHEAD, "replay", "last", "--order", "none"]
+    ended = subprocess.run(asked, capture_output=True, check=False)
+    assert ended.returncode == 2
