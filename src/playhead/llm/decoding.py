@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable
 from typing import Any
 
-from playhead.llm.http.body_frames import Frames
+from playhead.llm.http.body_frames import BodyFrames
 from playhead.llm.http.jsontext import parse
 from playhead.llm.llm_exchange import LlmError, LlmMessage, LlmResponse
 from playhead.llm.wire_errors import error_of_text
@@ -26,7 +26,7 @@ def unread(document: dict[str, Any], shaped: frozenset[str]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in shaped}
 
 
-def broken_answer(api: str, status: int, frames: Frames, error: LlmError | None) -> LlmResponse:
+def broken_answer(api: str, status: int, frames: BodyFrames, error: LlmError | None) -> LlmResponse:
     """Build a response without a message: an error, or bytes that cannot be decoded."""
     reason = frames.reason
     document = frames.frames[0].value
@@ -39,7 +39,7 @@ def broken_answer(api: str, status: int, frames: Frames, error: LlmError | None)
     return LlmResponse(api=api, status=status, error=error, complete=reason is None, reason=reason)
 
 
-def why_broken(error: LlmError, status: int | None, frames: Frames) -> str | None:
+def why_broken(error: LlmError, status: int | None, frames: BodyFrames) -> str | None:
     """Return why a response with an error in it is incomplete; None when it is complete."""
     if status is not None and status >= 400:
         return frames.reason  # the error is the whole answer: nothing was broken off

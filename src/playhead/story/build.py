@@ -13,7 +13,7 @@ from playhead.event import brought_along
 from playhead.events import Event, Status
 from playhead.host import garbage
 from playhead.story.agent_output import OutputStream, reported_events
-from playhead.story.call_streams import whole_number
+from playhead.story.call_contents import whole_number
 from playhead.story.item_tree import family
 from playhead.story.items import PlacedEvent, call_item, data_of, failure_from, note_item, turn_item
 from playhead.story.original_calls import left_out_ref, read_original_calls

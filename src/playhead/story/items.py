@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from playhead.events import Event
-from playhead.story.call_streams import stream_of, whole_number
-from playhead.story.exchanges import exchanges_of, failure_of_exchange
+from playhead.story.call_contents import exchanges_of, failure_of_exchange, stream_of, whole_number
 from playhead.story.shape import CallItem, Failure, Mark, NoteItem, SeamItem, TurnItem
 from playhead.story.totals import NOTHING, Prices
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.llm.decoding import arguments_of, broken_answer, read_request, unread, why_broken
-from playhead.llm.http.body_frames import STREAM, Frames, frames_of
+from playhead.llm.http.body_frames import STREAM, BodyFrames, frames_of
 from playhead.llm.json_fields import (
     count,
     flag,
@@ -77,7 +77,7 @@ def decode_response(
     return _response(document, status=status, error=None, reason=frames.reason)
 
 
-def _of_stream(status: int, frames: Frames) -> LlmResponse:
+def _of_stream(status: int, frames: BodyFrames) -> LlmResponse:
     message: dict[str, Any] = {}
     blocks: dict[int, dict[Any, Any]] = {}
     error, stopped = None, False

@@ -9,7 +9,7 @@ from typing import Any
 
 from playhead.llm.decoding import broken_answer, read_request, unread, why_broken
 from playhead.llm.gemini.gemini_calls import whole_parts
-from playhead.llm.http.body_frames import DOCUMENT, Frames, frames_of
+from playhead.llm.http.body_frames import DOCUMENT, BodyFrames, frames_of
 from playhead.llm.json_fields import count, mapping, mappings, prose, string, total
 from playhead.llm.llm_exchange import (
     Image,
@@ -109,7 +109,9 @@ def _grow(
             candidate["parts"][-1] = {**last, _CUT: doubtful}
 
 
-def _why_cut(frames: Frames, head: dict[str, Any], candidates: list[dict[str, Any]]) -> str | None:
+def _why_cut(
+    frames: BodyFrames, head: dict[str, Any], candidates: list[dict[str, Any]]
+) -> str | None:
     finished = bool(candidates) and all(one["finish"] for one in candidates)
     blocked = bool(mapping(head.get("promptFeedback")).get("blockReason"))
     if frames.kind == DOCUMENT or finished or blocked:

@@ -19,7 +19,7 @@ STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class BodyFrame:
     """One JSON value. ``partial``: it was cut off and holds the part that arrived."""
 
     value: Any
@@ -28,17 +28,17 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frames:
+class BodyFrames:
     """All values of a body. ``done``: OpenAI's final [DONE] arrived."""
 
     kind: str
-    frames: tuple[Frame, ...]
+    frames: tuple[BodyFrame, ...]
     reason: str | None = None
     done: bool = False
     text: str = ""
 
 
-def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> Frames:
+def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> BodyFrames:
     """The values of a body; with ``only``, those of a stream that mention one of these words."""
     if content_type == "application/vnd.amazon.eventstream":
         return _of_amazon(body)
@@ -50,7 +50,7 @@ def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> F
     return of_text(codecs.getincrementaldecoder("utf-8-sig")("replace").decode(body))
 
 
-def of_text(text: str) -> Frames:
+def of_text(text: str) -> BodyFrames:
     """The values of a text that is JSON, or several JSON values end to end."""
     first = parse(text)
     if first.value is None and not first.whole:
@@ -60,27 +60,27 @@ def of_text(text: str) -> Frames:
     if isinstance(first.value, list):
         last = len(first.value) - 1
         frames = tuple(
-            Frame(value=value, partial=not first.whole and at == last)
+            BodyFrame(value=value, partial=not first.whole and at == last)
             for at, value in enumerate(first.value)
         )
-        return Frames(kind=STREAM, frames=frames, reason=first.reason, text=text)
-    frame = Frame(value=first.value, partial=not first.whole)
-    return Frames(kind=DOCUMENT, frames=(frame,), reason=first.reason, text=text)
+        return BodyFrames(kind=STREAM, frames=frames, reason=first.reason, text=text)
+    frame = BodyFrame(value=first.value, partial=not first.whole)
+    return BodyFrames(kind=DOCUMENT, frames=(frame,), reason=first.reason, text=text)
 
 
-def _of_values(values: list[Any], rest: str) -> Frames:
-    frames = [Frame(value=value) for value in values]
+def _of_values(values: list[Any], rest: str) -> BodyFrames:
+    frames = [BodyFrame(value=value) for value in values]
     reason = None
     if rest.strip():
         last = parse(rest)
-        frames.append(Frame(value=last.value, partial=True))
+        frames.append(BodyFrame(value=last.value, partial=True))
         reason = last.reason
-    return Frames(kind=STREAM, frames=tuple(frames), reason=reason)
+    return BodyFrames(kind=STREAM, frames=tuple(frames), reason=reason)
 
 
-def _of_sse(body: bytes, only: tuple[str, ...]) -> Frames:
+def _of_sse(body: bytes, only: tuple[str, ...]) -> BodyFrames:
     events, stray = sse.parse(body)
-    frames: list[Frame] = []
+    frames: list[BodyFrame] = []
     done = False
     reason = None
     for event in events:
@@ -88,23 +88,25 @@ def _of_sse(body: bytes, only: tuple[str, ...]) -> Frames:
             done = True
         elif event.data and (not only or any(word in event.data for word in only)):
             parsed = parse(event.data)
-            frames.append(Frame(value=parsed.value, event=event.event, partial=not parsed.whole))
+            frames.append(
+                BodyFrame(value=parsed.value, event=event.event, partial=not parsed.whole)
+            )
             reason = reason or parsed.reason
     if stray.strip():
         # Google breaks off an event stream by writing a bare JSON error into it.
         bare = parse(stray)
         if bare.whole:
-            frames.append(Frame(value=bare.value))
-    return Frames(kind=STREAM, frames=tuple(frames), reason=reason, done=done)
+            frames.append(BodyFrame(value=bare.value))
+    return BodyFrames(kind=STREAM, frames=tuple(frames), reason=reason, done=done)
 
 
-def _of_amazon(body: bytes) -> Frames:
+def _of_amazon(body: bytes) -> BodyFrames:
     messages, whole = parse_eventstream(body)
-    frames: list[Frame] = []
+    frames: list[BodyFrame] = []
     reason = None if whole else "the event stream is cut off"
     for message in messages:
         parsed = parse(message.text)
         reason = reason or parsed.reason
         kind = message.headers.get(":exception-type") or message.headers.get(":event-type")
-        frames.append(Frame(value=parsed.value, event=kind, partial=not parsed.whole))
-    return Frames(kind=STREAM, frames=tuple(frames), reason=reason)
+        frames.append(BodyFrame(value=parsed.value, event=kind, partial=not parsed.whole))
+    return BodyFrames(kind=STREAM, frames=tuple(frames), reason=reason)

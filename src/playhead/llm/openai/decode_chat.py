@@ -12,7 +12,7 @@ from playhead.llm.decoding import (
     unread,
     why_broken,
 )
-from playhead.llm.http.body_frames import STREAM, Frames, frames_of
+from playhead.llm.http.body_frames import STREAM, BodyFrames, frames_of
 from playhead.llm.json_fields import count, flag, joined, mapping, mappings, prose, string
 from playhead.llm.llm_exchange import (
     Image,
@@ -73,7 +73,7 @@ def decode_response(
     return _response(document, choices, status=status, error=error, reason=reason)
 
 
-def _of_stream(status: int, frames: Frames) -> LlmResponse:
+def _of_stream(status: int, frames: BodyFrames) -> LlmResponse:
     head: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
     error: LlmError | None = None
@@ -92,7 +92,7 @@ def _of_stream(status: int, frames: Frames) -> LlmResponse:
     return _response(head, whole, status=status, error=error, reason=reason)
 
 
-def _why_cut(frames: Frames, head: dict[str, Any], choices: list[dict[str, Any]]) -> str | None:
+def _why_cut(frames: BodyFrames, head: dict[str, Any], choices: list[dict[str, Any]]) -> str | None:
     finished = bool(choices) and all(choice.get("finish_reason") for choice in choices)
     # Not every server sends [DONE]; the usage chunk comes last, so nothing is missing after it.
     if frames.done or (finished and head.get("usage") and frames.reason is None):

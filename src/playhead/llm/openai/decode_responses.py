@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from playhead.llm.decoding import broken_answer, read_request, split_system, unread, why_broken
-from playhead.llm.http.body_frames import STREAM, Frame, Frames, frames_of
+from playhead.llm.http.body_frames import STREAM, BodyFrame, BodyFrames, frames_of
 from playhead.llm.json_fields import count, flag, items, joined, mapping, mappings, prose, string
 from playhead.llm.llm_exchange import LlmError, LlmRequest, LlmResponse, LlmTool, Part, Usage
 from playhead.llm.openai.decode_items import item_parts, messages_of
@@ -89,8 +89,8 @@ def decode_response(
 
 def decode_events(events: Iterable[Any], status: int | None = None) -> LlmResponse:
     """Return the response of a list of decoded events."""
-    frames = tuple(Frame(value=event) for event in events)
-    return _of_stream(status, Frames(kind=STREAM, frames=frames))
+    frames = tuple(BodyFrame(value=event) for event in events)
+    return _of_stream(status, BodyFrames(kind=STREAM, frames=frames))
 
 
 class _Assembly:
@@ -160,7 +160,7 @@ def _put(item: dict[str, Any], slot: str, text: str) -> None:
     item[place] = [*items(item.get(place)), {"type": kind, key: text}]
 
 
-def _of_stream(status: int | None, frames: Frames) -> LlmResponse:
+def _of_stream(status: int | None, frames: BodyFrames) -> LlmResponse:
     assembly = _Assembly()
     for frame in frames.frames:
         assembly.take(mapping(frame.value), partial=frame.partial)

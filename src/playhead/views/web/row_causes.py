@@ -12,8 +12,8 @@ from playhead import llm as wire
 from playhead.story import CallItem, Item, Story, TurnItem
 
 # Words between an item and its cause; the outline holds their index.
-WORDS = ("", "asked for by", "told the result of", "inside", "part of")
-_ASKED, _TOLD, _INSIDE, _PART = 1, 2, 3, 4
+WORDS = ("", "asked for by", "given the result of", "inside", "part of")
+_ASKED, _GIVEN, _INSIDE, _PART = 1, 2, 3, 4
 
 Reason = tuple[str, int]
 
@@ -25,8 +25,8 @@ def reasons(story: Story) -> dict[str, Reason]:
     for ref, item in story.items.items():
         reason = _near(story, item)
         if isinstance(item, CallItem) and item.llm:
-            told = _told(story, item, uses)
-            reason = (told, _TOLD) if told is not None else reason
+            result = _newest_result(story, item, uses)
+            reason = (result, _GIVEN) if result is not None else reason
             _remember(item, uses)
         if reason is not None and reason[0] != ref:
             found[ref] = reason
@@ -54,7 +54,9 @@ def _remember(call: CallItem, uses: dict[str, tuple[str, str, int]]) -> None:
             seen[name] += 1
 
 
-def _told(story: Story, call: CallItem, uses: dict[str, tuple[str, str, int]]) -> str | None:
+def _newest_result(
+    story: Story, call: CallItem, uses: dict[str, tuple[str, str, int]]
+) -> str | None:
     """Return the tool call whose result is the newest in this request."""
     for message in reversed(call.llm[0].request.messages):
         if message.role == "assistant":

@@ -31,5 +31,5 @@ def test_a_model_is_asked_again_because_of_what_the_tool_gave_back(forge, told):
     tape.end()
     found = reasons(told(tape))
     ref = f"{tape.pid}:"
-    assert found[f"{ref}{second}"] == (f"{ref}{looks[1]}", WORDS.index("told the result of"))
+    assert found[f"{ref}{second}"] == (f"{ref}{looks[1]}", WORDS.index("given the result of"))
     assert found[f"{ref}{looks[0]}"] == (f"{ref}{first}", WORDS.index("asked for by"))

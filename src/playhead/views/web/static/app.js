@@ -94,7 +94,7 @@ class App {
     }
   }
 
-  // null: the page that is open can go there itself.
+  // null: the open page handles this address.
   #page() {
     const { source, address } = this;
     if (source.embedded) return new RunPage({ source, id: source.start.id, ref: address.read(), address });

@@ -5,7 +5,7 @@ import { count, duration, money } from "./format.js";
 
 const SIGNS = { passed: "✓", diverged: "≠", broken: "✗", unusable: "!", error: "!" };
 
-// `extra`: what a narrow screen can do without.
+// `extra`: hidden on narrow screens.
 const COLUMNS = [
   ["tape", ""],
   ["verdict", ""],

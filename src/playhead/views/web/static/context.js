@@ -1,4 +1,4 @@
-// The five questions about an item, why it happened, and what the run had come to. Knows items and the
+// The five questions about an item, its causes, and the run's totals at that moment. Knows items and the
 // model; not how one is chosen.
 
 import { h } from "./dom.js";

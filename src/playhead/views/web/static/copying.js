@@ -30,7 +30,7 @@ function curl(request) {
     : command;
 }
 
-// JSON's words are not Python's; the rest of it reads the same.
+// JSON literals as Python literals; the rest of the syntax is the same.
 export function literal(value, indent = "") {
   if (value === null || value === undefined) return "None";
   if (value === true) return "True";

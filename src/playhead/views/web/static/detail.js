@@ -51,7 +51,7 @@ export class Detail {
     }
     const asked = (this.asked = {});
     try {
-      // What is asked for beside a beginning has no price yet.
+      // Items of a partly loaded run have no price yet.
       const stamp = this.wasOpen ? String(model.totals.events) : "";
       const item = await this.source.detail(model.run.id, ref, main, stamp);
       if (this.asked !== asked) return;

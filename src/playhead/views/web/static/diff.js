@@ -1,4 +1,4 @@
-// Two texts line by line: what stayed, went and came. `lines` is pure; `diffView` draws it.
+// Line difference of two texts: kept, removed and added lines. `lines` is pure; `diffView` draws it.
 
 import { h } from "./dom.js";
 

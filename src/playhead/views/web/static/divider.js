@@ -1,4 +1,4 @@
-// The line between two panes, moved by pointer or keys. Knows nothing of what is in them.
+// The divider between two panes, moved by pointer or keys.
 
 import { h } from "./dom.js";
 

@@ -1,6 +1,6 @@
 // Nodes made from values. All text goes in as text; nothing here reads markup. Knows nothing of runs.
 
-// What hides or reorders what is read: a tape is a stranger's. Joiners stay, emoji need them.
+// Characters that hide or reorder text: tapes are untrusted. Joiners stay, emoji need them.
 const CONTROL = new RegExp(
   "[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f" +
     "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\ud800-\\udfff\\u{e0000}-\\u{e007f}]",
@@ -39,7 +39,7 @@ function add(node, children) {
   }
 }
 
-// A text with every place marked that holds `wanted`, whatever its capitals.
+// Marks every occurrence of `wanted` in a text, case-insensitive.
 export function marked(text, wanted) {
   if (!wanted) return text;
   const parts = [];
@@ -96,7 +96,7 @@ export function button(label, props, ...children) {
   return h("button", { type: "button", title: label, "aria-label": label, ...props }, ...words);
 }
 
-// Works where the clipboard may not be asked for: a page opened from a file, an old browser.
+// Also works without the clipboard API: in a page opened from a file, in an old browser.
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,8 +1,8 @@
-// A run that goes on: whatever is heard of it, it is asked for anew. Knows when; not what is drawn.
+// Reloads a running run when the server reports new events. Knows when to reload; does not draw.
 
 import { announce } from "./dom.js";
 
-// What the server answers may be a little older than what was heard; then it is asked again, so often.
+// The server's answer may be older than its notification; then it is requested again, at most this often.
 const MOST_TRIES = 20;
 const SHORTEST_WAIT = 250;
 

@@ -1,4 +1,4 @@
-// Numbers as people read them. Pure. Times are microseconds unless the name says otherwise.
+// Formats numbers, times and costs. Pure. Times are microseconds unless the name says otherwise.
 
 export function duration(us) {
   if (us === null || us === undefined) return "–";

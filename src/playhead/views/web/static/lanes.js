@@ -1,9 +1,9 @@
-// Items put on lines so that none covers another: lanes of the run, and lines within a lane. Pure.
+// Packs items into lanes, and into lines within a lane, so that none covers another. Pure.
 
 const MOST_LINES = 12;
 
-// [{name, rows: [rows of line 0 in time, of line 1, …]}]; what overlaps goes one line down. Where a lane
-// has more at once than lines, the last line takes what fits there and the rest is left to the tree.
+// [{name, rows: [rows of line 0 in time, of line 1, …]}]; overlapping items go one line down. If a lane
+// has more concurrent items than lines, the last line takes those that fit; the tree still shows the rest.
 export function pack(model) {
   const lanes = model.lanes.map((name) => ({ name, rows: [], ends: [] }));
   for (const row of model.order) {

@@ -1,5 +1,4 @@
-// A list of any length of which only what is on the screen exists. Knows rows of one height; not what
-// is in them.
+// A virtual list: only the visible rows are in the DOM. All rows have the same height.
 
 import { h } from "./dom.js";
 
@@ -35,7 +34,7 @@ export class VirtualList {
     this.#render();
   }
 
-  // The rows on the screen anew: what they say has changed.
+  // Redraws the visible rows after a change of their contents.
   refresh(index) {
     if (index !== undefined) {
       const old = this.drawn.get(index);

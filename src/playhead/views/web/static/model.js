@@ -1,9 +1,9 @@
-// A run as the viewer sees it: the outline's columns, and what follows from them. Knows no DOM.
+// The data of a run: the outline's columns (see outline.py) and values derived from them. Does not use the DOM.
 
 export const IN_FLIGHT = -1;
 export const MOMENT = -2;
 
-// What can be shown or left out, in the order of the buttons. Rows of no group are always shown.
+// Groups that can be hidden, in the order of the buttons. Rows without a group are always shown.
 export const GROUPS = [
   ["llm", "LLM"],
   ["tool", "Tools"],
@@ -25,7 +25,7 @@ const GROUP_OF = {
 };
 
 export class RunModel {
-  // `partial`: how many events it holds, and of how many, where the rest is still to come.
+  // `partial`: the number of loaded events and of all events, while the rest is loading.
   constructor(outline, partial = null) {
     this.partial = partial;
     const c = outline.columns;
@@ -120,14 +120,14 @@ export class RunModel {
     return this.byRef.get(ref) ?? -1;
   }
 
-  // The row of the item itself, for rows that show a part of one.
+  // The row of the whole item, for rows that show a part of it.
   main(row) {
     const ref = this.refs[row];
     const cut = ref.indexOf("~");
     return cut < 0 ? row : this.row(ref.slice(0, cut));
   }
 
-  // Why it happened: rows from the nearest cause to the farthest, each with the word before it.
+  // The chain of causes: rows from the nearest to the farthest, each with the word that links them.
   causes(row) {
     const chain = [];
     const seen = new Set([row]);
@@ -186,7 +186,7 @@ export class RunModel {
     return Int32Array.from(found);
   }
 
-  // What it has come to at a moment: a call counts when it has ended.
+  // Totals at a moment: a call counts when it has ended.
   tally(until) {
     this.sums ??= this.#sums();
     const { ends, calls, tokens, cost } = this.sums;

@@ -8,7 +8,7 @@ export function unpack(value, texts) {
   return Object.fromEntries(Object.entries(members).map(([name, one]) => [name, unpack(one, texts)]));
 }
 
-// A text is itself, or what is new in it beside an earlier one. Lengths count code points, as Python's do.
+// A text is stored whole, or as its difference to an earlier text. Lengths count code points, as in Python.
 unpack.texts = (kept) => {
   const whole = [];
   for (const one of kept) {

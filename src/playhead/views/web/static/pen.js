@@ -1,4 +1,4 @@
-// What a canvas needs: colours of the theme, steps of an axis, texts that fit. Knows no runs.
+// Helpers for canvas drawing: theme colours, axis steps, texts that fit.
 
 import { visible } from "./dom.js";
 import { position } from "./format.js";

@@ -1,4 +1,4 @@
-// The playhead: a moment that moves as fast as one likes. Knows time; not what is drawn at it.
+// The playhead: a moment that moves at a chosen speed. Knows time; does not draw.
 
 export const SPEEDS = [0.1, 0.5, 1, 2, 4, 8, 16, 32, 64];
 // Nothing begins or ends for longer than this: idle. A little of it is played, so that it is noticed.

@@ -1,4 +1,4 @@
-// What the program printed, as far as it had come at a moment. Knows pieces of text and their times.
+// The program's output up to a moment. Knows pieces of text and their times.
 
 import { fill, h } from "./dom.js";
 

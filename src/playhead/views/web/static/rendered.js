@@ -1,4 +1,4 @@
-// What was asked and what came back, as people read it. Knows items in full; not where they stand.
+// Renders the contents of an item: requests, answers, messages, values.
 
 import { fill, h } from "./dom.js";
 import { count, duration, plural, size } from "./format.js";
@@ -210,7 +210,7 @@ function picture(type, data) {
   });
 }
 
-// An LLM exchange: what came back first, since that is what one looks for, then what was asked.
+// An LLM exchange: the response first, since readers look for it, then the request.
 function exchange({ request, response }) {
   const last = request.messages.length - 1;
   const messages = request.messages.map((one, at) => message(one.role, one.parts, at === last));

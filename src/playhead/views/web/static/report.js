@@ -1,4 +1,4 @@
-// What became of a replay: verdict, coverage, and each divergence beside what was expected. Knows the JSON
+// The report of a replay: verdict, coverage, and each divergence beside the expected call. Knows the JSON
 // of the report.
 
 import { fill, h } from "./dom.js";
@@ -156,7 +156,7 @@ function divergence(one, isOpen) {
   );
 }
 
-// Field by field beside the taped call that is nearest: taped left, asked right.
+// Compares a call with the nearest taped call field by field: taped left, requested right.
 function differences(nearest) {
   const served = nearest.served ? ", served already" : "";
   if (!nearest.differences?.length)

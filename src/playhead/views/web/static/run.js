@@ -15,7 +15,7 @@ import { Timeline } from "./timeline.js";
 import { Transport } from "./transport.js";
 import { Tree } from "./tree.js";
 
-// So many events are enough for the first screen, and read in a tenth of a second.
+// Number of events for the first screen: they are read in a tenth of a second.
 const FIRST = 4000;
 
 export class RunPage {
@@ -42,7 +42,7 @@ export class RunPage {
       linkTo: (at) => address.link(id, at),
     });
     this.detail.node.addEventListener("leave", () => this.node.classList.remove("has-choice"));
-    // Who has begun to look around is not taken elsewhere when the rest of the run comes.
+    // Keep the selection of a reader who has moved on when the rest of the run arrives.
     for (const one of ["pointerdown", "wheel", "keydown"])
       this.node.addEventListener(one, () => (this.isTouched = true), { passive: true });
   }
@@ -95,7 +95,7 @@ export class RunPage {
     else if (!this.model.partial) announce("This run has no such step.");
   }
 
-  // Where to look first: at what went wrong, else at the first thing that was said.
+  // The first selection: the failure, else the first prompt or answer.
   #begin() {
     if (window.innerWidth <= 760 || this.model.run.status === "running") return;
     const turn = this.model.outline.failed_turn;
@@ -278,7 +278,7 @@ export class RunPage {
     this.#filters();
   }
 
-  // First what the rows say, at once; with Enter, or a little later, everything that is on the tape.
+  // Searches the rows at once; with Enter, or after a short delay, the whole tape.
   #search() {
     clearTimeout(this.later);
     const text = this.search.value;

@@ -1,4 +1,4 @@
-// The head of a run: how it ended, what it took, what went wrong. Knows the model.
+// The head of a run: status, duration, totals, failure. Knows the model.
 
 import { button, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural } from "./format.js";
@@ -16,7 +16,7 @@ export function runHead(model, source, { choose, failure }) {
     ["tools", count(totals.tool_calls)],
     ["failures", count(totals.failures)],
   ];
-  // Of a beginning only the time is known: the manifest says it.
+  // Of a partly loaded run only the duration is known, from the manifest.
   if (model.partial) for (const fact of facts.slice(1)) fact[1] = "…";
   return [
     h(
@@ -93,7 +93,7 @@ async function openReport(source) {
   dialog.showModal();
 }
 
-// How it ended if it did not end well: the error, the last seam, what was under way.
+// Why a run failed: the error, the last seam, the calls in flight.
 function trouble(model, choose, failure) {
   const { outline, run } = model;
   const goto = (ref) => {

@@ -1,4 +1,4 @@
-// All runs: a table that grows as runs do, found by words, filters and keys. Knows the list; not a run.
+// The list of runs: a live table with search, filters and keyboard control.
 
 import { button, fill, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural, short } from "./format.js";
@@ -21,7 +21,7 @@ const SINCE = [
   ["7d", "last week"],
   ["30d", "last month"],
 ];
-// Milliseconds until a list that is not complete is asked for again.
+// Milliseconds until an incomplete list is requested again.
 const AGAIN = 1000;
 const SECONDS = { "1h": 3600, "1d": 86400, "7d": 604800, "30d": 2592000 };
 
@@ -31,7 +31,7 @@ export class RunsPage {
     this.runs = [];
     this.at = -1;
     this.chosen = new Set();
-    // What the server has still to read, for the list and for the sums: [done, of] or null.
+    // Indexing progress of the server, for the list and for the totals: [done, of] or null.
     this.backlogs = { list: null, sums: null };
     this.node = h("main", { class: "page runs", id: "main" });
   }
@@ -140,7 +140,7 @@ export class RunsPage {
     const given = Object.fromEntries([...new FormData(this.form)].filter(([, value]) => value !== ""));
     const address = new URLSearchParams(given);
     history.replaceState(null, "", address.size ? `?${address}` : location.pathname);
-    // Part of a name is enough; who knows wildcards may write them.
+    // Part of a name is enough; wildcards are allowed.
     for (const name of ["model", "tool"])
       if (given[name] && !/[*?]/.test(given[name])) given[name] = `*${given[name]}*`;
     if (given.since) given.since = new Date(Date.now() - SECONDS[given.since] * 1000).toISOString();
@@ -155,7 +155,7 @@ export class RunsPage {
   async #load(isMore, isLive = false) {
     const asked = (this.asked = {});
     const query = this.#query();
-    // What was opened with "more" stays open when the list changes.
+    // Pages that were opened with "more" stay open when the list changes.
     if (isLive) query.limit = Math.min(500, Math.max(PAGE, this.runs.length));
     if (isMore && this.next) query.cursor = this.next;
     try {
@@ -176,7 +176,7 @@ export class RunsPage {
     }
   }
 
-  // A catalogue that is being made answers with what it has: the page says so, and fills up.
+  // While the server is indexing, the list is incomplete: say so, and load the rest later.
   #behind(part, indexing) {
     this.backlogs[part] = indexing;
     const shown = this.backlogs.list ?? this.backlogs.sums;
@@ -267,7 +267,7 @@ export class RunsPage {
     );
   }
 
-  // What was searched for here is searched for there.
+  // Carry the search over to the run's page.
   #href(id) {
     const text = this.form.elements.q.value.trim();
     return `/run/${encodeURIComponent(id)}${text ? `?${new URLSearchParams({ q: text })}` : ""}`;
@@ -362,7 +362,7 @@ export class RunsPage {
     return [...days.values()];
   }
 
-  // All on one day: then one mark a run says more.
+  // If all runs are of one day, draw one mark per run.
   #latest() {
     return [...this.runs]
       .slice(0, 40)
@@ -398,7 +398,7 @@ export class RunsPage {
   }
 }
 
-// Where the words were found, with the words marked.
+// Shows where the search words were found.
 function snippets(found) {
   return (found ?? []).slice(0, 2).map(({ in: place, text, hits }) => {
     const parts = [];

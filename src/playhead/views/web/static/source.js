@@ -1,4 +1,4 @@
-// Where runs come from: a server, or the page itself. Knows addresses and blocks; not how they look.
+// Loads runs from a server, or from the blocks of a single-file page.
 
 import { unpack } from "./packed.js";
 
@@ -20,7 +20,7 @@ export class ServerSource {
   stats(by) {
     return this.#get(`/api/stats?by=${encodeURIComponent(by)}`);
   }
-  // `first`: so many events will do, if the server has not read the run yet; then there is a `partial`.
+  // `first`: number of events that are enough if the server has not cached the run; the answer then has `partial`.
   run(id, first = null) {
     return this.#get(first === null ? run(id) : `${run(id)}?first=${first}`);
   }
@@ -46,7 +46,7 @@ export class ServerSource {
     return this.details.get(key);
   }
 
-  // Calls `heard` whenever the run has more than the `known` events, `ended` once when it is over; returns
+  // Calls `heard` when the run has more than the `known` events, and `ended` once when it ends; returns
   // how to stop.
   follow(id, known, heard, ended) {
     return listen(`${run(id)}/events?after=${known}`, heard, ended);
@@ -87,7 +87,7 @@ async function reason(response) {
   }
 }
 
-// For what may take the server longer than it lets one wait.
+// For requests that may exceed the server's timeout.
 export async function patiently(ask) {
   for (;;) {
     try {
@@ -145,7 +145,7 @@ export class EmbeddedSource {
   }
 }
 
-// As `finding.py` has it: of an exchange with a model only what was said there for the first time.
+// As find_text.py does: of an LLM exchange, only the texts that are new in it.
 function searched(item) {
   if (!item.llm?.length) return item;
   return [

@@ -1,4 +1,4 @@
-// Who ran when: lanes of bars on a canvas. Knows the model, pixels and the pointer; not details.
+// The timeline: lanes of bars on a canvas. Knows the model, pixels and the pointer.
 
 import { button, fill, h, icon } from "./dom.js";
 import { duration, position } from "./format.js";
@@ -76,7 +76,7 @@ export class Timeline {
     this.draw();
   }
 
-  // `until`: what begins later is pale, as it has not happened yet.
+  // `until`: items that begin later are pale.
   set({ now, selected, until = this.paint.until }) {
     this.paint.until = until;
     if (now !== undefined) this.paint.now = now;
@@ -164,7 +164,7 @@ export class Timeline {
     }
   }
 
-  // What is narrower than a pixel is drawn once a pixel: 100,000 bars cost what the screen can show.
+  // Bars narrower than a pixel are drawn once per pixel: so the cost depends on the screen, not on the run.
   #bars(pen, colours, rows, y) {
     const { model } = this;
     let painted = -1;

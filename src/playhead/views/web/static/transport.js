@@ -1,4 +1,4 @@
-// The bar of the player: play, scrub, speed, what the run has come to. Knows the player and the model.
+// The player's bar: play, scrub, speed, totals so far. Knows the player and the model.
 
 import { button, fill, h, icon } from "./dom.js";
 import { count, money, position } from "./format.js";
@@ -55,7 +55,7 @@ export class Transport {
     this.moved(model, this.player.now);
   }
 
-  // `until`: what had ended by then is counted.
+  // `until`: counts the calls that had ended by then.
   moved(model, now, until = now) {
     const { total } = model;
     const upTo = model.tally(until);

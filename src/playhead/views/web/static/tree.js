@@ -1,4 +1,4 @@
-// The conversation as a tree: who asked for what. Knows the model and rows on the screen; not details.
+// The tree of a run: calls below the calls that caused them. Knows the model and visible rows.
 
 import { h, icon, marked } from "./dom.js";
 import { duration, money, short } from "./format.js";
@@ -10,7 +10,7 @@ const STEP = 18;
 const DEEPEST = 14;
 
 export class Tree {
-  // `chosen(row)` is told when a person chooses one.
+  // `chosen(row)` is called when a person selects a row.
   constructor({ chosen }) {
     this.chosen = chosen;
     this.folded = new Set();
@@ -36,7 +36,7 @@ export class Tree {
     this.#arrange();
   }
 
-  // A run that has grown: what was folded and chosen stays, by its name.
+  // The run has grown: folded and selected rows are kept by their refs.
   grow(model) {
     const names = [...this.folded].map((row) => this.model.refs[row]);
     const chosen = this.selected >= 0 ? this.model.refs[this.selected] : null;
