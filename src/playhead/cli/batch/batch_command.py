@@ -50,6 +50,7 @@ class BatchRequest:
     invariants: Invariants
     repeat: int
     shard: tuple[int, int]
+    allow_unproven: bool = False
 
     @property
     def key(self) -> str:
@@ -73,6 +74,9 @@ class BatchRequest:
 @click.option(
     "--repeat", type=click.IntRange(min=1), default=1, help="Replay each tape this many times."
 )
+@click.option(
+    "--allow-unproven", is_flag=True, help="Count replays without a fence (--unfenced) as passed."
+)
 @click.option("--fail-fast", is_flag=True, help="Stop after the first failure.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted batch.")
 @click.option(
@@ -90,6 +94,7 @@ def command(
     jobs: int | None,
     shard: tuple[int, int] | None,
     repeat: int,
+    allow_unproven: bool,
     fail_fast: bool,
     resume: bool,
     timeout: float,
@@ -122,6 +127,7 @@ def command(
         invariants=invariants_from(config.load(), limits),
         repeat=repeat,
         shard=shard or (1, 1),
+        allow_unproven=allow_unproven,
     )
     targets = shard_of(select(store, selectors), asked.shard)
     if dry_run:
@@ -197,6 +203,7 @@ def _jobs(
                 command=asked.command,
                 invariants=asked.invariants,
                 prices=prices,
+                allow_unproven=asked.allow_unproven,
             )
 
 

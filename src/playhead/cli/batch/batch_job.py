@@ -30,7 +30,8 @@ from playhead.story.verdicts import Outcome, Verdict
 from playhead.tape.format import decoder
 from playhead.tape.reader import Tape
 
-_FROM_EXIT: dict[int, Outcome] = {0: "passed", 3: "diverged", 4: "unusable"}
+_FROM_EXIT: dict[int, Outcome] = {0: "passed", 3: "diverged", 4: "unusable", 6: "diverged"}
+_UNPROVEN = 6
 # How much of the end of the output is kept: enough for a traceback.
 _MOST_SAID = 8_000
 _MOST_REASONS = 5
@@ -48,6 +49,8 @@ class Job:
     command: tuple[str, ...]
     invariants: Invariants
     prices: Prices
+    # A replay without a fence counts as passed.
+    allow_unproven: bool = False
 
 
 def warm_up(prices: Prices) -> None:
@@ -70,6 +73,8 @@ def replay_one(job: Job, scratch: Path) -> Verdict:
     took_s = (clock.mono_ns() - began) / 1e9
     report = _report(report_file)
     outcome = _FROM_EXIT.get(code, "error")
+    if code == _UNPROVEN and job.allow_unproven:
+        outcome = "passed"
     if outcome == "error" or (report is None and outcome != "unusable"):
         return _failed(job, "error", f"playhead replay exited with {code}", scratch, took_s)
     if report is None:
@@ -178,7 +183,9 @@ def _figures(story: Story, steps: int, similarity: float | None) -> dict[str, fl
 
 def _why(outcome: Outcome, report: dict[str, Any], broken: list[Broken]) -> tuple[str, ...]:
     reasons = [str(one) for one in broken]
-    if outcome == "diverged":
+    if outcome == "diverged" and report.get("verdict") == "unproven":
+        reasons.append("unproven: no fence kept the replay from the world (--allow-unproven)")
+    elif outcome == "diverged":
         found = [one for one in report.get("divergences") or () if isinstance(one, dict)]
         reasons += [_divergence(one) for one in found[:_MOST_REASONS]]
         if len(found) > _MOST_REASONS:
