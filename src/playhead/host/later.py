@@ -1,14 +1,14 @@
-"""A module that is imported when it is first used, a pattern that is compiled then. Knows the import
-system; not what is put off.
+"""A module that is imported when it is first used, and a pattern that is compiled then.
 
-Every process of a recorded run pays for what is imported at its start: a child that lives for ten
-milliseconds must not wait for hashlib's OpenSSL, or for decoders of answers that it never gets. Use as
+Knows the import system; does not know what is deferred. For modules that every recorded process loads (see
+`host.lean`): a child that lives for ten milliseconds must not wait for hashlib's OpenSSL, or for decoders of
+responses that it never receives. Use as
 
     TYPE_CHECKING = False
     if TYPE_CHECKING:
         import hashlib
     else:
-        hashlib = Later("hashlib")
+        hashlib = Later("hashlib")  # the reason
 """
 
 from __future__ import annotations

@@ -1,10 +1,19 @@
-"""Names of the standard library, taken from where C makes them. Knows which those are; not who asks.
+"""The few names of the standard library that every recorded process needs, without the modules that define
+them.
 
-Every process of a recorded run pays for what is imported at its start, and half of that was not ours:
-`typing`, `re`, `json`, `pathlib`, `functools`, `collections` and `threading` are 18 ms that `python -c pass`
-does not pay. So what is loaded at every start asks here, keeps what only annotations need below
-`TYPE_CHECKING = False`, and makes no pattern, path or JSON before it has to. What may be loaded is listed
-in tests/unit/inject/test_startup.py.
+Knows where C makes these names; does not know who uses them.
+
+Every process of a recorded run imports Playhead when it starts, also a child that lives for ten
+milliseconds. `typing`, `re`, `json`, `pathlib`, `functools`, `collections` and `threading` cost 18 ms there
+that `python -c pass` does not pay, more than all of our own modules. Hence three rules, for the modules that
+such a process loads (listed by tests/unit/launch/test_startup.py) and for no others:
+
+1. Names for annotations are imported below `TYPE_CHECKING = False`: type checkers take that name for true,
+   and `from typing import TYPE_CHECKING` would load `typing`.
+2. Names from C (`deque`, `partial`, locks) and the two classes below come from here.
+3. A module that only some processes need stands behind `Later` (see `host.later`).
+
+Everything else imports as usual.
 """
 
 from __future__ import annotations
@@ -31,7 +40,7 @@ else:
     Protocol = object
 
     class NamedTuple(tuple):  # noqa: SLOT001  its subclasses say which names there are
-        """`typing.NamedTuple`, as far as it is used here: defaults, `_fields` and `_replace`."""
+        """The parts of `typing.NamedTuple` that we use: defaults, `_fields` and `_replace`."""
 
         def __init_subclass__(cls) -> None:
             cls._fields = tuple(cls.__annotations__)
@@ -49,8 +58,8 @@ else:
             return type(self)(**{**dict(zip(self._fields, self, strict=True)), **changes})
 
         def __repr__(self) -> str:
-            told = [f"{name}={one!r}" for name, one in zip(self._fields, self, strict=True)]
-            return f"{type(self).__name__}({', '.join(told)})"
+            members = [f"{name}={one!r}" for name, one in zip(self._fields, self, strict=True)]
+            return f"{type(self).__name__}({', '.join(members)})"
 
 
 _COPIED = (

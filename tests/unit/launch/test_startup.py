@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import playhead
 from playhead.launch.guest import rules, variables
 from playhead.launch.guest.variables import Ticket
 from playhead.recording.recorder import Recorder
@@ -20,6 +21,16 @@ NEEDED = {
     *("__future__", "_collections", "_contextvars", "_functools", "_json", "_operator"),
     *("_weakrefset", "atexit", "binascii", "contextvars", "errno", "fcntl", "gc", "itertools"),
     *("resource", "select", "types", "zlib"),
+}
+# Modules that avoid `typing` although not every process loads them, and why. This list only shrinks.
+LOADED_LATER = {
+    "playhead.hooks.ambient.random_draws": "loaded with `random`, which loads no typing",
+    "playhead.hooks.order.event_loops": "loaded with `asyncio`",
+    "playhead.hooks.order.queues": "loaded with `queue`, which loads no typing",
+    "playhead.hooks.order.task_sets": "loaded with `asyncio`",
+    "playhead.hooks.order.worker_results": "loaded with `concurrent.futures`",
+    "playhead.launch.shims.fallback": "stands in for a program that is gone; must start at once",
+    "playhead.launch.spawn_command": "the launcher's own start",
 }
 PROBE = "import sys; sys.stdout.write('\\n'.join(sys.modules))"
 
@@ -47,6 +58,21 @@ def test_a_process_that_does_nothing_loads_next_to_nothing(guest_python, secret,
     ours = {one for one in recorded if one.partition(".")[0] == "playhead"}
     assert "playhead.recording.recorder" in ours
     assert recorded - bare - ours - NEEDED == set()
+
+
+def test_only_modules_that_every_process_loads_do_without_typing(ticket):
+    """See `playhead.host.lean`: everywhere else the usual imports are the better ones."""
+    package = Path(playhead.__file__).parent
+    plain = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    loaded = modules_loaded(sys.executable, variables.write(plain, ticket))
+    without = {
+        ".".join(("playhead", *path.relative_to(package).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
+        for path in package.rglob("*.py")
+        if "\nTYPE_CHECKING = False\n" in path.read_text()
+    }
+    assert without - loaded - LOADED_LATER.keys() == set()
 
 
 def test_a_secret_of_its_own_is_hidden_all_the_same(ticket):
