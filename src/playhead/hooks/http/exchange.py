@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.parse as addresses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.encoding.values import safe_str
 from playhead.host.later import Later
-from playhead.recording import deck
+from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
 from playhead.recording.chunks import as_text
 from playhead.redact import Redactor
 
 if TYPE_CHECKING:
-    import urllib.parse as addresses
-
     from playhead.llm import recognise
-    from playhead.recording import calls
     from playhead.recording.calls import Call, Taped
     from playhead.recording.deck import Crossing, Deck
 else:
     # Many programs load an HTTP client and few send a request.
-    addresses = Later("urllib.parse")
-    calls = Later("playhead.recording.calls")
     recognise = Later("playhead.llm.recognise")
 
 Pair = tuple[str, str]
