@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.story import Story
-from playhead.story.file_steps import FileStep, count_lines, prompt_of
+from playhead.story.file_steps import CountedChange, FileStep, LineCount, count_lines, prompt_of
 from playhead.story.line_origins import BlamedLine
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
@@ -43,8 +43,15 @@ def blame_json(path: bytes, lines: list[BlamedLine]) -> dict[str, Any]:
     }
 
 
+def files_json_of(changes: list[CountedChange]) -> list[dict[str, Any]]:
+    return [_change(one.change, one.lines) for one in changes]
+
+
 def change_json(history: FileHistory, change: Change, workspace: int) -> dict[str, Any]:
-    lines = count_lines(history, change, workspace)
+    return _change(change, count_lines(history, change, workspace))
+
+
+def _change(change: Change, lines: LineCount) -> dict[str, Any]:
     return {
         "path": shown(change.path),
         "how": change.how,

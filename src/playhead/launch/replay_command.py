@@ -29,6 +29,7 @@ from playhead.replay.report.verdict import FenceReport, Report, judge
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
+from playhead.workspace.files_report import FilesReport
 
 # Boundaries that need the network and nothing else when they are live.
 _OF_THE_NETWORK = frozenset({"llm", "http"})
@@ -116,7 +117,7 @@ def replay_command(
     served: list[ReplayedFiles] = []
 
     def files(run: Run) -> ReplayedFiles | None:
-        if fence is None or in_place or wishes.mixed:
+        if fence is None or in_place:
             return None
         found = replayed_files(tape, pool or tape.run.parent.parent, command, fence, run.path)
         if found is not None:
@@ -150,7 +151,7 @@ def replay_command(
         wishes=wishes,
         order=_order_kept(tape, plan, wishes),
         fence=_report_on(fence, wishes, asked=fenced),
-        files=served[0].report if served and not wishes.faults else None,
+        files=_compared(served, wishes),
     )
     return Replayed(recorded=recorded, report=report)
 
@@ -160,6 +161,14 @@ def _order_kept(tape: Tape, plan: Plan, wishes: ReplayOptions) -> str:
     if tape.manifest.format < _FIRST_WITH_ORDER:
         return f"order of calls only: tape format {tape.manifest.format}"
     return "strict" if keeps_order(plan, wishes) else "order of calls only"
+
+
+def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport | None:
+    """Where something was live, or failed on purpose, other files are no divergence."""
+    report = served[0].report if served else None
+    if report is None or not (wishes.mixed or wishes.faults):
+        return report
+    return dataclasses.replace(report, same=None, differing=(), why="not everything was taped")
 
 
 def _fence(

@@ -17,7 +17,7 @@ from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.history import read_history
 from playhead.workspace.program_files import program_files
-from playhead.workspace.scratch import EffectServer, ScratchWorkspace
+from playhead.workspace.scratch_workspace import EffectServer, ScratchWorkspace
 
 
 class ReplayedFiles:

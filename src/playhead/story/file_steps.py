@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from playhead.errors import UsageError
+from playhead.errors import PlayheadError, UsageError
 from playhead.story.shape import CallItem, Story
 from playhead.workspace.history import FileEffect, FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry
@@ -46,11 +46,34 @@ class LineCount:
     removed: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedChange:
+    """A changed file, with its lines."""
+
+    change: Change
+    lines: LineCount
+
+
 def file_steps(story: Story, history: FileHistory) -> list[FileStep]:
     calls = story.calls()
     by_ref = {one.ref: one for one in calls}
     models = [one for one in calls if one.boundary == "llm"]
     return [_step(effect, by_ref, models) for effect in history.effects]
+
+
+def files_of_call(story: Story, history: FileHistory, call: CallItem) -> list[CountedChange]:
+    """The files that changed while a call was open, with counted lines where their content is there."""
+    found = []
+    for step in file_steps(story, history):
+        if call in step.calls:
+            number = step.effect.workspace
+            for change in step.effect.changes:
+                try:
+                    lines = count_lines(history, change, number)
+                except PlayheadError:  # a tape without its blobs
+                    lines = LineCount(added=None, removed=None)
+                found.append(CountedChange(change=change, lines=lines))
+    return found
 
 
 def moment_after(story: Story, number: int) -> int | None:

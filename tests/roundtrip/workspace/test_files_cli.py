@@ -165,3 +165,11 @@ def test_a_kill_of_all_leaves_what_was_acknowledged(project: Project, tmp_path: 
     (run,) = os.listdir(project.home / "runs")
     assert project.playhead("checkout", run, "--at", "20", str(target)).returncode == 0
     assert sorted(os.listdir(target)) == sorted(f"f{n}.txt" for n in range(20))
+
+
+def test_a_call_is_shown_with_the_files_it_changed(recorded: Project) -> None:
+    text = recorded.playhead("show", "last", "--call", "2").stdout
+    assert "Files" in text
+    assert "M a.txt +1 −1" in text
+    told = recorded.json("show", "last", "--call", "3")
+    assert [one["path"] for one in told["files"]] == ["a.txt", "b.txt", "noise.bin"]

@@ -150,3 +150,21 @@ def test_names_that_are_not_text_are_replayed(project: Project) -> None:
     (project.folder / name).unlink()
     told = replay(project)
     assert told["verdict"] == "identical", told["stderr"]
+
+
+def test_a_fork_finds_the_files_of_its_step(project: Project) -> None:
+    project.record(
+        "import subprocess\n"
+        "for n in range(1, 6):\n"
+        "    subprocess.run(['sh', '-c', f'echo {n} >> steps.txt; rm -f only{n - 1}; touch only{n}'])\n"
+        "    print(n, open('steps.txt').read().split(), flush=True)\n"
+    )
+    (project.folder / "steps.txt").write_text("today\n")
+    before = fingerprint(project.folder)
+    for step in (2, 4):
+        done = project.playhead("fork", "last", "--at", str(step), "--no-persist")
+        seen = done.stdout.splitlines()[: step - 1]
+        numbers = [str(one) for one in range(1, step)]
+        assert seen[-1] == f"{step - 1} {numbers}", done.stderr
+        assert f"files: as they were before step {step}" in done.stderr
+    assert fingerprint(project.folder) == before

@@ -15,11 +15,15 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.errors import UsageError
+from playhead.exporters.files_json import files_json_of
 from playhead.story import CallItem, Prices, Story, tell
+from playhead.story.file_steps import files_of_call
 from playhead.story.story_json import call_json, story_json
 from playhead.tape.reader import Tape
 from playhead.views.text.call import print_call
+from playhead.views.text.file_changes import print_call_files
 from playhead.views.text.story import print_story
+from playhead.workspace.history import read_history
 
 
 @click.command("show")
@@ -49,10 +53,17 @@ def command(
     playhead show last --call 12    request, answer, timing and causes of call 12
     playhead show last --json | jq .totals
     """
-    story = tell(Tape(find_run(store, run)), prices=Prices(overrides=overrides()))
+    path = find_run(store, run)
+    tape = Tape(path)
+    story = tell(tape, prices=Prices(overrides=overrides()))
     if number is not None:
         call = _call(story, number)
-        print_json(call_json(story, call)) if as_json else print_call(story, call, full=full)
+        files = files_of_call(story, read_history(tape, path.parent.parent), call)
+        if as_json:
+            print_json({**call_json(story, call), "files": files_json_of(files)})
+        else:
+            print_call(story, call, full=full)
+            print_call_files(files)
     elif as_json:
         print_json(story_json(story))
     else:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from playhead.story.file_steps import FileStep, count_lines, patch_of, prompt_of
+from playhead.story.file_steps import (
+    CountedChange,
+    FileStep,
+    LineCount,
+    count_lines,
+    patch_of,
+    prompt_of,
+)
 from playhead.story.line_origins import BlamedLine
 from playhead.views.text.console import console, width_of
 from playhead.views.text.labels import heading
@@ -35,10 +42,25 @@ def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> li
     """One line per file; those of `.git` are counted in one."""
     changes = step.effect.changes
     plain = [one for one in changes if everything or not (one.path + b"/").startswith(_GIT)]
-    rows = [_row(history, one, step.effect.workspace) for one in plain]
+    number = step.effect.workspace
+    rows = [_row(one, count_lines(history, one, number)) for one in plain]
     if len(changes) > len(plain):
         rows.append(Text(f"    .git: {len(changes) - len(plain):,} files", style="quiet"))
     return rows
+
+
+def print_call_files(changes: list[CountedChange]) -> None:
+    """The files that one call changed, below what `show --call` prints."""
+    if not changes:
+        return
+    out = console()
+    out.print()
+    out.print(Text("Files", style="name"))
+    plain = [one for one in changes if not one.change.path.startswith(_GIT)]
+    for one in plain:
+        out.print(_row(one.change, one.lines), no_wrap=True, overflow="ellipsis")
+    if len(changes) > len(plain):
+        out.print(Text(f"    .git: {len(changes) - len(plain):,} files", style="quiet"))
 
 
 def print_patch(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
@@ -97,8 +119,7 @@ def _title(step: FileStep, width: int) -> Text:
     return heading(step.calls[0], width)
 
 
-def _row(history: FileHistory, change: Change, workspace: int) -> Text:
-    lines = count_lines(history, change, workspace)
+def _row(change: Change, lines: LineCount) -> Text:
     row = Text(f"    {_LETTERS[change.how]} {one_line(shown(change.path), 200)}")
     if lines.added is None:
         entry = change.after or change.before

@@ -58,9 +58,11 @@ def _on_files(report: Report) -> list[str]:
     if files is None:
         return []
     said = []
+    if report.forked_at is not None:
+        return [f"files: as they were before step {report.forked_at}, restored from the tape"]
     if files.changed and files.same:
         said.append(f"files: identical ({files.changed:,} changed by the run)")
-    elif files.same is None:
+    elif files.same is None and not report.live:
         said.append(f"files: not compared ({files.why})")
     if files.code:
         named = ", ".join(files.code[:3])
