@@ -30,23 +30,16 @@ REPEATED_MODULES: dict[str, str] = {
 
 # Public class names that stand more than once, and why each of them may.
 REPEATED_CLASSES: dict[str, str] = {
-    "Asked": "debt",
     "Exchange": "debt",
     "Frame": "debt",
-    "Line": "debt",
-    "Opened": "debt",
     "Place": "debt",
     "Plan": "debt",
     "Player": "debt",
     "Playhead": "debt",
-    "Pump": "debt",
-    "Recorded": "debt",
     "Recording": "debt",
     "Run": "debt",
-    "Server": "debt",
     "Session": "debt",
     "Stage": "debt",
-    "World": "debt",
 }
 
 # Folders with too many files, and why.

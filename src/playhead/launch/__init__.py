@@ -1,9 +1,10 @@
-"""Zero-code start: how a recording gets into the processes of a run. Knows interpreters, variables and
-signals; not what is recorded once it is there (see `boundaries`).
+"""Record a command without changing its code: how a recording gets into the processes of a run. Knows
+interpreters, variables, signals and processes; what is recorded is decided in `hooks`.
 
-    session     hooks on, hooks off: what `playhead record` and `record(intercept=True)` share
-    site/       found by every Python of the run before its own code: loads `guest`
-    guest       one process of the run: its segment, its end
-    children    what a child is started with so that it is recorded too
-    launch      the other side: runs the command, touching nothing that it sees
+    command, spawn_command, closing   `playhead record`: start the command, wait, close the run
+    replay_command, standalone_proxy  `playhead replay` and `playhead proxy`
+    record_run, tap, sessions         the public Python API
+    sidecar/                          the one process beside the command: output, signals, proxy, shims
+    guest/                            what runs in each Python of the run, found through `guest/site`
+    proxy/, shims/                    what serves programs that are not Python
 """

@@ -28,7 +28,7 @@ from playhead.launch.shims.post import make_shims
 from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar import control as sidecars
-from playhead.launch.sidecar.command_streams import Plan
+from playhead.launch.sidecar.command_streams import StreamPlan
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
@@ -73,7 +73,7 @@ class Start:
     """A run that has begun, and what its command is to be started with."""
 
     run: Run
-    plan: Plan
+    plan: StreamPlan
     env: Mapping[str, str]
     seed: str
     files: FilesBeside | None

@@ -19,7 +19,7 @@ from playhead.launch import record_run as recording
 from playhead.launch.opening import Wish
 from playhead.loop import state as states
 from playhead.loop import status_folder as scratch
-from playhead.loop.iteration import Recorded
+from playhead.loop.iteration import RecordedLoop
 from playhead.loop.session import Session
 from playhead.loop.stages import IterationFailed, Stage, parse_stages
 from playhead.loop.state import State
@@ -161,11 +161,11 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
     return fresh if earlier is None else states.resumed(earlier, fresh.stages)
 
 
-def _joined(recorder: Recorder) -> Recorded:
+def _joined(recorder: Recorder) -> RecordedLoop:
     def tell(kind: str, data: Any, parent: Ref | None, *, clean: bool = False) -> Ref | None:
         return recorder.append(NewEvent(kind, data, parent=parent, redacted=clean))
 
-    return Recorded(
+    return RecordedLoop(
         run=recorder.run,
         level=recorder.level,
         tell=tell,

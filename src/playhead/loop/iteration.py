@@ -27,7 +27,7 @@ else:
     streams = Later("playhead.transcripts")  # a step that hears nothing need not wait for it
 
 
-class Recorded(NamedTuple):
+class RecordedLoop(NamedTuple):
     """Where a session is recorded. `calls`: the session itself tells of the commands, because nothing
     else sees them.
     """
@@ -241,7 +241,7 @@ class Iteration:
         return {**usage, "answers": self.outline.answers, "tools": self.outline.tools}
 
 
-def _files_of(session: Session, recorded: Recorded, opened: Open) -> files.IterationFiles:
+def _files_of(session: Session, recorded: RecordedLoop, opened: Open) -> files.IterationFiles:
     stage = session.state.stages[opened.stage]
     folder = files.folder_of(recorded.run, opened.stage, stage.name, opened.number)
     return files.IterationFiles(

@@ -11,7 +11,7 @@ from playhead import clock
 from playhead.host.stderr import say
 from playhead.loop import state as states
 from playhead.loop import status_folder as scratch
-from playhead.loop.iteration import Iteration, Recorded
+from playhead.loop.iteration import Iteration, RecordedLoop
 from playhead.loop.state import Open, State
 
 
@@ -23,7 +23,7 @@ class Session:
         folder: Path,
         state: State,
         *,
-        recorded: Recorded | None,
+        recorded: RecordedLoop | None,
         context: Path | None = None,
         keeps_state: bool = True,
         on_close: Callable[[Session], None] | None = None,

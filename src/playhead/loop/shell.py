@@ -18,7 +18,7 @@ from playhead.host.later import Later
 from playhead.host.stderr import say
 from playhead.loop import state as states
 from playhead.loop import status_folder as scratch
-from playhead.loop.iteration import Iteration, Recorded
+from playhead.loop.iteration import Iteration, RecordedLoop
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
 from playhead.loop.state import State
@@ -138,7 +138,7 @@ def _current(name: str, home: Path) -> Iteration:
     return taken_up(session, session.state.open)
 
 
-def _recorded(session: Session, home: Path) -> Recorded | None:
+def _recorded(session: Session, home: Path) -> RecordedLoop | None:
     state = session.state
     if state.run is None or state.segment is None:
         return None
@@ -156,7 +156,7 @@ def _recorded(session: Session, home: Path) -> Recorded | None:
             session.complain(error)
             return None
 
-    return Recorded(run=run, level=level, tell=tell, redactor=redactor, calls=True)
+    return RecordedLoop(run=run, level=level, tell=tell, redactor=redactor, calls=True)
 
 
 def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
@@ -201,7 +201,7 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
     )
 
 
-def _close(recorded: Recorded, segment: str, status: Status) -> None:
+def _close(recorded: RecordedLoop, segment: str, status: Status) -> None:
     found = manifests.read_manifest(recorded.run)
     now = clock.wall_ns()
     took = now - found.started_ns

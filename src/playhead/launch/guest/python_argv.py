@@ -18,7 +18,7 @@ _ENDS_OPTIONS = "cm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedCommandLine:
     """A command line that lets us in, as far as there is one."""
 
     argv: list[str]
@@ -46,7 +46,7 @@ def is_closed(argv: Sequence[str]) -> bool:
     return any(letter in "EIS" for at in options for letter in _letters(argv[at]))
 
 
-def opened(argv: Sequence[str], version: tuple[int, int] | None) -> Opened:
+def opened(argv: Sequence[str], version: tuple[int, int] | None) -> OpenedCommandLine:
     """The same without `-E` and `-I`.
 
     `-P` came with 3.11; where the version is unknown, nothing is tried: an option that the interpreter
@@ -56,9 +56,9 @@ def opened(argv: Sequence[str], version: tuple[int, int] | None) -> Opened:
     letters = "".join(_letters(argv[at]) for at in options)
     isolated_for_good = "I" in letters and (version is None or version < (3, 11))
     if "S" in letters or isolated_for_good or not ("E" in letters or "I" in letters):
-        return Opened(argv=list(argv), without_variables=False)
+        return OpenedCommandLine(argv=list(argv), without_variables=False)
     said = [_without(word) if at in options else word for at, word in enumerate(argv[:end])]
-    return Opened(argv=[*filter(None, said), *argv[end:]], without_variables=True)
+    return OpenedCommandLine(argv=[*filter(None, said), *argv[end:]], without_variables=True)
 
 
 def _without(word: str) -> str:

@@ -2,6 +2,8 @@
 
 Knows connections and their order; the deck decides who answers, and `live`, `taped_response` and
 `proxied_websocket` know how.
+
+An exchange that could not be put on the tape: it is made all the same. Recording fails open.
 """
 
 from __future__ import annotations
@@ -9,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from playhead.errors import Divergence
-from playhead.hooks.http.exchange import HttpAdapter, Request, call_of
+from playhead.hooks.http.exchange import Exchange, HttpAdapter, Pair, Request, call_of
 from playhead.hooks.http.http1 import NotHttp
 from playhead.launch.proxy import (
     live,
@@ -29,11 +32,11 @@ from playhead.launch.proxy import (
     taped_response as taped,
 )
 from playhead.launch.proxy.authority import Authority
-from playhead.launch.proxy.proxied_request import Asked
+from playhead.launch.proxy.proxied_request import ProxiedRequest
 from playhead.launch.proxy.routes import Origin, addresses, arrived, guessed
-from playhead.launch.proxy.unheard import Unheard
 from playhead.recording import deck, lanes, where
 from playhead.recording.crossing import Crossing
+from playhead.recording.deck import Deck
 
 
 class Listening(asyncio.StreamReaderProtocol):
@@ -80,7 +83,7 @@ class Client:
         self.writer = writer
         self.env = env
         self.paced = paced
-        self.server = live.Server(self)
+        self.server = live.LiveServer(self)
         self._usual = usual
         self._authority = authority
         # Writers whose streams became others: the last reference would close the connection.
@@ -113,7 +116,7 @@ class Client:
             self.server.close()
             self.writer.close()
 
-    async def _become(self, asked: Asked) -> bool:
+    async def _become(self, asked: ProxiedRequest) -> bool:
         """From here on we are the server that the client wants to reach behind TLS."""
         host, _, port = asked.target.rpartition(":")
         if self._authority is None or not port.isdigit():
@@ -136,7 +139,7 @@ class Client:
         self._usual = Origin("https", host.lower(), int(port))
         return True
 
-    async def _answer(self, asked: Asked) -> bool:
+    async def _answer(self, asked: ProxiedRequest) -> bool:
         """Answer one request; whether the connection goes on."""
         usual = self._usual or guessed(asked.target, dict(asked.headers), addresses(self.env))
         if usual is None:
@@ -170,7 +173,9 @@ class Client:
 class _Passing(HttpAdapter):
     """One request that passes through the proxy. Its results say whether the connection can be used again."""
 
-    def __init__(self, client: Client, asked: Asked, origin: Origin, target: str, url: str) -> None:
+    def __init__(
+        self, client: Client, asked: ProxiedRequest, origin: Origin, target: str, url: str
+    ) -> None:
         # Two equal bodies are not compressed to the same bytes: the plain one is compared.
         plain = asked.plain()
         super().__init__(
@@ -212,6 +217,40 @@ class _Passing(HttpAdapter):
         return False
 
 
-def _agent(asked: Asked) -> str:
+def _agent(asked: ProxiedRequest) -> str:
     """The agent's name in its own words: `claude-cli/2.1.325`."""
     return (asked.value("user-agent") or "").partition(" ")[0][:80]
+
+
+class Unheard(Exchange):
+    """Takes what it is told, and keeps none of it."""
+
+    __slots__ = ()
+
+    def __init__(self, open_deck: Deck) -> None:  # no crossing to build on
+        self._deck = open_deck
+        self.taped = None
+        self.instead = None
+        self.status = None
+        self.ended = True
+        self._last = b""
+
+    @property
+    def name(self) -> str:
+        return "unheard"
+
+    @property
+    def is_llm(self) -> bool:
+        return False
+
+    def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
+        """Nobody is told."""
+
+    def chunk(self, piece: bytes, stream: str = "body") -> None:
+        """Nobody is told."""
+
+    def heard(self, answer: bytes) -> None:
+        """Nobody is told."""
+
+    def _end(self, how: str, facts: dict[str, Any]) -> None:
+        """Nobody is told."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.http1 import AnswerReader, NotHttp
 from playhead.launch.proxy import upstream
-from playhead.launch.proxy.proxied_request import Asked, passed_on
+from playhead.launch.proxy.proxied_request import ProxiedRequest, passed_on
 from playhead.launch.proxy.routes import Origin
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LAST_BYTES_S = 0.05
 _MOST_SIZES = 4096
 
 
-class Server:
+class LiveServer:
     """The server's end of a client's connection. Kept open as long as the client keeps its own."""
 
     def __init__(self, client: Client) -> None:
@@ -47,7 +47,7 @@ class Server:
         if self._stream is not None:
             self._stream[1].transport.abort()
 
-    async def answer(self, exchange: Exchange, asked: Asked, origin: Origin) -> bool:
+    async def answer(self, exchange: Exchange, asked: ProxiedRequest, origin: Origin) -> bool:
         """Whether the client's connection can be used again."""
         body = asked.body if exchange.instead is None else exchange.instead
         try:
@@ -63,7 +63,7 @@ class Server:
             self._client.when_left(None)
 
     async def ask(
-        self, asked: Asked, origin: Origin, body: bytes
+        self, asked: ProxiedRequest, origin: Origin, body: bytes
     ) -> tuple[asyncio.StreamReader, bytes]:
         """Send the request; the reader of its answer, and the first bytes of that."""
         raw = passed_on(asked, origin.authority, body)
@@ -91,7 +91,7 @@ class Server:
         return reader, first
 
     async def _relay(
-        self, exchange: Exchange, asked: Asked, reader: asyncio.StreamReader, data: bytes
+        self, exchange: Exchange, asked: ProxiedRequest, reader: asyncio.StreamReader, data: bytes
     ) -> bool:
         answer = AnswerReader(asked.method)
         client = self._client.writer

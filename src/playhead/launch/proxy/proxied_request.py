@@ -25,7 +25,7 @@ _READABLE = ("gzip", "deflate", "identity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ProxiedRequest:
     """One request: its head, and its body whole, because that is what is matched."""
 
     method: str
@@ -39,7 +39,7 @@ class Asked:
         values = [value for key, value in self.headers if key.lower() == name]
         return ", ".join(values) if values else None
 
-    def plain(self) -> Asked:
+    def plain(self) -> ProxiedRequest:
         """With its body as it was before it was compressed, where that can be undone: two that say the
         same are not compressed to the same bytes.
         """
@@ -62,7 +62,7 @@ class Asked:
         return "keep-alive" in words if self.version == "HTTP/1.0" else "close" not in words
 
 
-async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked | None:
+async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxiedRequest | None:
     """The next request; None: the client has left. NotHttp: this is something else."""
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
@@ -77,17 +77,17 @@ async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> As
     return None if body is None else replace(asked, body=body)
 
 
-def _head(raw: bytes) -> Asked:
+def _head(raw: bytes) -> ProxiedRequest:
     first, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1"):
         raise NotHttp(f"not the first line of a request: {first[:40]!r}")
     pairs = (line.partition(":") for line in lines if line)
     headers = tuple((name, value.strip()) for name, _, value in pairs)
-    return Asked(method=words[0], target=words[1], version=words[2], headers=headers)
+    return ProxiedRequest(method=words[0], target=words[1], version=words[2], headers=headers)
 
 
-async def _body(asked: Asked, reader: asyncio.StreamReader) -> bytes | None:
+async def _body(asked: ProxiedRequest, reader: asyncio.StreamReader) -> bytes | None:
     try:
         if "chunked" in (asked.value("transfer-encoding") or "").lower():
             return await _chunked(reader)
@@ -110,7 +110,7 @@ async def _chunked(reader: asyncio.StreamReader) -> bytes:
     return b"".join(pieces)
 
 
-def passed_on(asked: Asked, host: str, body: bytes) -> bytes:
+def passed_on(asked: ProxiedRequest, host: str, body: bytes) -> bytes:
     """The request as the server gets it: all of it, but for what is between neighbours."""
     headers = [("Host", host), *_kept(asked)]
     if asked.is_upgrade:
@@ -121,7 +121,7 @@ def passed_on(asked: Asked, host: str, body: bytes) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-def _kept(asked: Asked) -> Iterable[Pair]:
+def _kept(asked: ProxiedRequest) -> Iterable[Pair]:
     for name, value in asked.headers:
         lower = name.lower()
         if lower == "accept-encoding":

@@ -14,7 +14,7 @@ from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.http1 import AnswerReader, NotHttp
 from playhead.hooks.websocket import websocket_frames as frames
 from playhead.hooks.websocket.conversation import Talk, TapedPeer, alike
-from playhead.launch.proxy.proxied_request import Asked
+from playhead.launch.proxy.proxied_request import ProxiedRequest
 from playhead.launch.proxy.routes import Origin
 from playhead.recording.deck import Taped
 
@@ -49,7 +49,7 @@ class _Heard:
                 self._closes.append((*frames.decode_close(frame.payload), self._by))
 
 
-async def live(client: Client, exchange: Exchange, asked: Asked, origin: Origin) -> None:
+async def live(client: Client, exchange: Exchange, asked: ProxiedRequest, origin: Origin) -> None:
     """Both directions at once, until one side ends it."""
     try:
         reader, data = await client.server.ask(asked, origin, b"")
@@ -154,7 +154,7 @@ def is_talk(answer: Taped) -> bool:
     return answer.head is not None and int(answer.head.get("status", 0)) == 101
 
 
-async def taped(client: Client, exchange: Exchange, asked: Asked) -> None:
+async def taped(client: Client, exchange: Exchange, asked: ProxiedRequest) -> None:
     """The server's side of a taped conversation."""
     answer = exchange.taped
     if answer is None:

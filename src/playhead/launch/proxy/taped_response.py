@@ -10,14 +10,14 @@ from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.served import PATIENCE_S, SLOW_NS
 from playhead.launch.proxy import refusal
 from playhead.launch.proxy.live import LAST_BYTES_S
-from playhead.launch.proxy.proxied_request import Asked
+from playhead.launch.proxy.proxied_request import ProxiedRequest
 from playhead.recording.deck import Taped
 
 if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
 
 
-async def answer(client: Client, exchange: Exchange, asked: Asked) -> bool:
+async def answer(client: Client, exchange: Exchange, asked: ProxiedRequest) -> bool:
     """Whether the connection can be used again."""
     taped = exchange.taped
     if taped is None:
@@ -51,7 +51,7 @@ async def answer(client: Client, exchange: Exchange, asked: Asked) -> bool:
     return await _end(client, exchange, asked, taped)
 
 
-async def _end(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -> bool:
+async def _end(client: Client, exchange: Exchange, asked: ProxiedRequest, taped: Taped) -> bool:
     if taped.how == "returned":
         exchange.returned()
         words = " ".join(
@@ -78,7 +78,9 @@ _LONGEST_S = 1.0
 _FRAMING = ("content-length", "transfer-encoding")
 
 
-async def _headless(client: Client, exchange: Exchange, asked: Asked, taped: Taped) -> bool:
+async def _headless(
+    client: Client, exchange: Exchange, asked: ProxiedRequest, taped: Taped
+) -> bool:
     """No answer ever began: the connection failed then, or the agent did not wait for it, or this is
     traffic that nobody misses.
     """

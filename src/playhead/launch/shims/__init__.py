@@ -1,18 +1,15 @@
-"""Subprocesses of programs that we cannot hook: node, Rust, Go, shell scripts. Shims stand on PATH for
-the programs that are to be taped. Knows executables and one socket; not the programs.
+"""Record the subprocesses of programs that cannot be hooked (node, Rust, Go, shell scripts): shims stand on
+PATH for the programs that are to be recorded. Knows executables and one socket; not the programs.
 
-    names       which programs, and where the command would find them
-    native/     the shim itself, in C: 0.5 ms, compiled once a machine
-    fallback    the same in Python, where there is no compiler: right, but not quick
-    folders     where the shims of a run are
-    programs    how a shim gets on disk, told which program it stands for
-    frames      what a shim and the clerk say to each other
-    asked       what a shim was asked, as a call
-    caller      one shim, from its call to its end
-    telling     how the clerk learns what models have asked for
-    clerk       the process that takes the calls: onto the tape, or from it
-    launcher    the clerk's line to who started it
-    post        the launcher's side: folder, environment, clerk
-    covering    which real paths can be covered, too
-    mounts      shims over them, in a namespace of the command's own
+    program_names   which programs get a shim, and where the command would find them
+    native/         the shim itself, in C: 0.5 ms, compiled once per machine
+    fallback        the same in Python, where there is no compiler: slower
+    folders         the folder that holds the shims of a run
+    programs        writes a shim to disk, with its settings
+    post            the launcher's side: folder, socket, environment
+    shim_frames     the messages between a shim and the sidecar
+    shim_request    a shim's call, as it goes on the tape
+    caller          one shim, from its call to its end (the sidecar's `shim_service` has many)
+    covering        which real paths can be covered as well
+    mounts          mounts shims over them, in a namespace of the command's own
 """

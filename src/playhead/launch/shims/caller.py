@@ -21,7 +21,7 @@ from playhead.launch.guest.variables import PARENT
 from playhead.launch.shims.shim_frames import (
     REFUSED,
     STREAMS,
-    Asked,
+    ShimCall,
     read_call,
     refusal,
     run_frame,
@@ -68,7 +68,7 @@ class Caller:
         self._lanes = lanes
         self._buffer = bytearray()
         self._fds: list[int] = []
-        self._asked: Asked | None = None
+        self._asked: ShimCall | None = None
         self._crossing: Crossing | None = None
         self._started = 0
         self._files: dict[str, tuple[int, int]] = {}
@@ -104,7 +104,7 @@ class Caller:
         elif what == b"X":
             self._exited(int(payload))
 
-    def _call(self, asked: Asked) -> None:
+    def _call(self, asked: ShimCall) -> None:
         self._asked = asked
         here = asked.run == str(self._deck.recorder.run)
         lane = asked.lane if here and asked.lane else "main"
@@ -124,7 +124,7 @@ class Caller:
                 raise
             self._say(refusal(str(divergence)))
 
-    def start(self, crossing: Crossing, asked: Asked, lane: str, files: dict[int, int]) -> None:
+    def start(self, crossing: Crossing, asked: ShimCall, lane: str, files: dict[int, int]) -> None:
         """Let the shim run its program; the shim then reports what the program does."""
         self._crossing = crossing
         self._watch_files(asked, files)
@@ -132,7 +132,7 @@ class Caller:
         ref = "" if crossing.seq is None else f"{segment}:{crossing.seq}"
         self._say(run_frame(ref, self._lanes.below(lane, asked.name)))
 
-    def _watch_files(self, asked: Asked, files: dict[int, int]) -> None:
+    def _watch_files(self, asked: ShimCall, files: dict[int, int]) -> None:
         """A file that the program writes into is read when it has ended; all else is let go of."""
         self._fds = []
         for fd, own in files.items():
@@ -235,7 +235,7 @@ class _Shim(Adapter):
     streams = True
 
     def __init__(
-        self, caller: Caller, asked: Asked, lane: str, files: dict[int, int], sent: bool
+        self, caller: Caller, asked: ShimCall, lane: str, files: dict[int, int], sent: bool
     ) -> None:
         self._caller = caller
         self._asked = asked

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from playhead.launch.shims import mounts
-from playhead.launch.shims.cover import Cover
+from playhead.launch.shims.post import Cover
 
 _LONGEST_PROBE_S = 20
 _STANDARD = ("/bin", "/usr/bin", "/usr/local/bin")

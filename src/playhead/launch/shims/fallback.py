@@ -31,7 +31,7 @@ _CHUNK, _AT_ONCE = 65536, 4096
 _SCM_RIGHTS = 1
 
 
-class Line:
+class SidecarLine:
     """The connection to the clerk. Whatever is wrong with it, nobody waits long, and it is dropped."""
 
     def __init__(self, address: str) -> None:
@@ -121,10 +121,10 @@ def _is_callers() -> bool:
         return True
 
 
-class Pump:
+class StreamPump:
     """Bytes from one descriptor to another, told as they are passed on."""
 
-    def __init__(self, standard: int, source: int, sink: int, line: Line) -> None:
+    def __init__(self, standard: int, source: int, sink: int, line: SidecarLine) -> None:
         self.standard, self.source, self.sink, self._line = standard, source, sink, line
         self.held = b""
         self.is_open = True
@@ -197,9 +197,9 @@ class Bell:
 class Real:
     """The real program, from its start to its end."""
 
-    def __init__(self, line: Line, streams: Streams, bell: Bell) -> None:
+    def __init__(self, line: SidecarLine, streams: Streams, bell: Bell) -> None:
         self._line, self._streams, self._bell = line, streams, bell
-        self._pumps: list[Pump] = []
+        self._pumps: list[StreamPump] = []
 
     def run(self, real: str, argv: list[str], told: bytes) -> int:
         theirs = self._open()
@@ -231,7 +231,7 @@ class Real:
                 reads, writes = _joined(fd)
                 theirs[fd] = writes if fd else reads
                 os.set_blocking(reads if fd else writes, False)
-                pump = Pump(fd, reads if fd else 0, fd or writes, self._line)
+                pump = StreamPump(fd, reads if fd else 0, fd or writes, self._line)
                 self._pumps.append(pump)
         if self._streams.kinds[2] == "stdout":
             theirs |= {2: theirs[1]} if 1 in theirs else {}
@@ -298,7 +298,7 @@ def _joined(like: int) -> tuple[int, int]:
     return one.detach(), other.detach()
 
 
-def play(line: Line, control: int, bell: Bell) -> int:
+def play(line: SidecarLine, control: int, bell: Bell) -> int:
     """Be the stand-in of a taped program: its streams are the clerk's."""
     poll = select.poll()
     for fd in (line.fd, control, bell.fd):
@@ -377,7 +377,7 @@ def main(told: str, words: list[str]) -> NoReturn:
     argv = [name, *words]
     if is_taped_already(launcher):
         become(real, argv, [])
-    streams, bell, line = Streams(), Bell(), Line(address)
+    streams, bell, line = Streams(), Bell(), SidecarLine(address)
     kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
     passed = tuple(fd for fd in range(3) if streams.kinds[fd] in kinds)
     here = [os.environ.get(f"PLAYHEAD_{one}", "") for one in ("RUN", "PARENT", "LANE")]

@@ -2,6 +2,8 @@
 
 Knows PATH, SHELL and files; the sidecar serves the socket. Fails open: where shims cannot be made, the command
 runs without them, and the tape has a hole that says so. A replay that needs them does not run without them.
+
+What covers the real paths of a run. Data only.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,6 @@ from playhead.errors import StoreError
 from playhead.host.later import Later
 from playhead.launch.guest import search_path as paths
 from playhead.launch.shims import folders
-from playhead.launch.shims.cover import Cover
 from playhead.launch.shims.program_names import Wanted
 from playhead.launch.shims.programs import Stand, native_program, write_shims
 from playhead.launch.shims.shim_request import Surroundings
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from playhead.launch.shims import covering
 else:
     covering = Later("playhead.launch.shims.covering")
+
 
 _BACKLOG = 1024
 
@@ -136,3 +138,13 @@ def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, 
     told = f"{shims}{os.pathsep}{shell}" if has_shim else shims
     given = {"PATH": os.defpath, **env}
     return {**given, **paths.put_first(given, told)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cover:
+    """`moved`: where the real programs will be found, by name. `prefix`: what goes before the command's
+    words to make it so. Neither: nothing is covered.
+    """
+
+    moved: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ShimCall:
     """What a shim was asked, and by whom."""
 
     pid: int
@@ -42,13 +42,13 @@ class Asked:
     env: Mapping[str, str]
 
 
-def read_call(payload: bytes) -> Asked:
+def read_call(payload: bytes) -> ShimCall:
     """ValueError: that is no call."""
     fields = [os.fsdecode(one) for one in payload.split(b"\0")][:-1]
     pid, name, real, cwd, run, parent, lane, stdin, stdout, stderr, passed, argc, *rest = fields
     count = int(argc)
     env = (entry.partition("=") for entry in rest[count:])
-    return Asked(
+    return ShimCall(
         pid=int(pid),
         name=name,
         real=real,
@@ -63,7 +63,7 @@ def read_call(payload: bytes) -> Asked:
     )
 
 
-def call_frame(asked: Asked) -> bytes:
+def call_frame(asked: ShimCall) -> bytes:
     """The inverse, as the fallback says it."""
     words = [str(asked.pid), asked.name, asked.real, asked.cwd, asked.run, asked.parent, asked.lane]
     words += [*asked.kinds, "".join(map(str, asked.passed)), str(len(asked.argv)), *asked.argv]

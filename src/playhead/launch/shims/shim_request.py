@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.hooks.process.request import call_of, known_input
-from playhead.launch.shims.shim_frames import Asked
+from playhead.launch.shims.shim_frames import ShimCall
 from playhead.recording.calls import Call
 
 # What shells and we ourselves set: it says nothing about what was asked.
@@ -30,7 +30,7 @@ class Surroundings:
     env: Mapping[str, str]
 
 
-def call_from(asked: Asked, then: Surroundings, stdin: bytes | None) -> Call:
+def call_from(asked: ShimCall, then: Surroundings, stdin: bytes | None) -> Call:
     """`stdin`: the file that it reads, as far as it is known."""
     made = call_of(
         via="shim",

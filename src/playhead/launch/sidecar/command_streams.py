@@ -29,7 +29,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class StreamPlan:
     """What becomes of the command's stdout and stderr."""
 
     streams: tuple[Stream, ...] = ()
@@ -39,7 +39,7 @@ class Plan:
     told: dict[str, str] = field(default_factory=dict)
 
 
-def plan() -> Plan:
+def plan() -> StreamPlan:
     """Look at our own stdout and stderr, which are the command's, and put pipes where they go."""
     streams: dict[tuple[int, int], Stream] = {}
     terminals: list[int] = []
@@ -62,7 +62,7 @@ def plan() -> Plan:
             told[name] = f"with {streams[place].name}"
         else:
             streams[place] = _opened(name, fd)
-    return Plan(
+    return StreamPlan(
         streams=tuple(streams.values()), terminals=tuple(dict.fromkeys(terminals)), told=told
     )
 

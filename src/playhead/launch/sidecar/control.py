@@ -23,7 +23,7 @@ from playhead.launch.shims.post import Shims
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.process import END, SIGNALS, WATCH, SidecarProcess
 from playhead.launch.sidecar.proxy_service import ProxyService
-from playhead.launch.sidecar.services import Service, World
+from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.launch.sidecar.shim_service import ShimService
 from playhead.recording.recorder import Recorder
 from playhead.tape.output_position import OutputPage
@@ -89,7 +89,7 @@ def start(
     """
     ours, its = socket.socketpair()
     page = _output_page(recorder.run, streams)
-    world = World(recorder)
+    world = SharedDeck(recorder)
     services: list[Service] = [] if proxy is None else [ProxyService(world, proxy)]
     if shims is not None and shims.door is not None:
         services.append(ShimService(world, shims))

@@ -21,7 +21,7 @@ from playhead.host.framing import frame, take_frames
 from playhead.launch.guest.printed import OutputBuffer
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.pump import Pump
-from playhead.launch.sidecar.services import Service, World
+from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.tape.output_position import OutputPage
 
 # What the launcher and the sidecar say to each other; see `control`.
@@ -41,7 +41,7 @@ class SidecarProcess:
 
     def __init__(
         self,
-        world: World,
+        world: SharedDeck,
         streams: Sequence[Stream],
         services: Sequence[Service],
         *,

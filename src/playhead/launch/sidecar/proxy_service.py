@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from playhead.host.later import Later
 from playhead.launch.proxy.ports import ProxyPorts
-from playhead.launch.sidecar.services import Service, World
+from playhead.launch.sidecar.services import Service, SharedDeck
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,7 +22,7 @@ else:
 class ProxyService(Service):
     """Serves the ports that the command's environment leads to."""
 
-    def __init__(self, world: World, ports: ProxyPorts) -> None:
+    def __init__(self, world: SharedDeck, ports: ProxyPorts) -> None:
         super().__init__(world, tuple(ports.listeners.values()))
         self._listeners = ports.listeners
         self._env: Mapping[str, str] = ports.env

@@ -29,7 +29,7 @@ else:
     plan = Later("playhead.replay.replay_plan")
 
 
-class World:
+class SharedDeck:
     """The deck that all services share, made for the first one. One deck and one replay mode: a shim's call
     has a model's response as its cause, and each taped call is served once, whichever service asks.
     """
@@ -71,7 +71,7 @@ class Service:
     # Start shortly after the command, before any client: loading takes longer than a client should wait.
     starts_early = False
 
-    def __init__(self, world: World, sockets: Sequence[socket.socket]) -> None:
+    def __init__(self, world: SharedDeck, sockets: Sequence[socket.socket]) -> None:
         self.world = world
         self.sockets = tuple(sockets)
         self.is_started = False

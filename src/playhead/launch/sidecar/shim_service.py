@@ -15,7 +15,7 @@ from playhead.host.later import Later
 from playhead.launch.shims import folders
 from playhead.launch.shims.post import Shims
 from playhead.launch.shims.shim_frames import refusal
-from playhead.launch.sidecar.services import Service, World
+from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.recording.deck import Deck
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ShimService(Service):
     # Made by `serve`, after the fork: the launcher would share an epoll descriptor.
     _selector: selectors.BaseSelector
 
-    def __init__(self, world: World, shims: Shims) -> None:
+    def __init__(self, world: SharedDeck, shims: Shims) -> None:
         super().__init__(world, () if shims.door is None else (shims.door,))
         self._surroundings = shims.surroundings
         self._folder = shims.folder

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.host.framing import frame, take_frames
-from playhead.launch.shims.shim_frames import Asked, call_frame, read_call
+from playhead.launch.shims.shim_frames import ShimCall, call_frame, read_call
 
 WORDS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=20)
 
@@ -26,7 +26,7 @@ def test_frames_come_out_whole_however_they_are_cut(sent, data):
     st.lists(WORDS, min_size=1), st.dictionaries(WORDS.filter(lambda one: "=" not in one), WORDS)
 )
 def test_a_call_is_read_as_it_was_said(argv, env):
-    asked = Asked(
+    asked = ShimCall(
         pid=7, name="git", real="", cwd="/", run="", parent="7:1", lane="main",
         kinds=("pipe", "file", "tty"), passed=(1,), argv=tuple(argv), env=env,
     )  # fmt: skip
