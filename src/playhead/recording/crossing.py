@@ -70,7 +70,8 @@ class Crossing:
         recorder = deck.recorder
         self._started = mono_ns()
         at = call.at or where.asked(3)
-        entry = NewEvent(events.CALL, _data_of(call, taped), at, None, deck.cause_of(call))
+        data = call.told() if taped is None else _data_of(call, taped)
+        entry = NewEvent(events.CALL, data, at, None, deck.cause_of(call))
         self.seq: Ref | None = recorder.append(entry)
         self._segment = recorder.segment
         # Files that change from here to the end are this call's: see `workspace.watch.call_marks`.
@@ -302,10 +303,8 @@ class Crossing:
             deck.hear(ref, self.call, self._head, b"".join(self._heard))
 
 
-def _data_of(call: Call, taped: Taped | None) -> dict[str, Any]:
-    """What the event of a call says, and of how its answer was found."""
-    if taped is None:
-        return call.told()
+def _data_of(call: Call, taped: Taped) -> dict[str, Any]:
+    """The data of a served call's event: the call, and how its answer was found."""
     if taped.quiet:
         return {"boundary": call.boundary, "name": call.name, "match": taped.match}
     return {**call.told(), "match": dict(taped.match)} if taped.match else call.told()

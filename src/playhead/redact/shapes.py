@@ -105,8 +105,9 @@ def seeker() -> Callable[[bytes, int, int], re.Match[bytes] | None]:
 
 def _by_literals(raw: bytes, at: int, end: int) -> re.Match[bytes] | None:
     run = raw[at:end]
-    if any(one in run for one in _LITERALS):
-        return start_in_run().search(raw, at, end)
+    for one in _LITERALS:  # a loop: `any` of a generator makes a Python call for each of them
+        if one in run:
+            return start_in_run().search(raw, at, end)
     return None
 
 

@@ -275,3 +275,37 @@ def test_no_boundary_has_another_way_to_the_tape_or_asks_for_the_mode():
         if "deck.mode" in line or ".mode.answer" in line or "Crossing(" in line
     ]
     assert asks == []
+
+
+class Memory(httpx.BaseTransport):
+    """Answers without a network."""
+
+    def handle_request(self, request):
+        headers = {"content-type": "application/json", "content-length": "2"}
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"{}"))
+
+
+# How many of our functions a recorded httpx POST enters at most, early and late in a run. These only ever shrink:
+# the goals are 120 and 100. Of several calls the least counts: a clock reading or a stream that is flushed by
+# our thread between two pieces adds to some of them.
+BUDGET = {range(3, 9): 130, range(90, 101): 125}
+
+
+def test_a_recorded_post_stays_within_its_budget_of_function_calls(tmp_path, capsys):
+    entered = {}
+    with (
+        playhead.record(store=tmp_path, intercept=True),
+        httpx.Client(transport=Memory()) as client,
+    ):
+        for number in range(1, 101):
+            with traced() as seen:
+                body = {"number": number, "item": "cup"}
+                client.post("https://shop.example/v1/orders", json=body)
+            entered[number] = (sum(seen.values()), len({module for module, _ in seen}))
+    least = {numbers: min(entered[number] for number in numbers) for numbers in BUDGET}
+    with capsys.disabled():
+        for numbers, (functions, modules) in least.items():
+            print(
+                f"\nPOST {numbers[0]} to {numbers[-1]}: {functions} functions in {modules} modules"
+            )
+    assert all(functions <= BUDGET[numbers] for numbers, (functions, _) in least.items())

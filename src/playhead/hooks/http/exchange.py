@@ -19,6 +19,7 @@ from playhead.host.later import Later
 from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
 from playhead.recording.chunks import as_text
+from playhead.recording.lanes import inside
 from playhead.redact import Redactor
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class HttpAdapter(Adapter):
 def recording_deck() -> Deck | None:
     """The deck for a request; None: nothing records, or a client around this one reports the request."""
     open_deck = deck.active()
-    if open_deck is None or open_deck.is_inside("http", "llm"):
+    if open_deck is None or (inside.get() and open_deck.is_inside("http", "llm")):
         return None
     return open_deck
 
@@ -255,20 +256,6 @@ class _Outline(NamedTuple):
 _outlines: dict[Any, _Outline] = {}
 
 
-def _outline(request: Request) -> _Outline:
-    key = (request.method, request.url, *request.headers)
-    try:
-        found = _outlines.get(key)
-    except TypeError:  # a header that is not made of texts
-        return _outlined(request)
-    if found is None:
-        found = _outlined(request)
-        if len(_outlines) >= _MOST_OUTLINES:
-            _outlines.clear()
-        _outlines[key] = found
-    return found
-
-
 def _outlined(request: Request) -> _Outline:
     url = request.url
     compared: dict[str, str] = {}
@@ -289,8 +276,17 @@ def _outlined(request: Request) -> _Outline:
 
 def describe(request: Request, redactor: Redactor | None = None) -> Call:
     """The call that stands for a request: the compared parts in `request`, the rest in facts."""
-    library, method, _, headers, body, at, more = request
-    url, compared, others, name, may_be_llm = _outline(request)
+    library, method, url, headers, body, at, more = request
+    key = (method, url, *headers)
+    try:
+        outline = _outlines.get(key)
+        if outline is None:
+            if len(_outlines) >= _MOST_OUTLINES:
+                _outlines.clear()
+            outline = _outlines[key] = _outlined(request)
+    except TypeError:  # a header that is not made of texts
+        outline = _outlined(request)
+    url, compared, others, name, may_be_llm = outline
     compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
     if more:
@@ -351,6 +347,11 @@ def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:
 def _shown(body: object) -> dict[str, Any] | None:
     if body is None or body == b"":
         return None
+    if type(body) is bytes:
+        try:
+            return {"text": body.decode()}
+        except UnicodeDecodeError:
+            return dict(as_text(body))
     return {"streamed": True} if body is STREAMED else dict(as_text(bytes(body)))  # type: ignore[call-overload]  # bytes by contract
 
 

@@ -350,7 +350,8 @@ class _Heard(_Stream):
         try:
             self._stream.close()
         finally:
-            self._exchange.left()
+            if not self._exchange.ended:
+                self._exchange.left()
 
 
 class _AsyncHeard(_Stream):
