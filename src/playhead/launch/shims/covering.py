@@ -10,10 +10,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from playhead.launch.shims import mounts
 from playhead.launch.shims.post import Cover
 
 _LONGEST_PROBE_S = 20
+# Without `site`, Python does not find the package.
+_ROOT = str(Path(__file__).parents[3])
+_MOUNT = f"""import sys
+sys.path.insert(0, {_ROOT!r})
+from playhead.launch.shims.mounts import main
+sys.exit(main(sys.argv[1:]))"""
 _STANDARD = ("/bin", "/usr/bin", "/usr/local/bin")
 # What `sh` may really be. Other names that lead to another program lead to one of many trades
 # (busybox, a version manager), and whoever covers it covers all of them.
@@ -72,7 +77,7 @@ def _tried(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """What goes before the command's words, so that each first path covers the second."""
     words = [word for pair in pairs for word in pair]
     # -I and -S: nothing of the program's environment or folder has a say in this.
-    made = (sys.executable, "-I", "-S", os.path.abspath(mounts.__file__), *words, "--")
+    made = (sys.executable, "-I", "-S", "-c", _MOUNT, *words, "--")
     try:
         tried = subprocess.run(
             [*made, sys.executable, "-I", "-S", "-c", ""],

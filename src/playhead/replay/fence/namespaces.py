@@ -17,7 +17,7 @@ from playhead.replay.fence import mount_table, overlays
 from playhead.replay.fence.kernel import call
 from playhead.replay.fence.overlays import Covered
 
-_NEW_MOUNTS, _NEW_IPC, _NEW_USER, _NEW_NET = 0x00020000, 0x08000000, 0x10000000, 0x40000000
+NEW_MOUNTS, _NEW_IPC, _NEW_USER, _NEW_NET = 0x00020000, 0x08000000, 0x10000000, 0x40000000
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP
 
 
@@ -27,7 +27,7 @@ def enter(own: Sequence[str], *, network: bool = False) -> Covered:
     `own`: folders that the program is likely to write to; `network`: leave it the network.
     """
     found = overlays.survey(own)
-    as_user = _unshare(_NEW_MOUNTS | _NEW_IPC | (0 if network else _NEW_NET))
+    as_user = unshare(NEW_MOUNTS | _NEW_IPC | (0 if network else _NEW_NET))
     covered = overlays.cover(found, as_user=as_user)
     _guard_machine()
     if not network:
@@ -35,8 +35,8 @@ def enter(own: Sequence[str], *, network: bool = False) -> Covered:
     return covered
 
 
-def _unshare(flags: int) -> bool:
-    """Whether a user namespace was needed."""
+def unshare(flags: int) -> bool:
+    """Give this process namespaces of its own; whether it needed a user namespace for that. OSError: refused."""
     try:
         call("unshare", flags)
     except PermissionError:
