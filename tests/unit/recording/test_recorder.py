@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import playhead
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import read_manifest
@@ -538,10 +539,10 @@ def test_two_recorders_in_one_process_keep_to_their_own_tapes(tmp_path):
     (tmp_path / "b").mkdir()
     first = Recorder(run=tmp_path / "a", run_id="a", who="x")
     second = Recorder(run=tmp_path / "b", run_id="b", who="y")
-    first.add("x", 1, '""')
-    second.add("x", 2, '""')
+    first.append(NewEvent("x", 1))
+    second.append(NewEvent("x", 2))
     first.close()
-    second.add("x", 3, '""')
+    second.append(NewEvent("x", 3))
     second.close()
     assert [event.data for event in of_users(tmp_path / "a")] == [1]
     assert [event.data for event in of_users(tmp_path / "b")] == [2, 3]
