@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from playhead.recording.recorder import Recorder
-from playhead.tape.manifest import Manifest, write_manifest
+from playhead.tape.manifest import Manifest, read_manifest, write_manifest
 from playhead.tape.reader import Tape
 from playhead.workspace.history import FileHistory, read_history
 from playhead.workspace.taping import WorkspaceTape, open_workspaces
@@ -43,6 +44,11 @@ class Session:
         assert marks is not None
         self.marks: CallMarks = marks
         self.calls = 0
+
+    def end(self) -> None:
+        """Say in the manifest that the run has ended."""
+        path = self.recorder.run
+        write_manifest(path, dataclasses.replace(read_manifest(path), status="ok"))
 
     def shell(self, script: str) -> None:
         subprocess.run(

@@ -12,6 +12,7 @@ from playhead.cli.files.file_runs import FileRun, open_file_run
 from playhead.errors import PlayheadError, UsageError
 from playhead.story.file_steps import moment_after
 from playhead.views.text.safe import one_line
+from playhead.workspace.blob_collection import note_undo
 from playhead.workspace.blobs.pool import PoolWriter
 from playhead.workspace.history import reader_of
 from playhead.workspace.limits import LeftOut
@@ -96,6 +97,7 @@ def _restore_in_place(
     Path(start.root).mkdir(parents=True, exist_ok=True)
     snapshot, state = take_snapshot(start.root, found.history.pool, writer, excluded=(str(home),))
     writer.close()
+    note_undo(home, snapshot.tree)
     now, then = reader_of(found.history.pool, state.entries), reader
     changes = tuple(
         one for one in between(state.entries, tree) if not _is_same_content(one, now, then)

@@ -36,6 +36,7 @@ from playhead.library.retention import (
 from playhead.views.text import words
 from playhead.views.text.console import console
 from playhead.views.text.maintenance import plan_lines, weight
+from playhead.workspace.blob_collection import collect
 
 
 @click.command("prune")
@@ -76,18 +77,22 @@ def prune_command(
     found = list(Library(home).entries(Filter(project=project)))
     runs = [Sized(entry=one, bytes=size_of(one.path)) for one in counted(found, "Weighing")]
     going = plan(runs, _rules(older_than, keep, max_size), clock.wall_ns())
-    freed = 0
+    freed = unneeded = 0
     if not dry_run:
         if going and not yes:
             _ask(going, runs)
         freed = clear_rubbish(home)
         going = list(remove(home, counted(going, "Deleting")))
+        unneeded = collect(home) if going else 0
     if as_json:
         print_json(_json(going, runs, dry_run=dry_run))
     elif dry_run:
         _print_plan(going, runs)
     else:
         left = f", and {words.size(freed)} left over from an interrupted prune" if freed else ""
+        left += (
+            f", and {words.size(unneeded)} of files that no run needs any more" if unneeded else ""
+        )
         click.echo(f"Deleted {weight(going)} of {weight(runs)}{left}.")
 
 

@@ -1,0 +1,119 @@
+"""Delete contents that no run of a store needs any more. Knows packs and histories; not why runs went.
+
+Careful rather than thorough: with a run in progress, or a tape that cannot be read, nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from playhead import clock
+from playhead.errors import PlayheadError
+from playhead.tape.manifest import status_of
+from playhead.tape.reader import Tape
+from playhead.workspace.blobs import packs
+from playhead.workspace.blobs.packs import Record
+from playhead.workspace.blobs.pool import Pool
+from playhead.workspace.history import read_history
+from playhead.workspace.tree_listing import FileEntry, decode_listing
+
+# Trees of `checkout --in-place`: a file of this folder for each, named after the tree.
+UNDO = "undo"
+_UNDO_KEPT_NS = 30 * 24 * 3600 * 10**9
+
+
+def collect(home: Path) -> int:
+    """Delete unneeded contents; how many bytes that freed."""
+    folder = home / "blobs"
+    if not folder.is_dir():
+        return 0
+    try:
+        needed = _needed(home)
+    except (PlayheadError, OSError):
+        return 0
+    if needed is None:
+        return 0
+    found = [(path, list(packs.read_records(str(path)))) for path in folder.glob("packs/*.pack")]
+    _add_bases(needed, (record for _, records in found for record in records))
+    freed = sum(_shrink(path, records, needed) for path, records in found)
+    for path in folder.glob("[0-9a-f][0-9a-f]/*"):
+        if path.name not in needed:
+            freed += path.stat().st_size
+            path.unlink()
+    if freed:
+        # Both are derived, and name contents that are gone.
+        for path in (*folder.glob("index.db*"), *folder.glob("workspaces/*.index")):
+            path.unlink(missing_ok=True)
+    return freed
+
+
+def note_undo(home: Path, tree: str) -> None:
+    """Keep the contents of a tree for a while, though no run has it."""
+    folder = home / "blobs" / UNDO
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / tree).touch(mode=0o600)
+
+
+def _needed(home: Path) -> set[str] | None:
+    """All contents that a run names; None: a run is in progress, and adds to them."""
+    needed: set[str] = set()
+    pool = Pool(home)
+    for run in (home / "runs").iterdir():
+        tape = Tape(run)
+        if status_of(tape.manifest) == "running":
+            return None
+        history = read_history(tape, home)
+        for start in history.starts:
+            if start.tree:
+                needed.add(start.tree)
+                _add(needed, history.start(start.number).values())
+        for effect in history.effects:
+            for change in effect.changes:
+                _add(needed, (one for one in (change.before, change.after) if one is not None))
+    for path in (home / "blobs" / UNDO).glob("*"):
+        if clock.wall_ns() - path.stat().st_mtime_ns > _UNDO_KEPT_NS:
+            path.unlink(missing_ok=True)
+            continue
+        with suppress(PlayheadError):
+            _add(needed, decode_listing(pool.read(path.name)).values())
+            needed.add(path.name)
+    return needed
+
+
+def _add(needed: set[str], entries: Iterable[FileEntry]) -> None:
+    needed.update(one.id for one in entries if one.is_file)
+
+
+def _add_bases(needed: set[str], records: Iterable[Record]) -> None:
+    """A difference needs the content that it starts from."""
+    bases = {one.digest.hex(): one.base.hex() for one in records if one.kind == packs.DELTA}
+    waiting = [bases[one] for one in needed & bases.keys()]
+    while waiting:
+        one = waiting.pop()
+        if one not in needed:
+            needed.add(one)
+            if one in bases:
+                waiting.append(bases[one])
+
+
+def _shrink(path: Path, records: list[Record], needed: set[str]) -> int:
+    """Delete a pack without needed contents; write one anew if less than half of it is needed."""
+    size = path.stat().st_size
+    kept = [one for one in records if one.digest.hex() in needed]
+    if not kept:
+        path.unlink()
+        return size
+    if sum(one.end - one.offset for one in kept) * 2 > size:
+        return 0
+    part = path.with_suffix(f".{os.getpid()}.part")
+    with path.open("rb") as old, part.open("wb") as new:
+        part.chmod(0o600)
+        new.write(packs.MAGIC)
+        for one in kept:
+            old.seek(one.offset)
+            new.write(old.read(one.end - one.offset))
+    part.replace(path)
+    return size - path.stat().st_size
