@@ -144,11 +144,11 @@ class RunScreen(Screen[None]):
             head = list(head_of(self.story, self.size.width))[:_MOST_HEAD]
             self.query_one("#head", Static).update(_joined(head))
 
-    def on_lines_moved(self, event: LineList.Moved) -> None:
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
         if event.lines.id == "tree":
             self._tell()
 
-    def on_lines_chosen(self) -> None:
+    def on_line_list_chosen(self) -> None:
         self.query_one("#detail").focus()
 
     def _tell(self) -> None:

@@ -149,7 +149,7 @@ class RunsScreen(Screen[None]):
         rows = self._page.rows if self._page else ()
         return rows[at] if at < len(rows) else None
 
-    def on_lines_chosen(self) -> None:
+    def on_line_list_chosen(self) -> None:
         if self.chosen is not None:
             self.post_message(OpenRun(self.chosen.entry.path))
 

@@ -32,7 +32,7 @@ class Playhead(App[None]):
     #title, #head, #bar { padding: 0 1; background: $panel; color: $text; }
     #title, #bar, #heading { height: 1; }
     #heading { color: $text-muted; padding: 0 0; }
-    Lines {
+    LineList {
         background: $surface;
         color: $foreground;
         scrollbar-background: $surface;
@@ -40,8 +40,8 @@ class Playhead(App[None]):
         scrollbar-background-active: $surface;
         scrollbar-color: $panel-lighten-2;
     }
-    Lines > .lines--cursor { background: $panel; }
-    Lines:focus > .lines--cursor { background: $primary-darken-3; }
+    LineList > .lines--cursor { background: $panel; }
+    LineList:focus > .lines--cursor { background: $primary-darken-3; }
     """
 
     def __init__(
