@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from playhead.llm.scripting.llm_script import Reply
-from playhead.tape.names import FORMAT_VERSION
+from playhead.tape.layout import FORMAT_VERSION
 from playhead.testing import ScriptedLLM
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]

@@ -22,22 +22,14 @@ NOT_OURS = "cli/demo/agents"
 
 # Module names that stand more than once, and why each of them may.
 REPEATED_MODULES: dict[str, str] = {
-    "inherited_output": "debt",
-    "outputs": "debt",
     "replay_command": "debt",
-    "side_traffic": "debt",
 }
 
 # Public class names that stand more than once, and why each of them may.
 REPEATED_CLASSES: dict[str, str] = {
     "Exchange": "debt",
     "Frame": "debt",
-    "Place": "debt",
-    "Plan": "debt",
     "Player": "debt",
-    "Playhead": "debt",
-    "Recording": "debt",
-    "Run": "debt",
     "Session": "debt",
     "Stage": "debt",
 }

@@ -24,7 +24,7 @@ from playhead.replay.begin import keeps_order
 from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import FenceNeeds
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
-from playhead.replay.replay_plan import Plan, write_plan
+from playhead.replay.replay_plan import ReplayPlan, write_plan
 from playhead.replay.report.verdict import FenceReport, Report, judge
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, write_manifest
@@ -81,7 +81,7 @@ def replay_command(
     tape: Tape,
     command: list[str],
     settings: Settings,
-    plan: Plan,
+    plan: ReplayPlan,
     *,
     store: Path | None = None,
     proxy: bool = True,
@@ -156,7 +156,7 @@ def replay_command(
     return Replayed(recorded=recorded, report=report)
 
 
-def _order_kept(tape: Tape, plan: Plan, wishes: ReplayOptions) -> str:
+def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
     """`strict`, or the reason why the order of concurrent work is not kept."""
     if tape.manifest.format < _FIRST_WITH_ORDER:
         return f"order of calls only: tape format {tape.manifest.format}"

@@ -31,7 +31,7 @@ from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.replay.begin import replayable
 from playhead.replay.matching.nearest import differences
-from playhead.replay.matching.taped import Recording, TapedCall
+from playhead.replay.matching.taped import TapedCall, TapedRun
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.report.divergence import Parting
 from playhead.replay.time.taped_source import TapedSource
@@ -74,7 +74,7 @@ class Session:
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        self.recording: Recording = replayable(tape)
+        self.recording: TapedRun = replayable(tape)
         self._turns: list[tuple[Event, Event | None]] = []
         self._snapshots: list[Event] = []
         self._read()
@@ -252,7 +252,7 @@ class SessionMode(ReplayMode):
     on it and compared, instead of being answered for it.
     """
 
-    def __init__(self, recording: Recording, recorder: Recorder, worker: str) -> None:
+    def __init__(self, recording: TapedRun, recorder: Recorder, worker: str) -> None:
         super().__init__(recording, recorder)
         self.worker = worker
         self.served = 0
@@ -323,11 +323,11 @@ def _scratch(session: Session) -> Path:
     return session.tape.run.parent.parent / "replays"
 
 
-def _share(whole: Recording, worker: str) -> Recording:
+def _share(whole: TapedRun, worker: str) -> TapedRun:
     calls = [call for call in whole.calls if worker_of(call.lane) == worker]
     for call in calls:
         call.served = False
-    return Recording(
+    return TapedRun(
         tape=whole.tape,
         calls=calls,
         below=whole.below,

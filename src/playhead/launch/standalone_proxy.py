@@ -18,7 +18,7 @@ from playhead.recording import deck
 from playhead.recording.runs import Run
 from playhead.replay.begin import mode_of
 from playhead.replay.modes.replay_options import read_options
-from playhead.replay.replay_plan import Plan, write_plan
+from playhead.replay.replay_plan import ReplayPlan, write_plan
 from playhead.replay.report.verdict import Report, judge
 from playhead.tape.manifest import write_manifest
 from playhead.tape.reader import Tape
@@ -45,7 +45,7 @@ def replay(
     listener: socket.socket,
     tape: Tape,
     *,
-    plan: Plan,
+    plan: ReplayPlan,
     wish: Wish,
     settings: config.Settings,
     env: Mapping[str, str],

@@ -16,7 +16,7 @@ from playhead.host.lean import Protocol
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.lanes import Lane
-from playhead.recording.readings import MOST_EXACT, Run
+from playhead.recording.readings import MOST_EXACT, ReadingRun
 from playhead.recording.recorder import Recorder
 from playhead.recording.where import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
 
@@ -90,7 +90,7 @@ class TapingSource:
         self.began_ns = clock.wall_ns()
         self._recorder = recorder
         self._busy = _thread.allocate_lock()
-        self._runs: dict[tuple[str, str, str], Run] = {}
+        self._runs: dict[tuple[str, str, str], ReadingRun] = {}
         self._spinning: set[tuple[str, str, str]] = set()
         self._due_ns = 0
         recorder.last_words.append(self.flush)
@@ -190,7 +190,9 @@ class TapingSource:
     def _put(self, key: tuple[str, str, str], values: list[Any]) -> None:
         run = self._runs.get(key)
         if run is None:
-            run = self._runs[key] = Run(is_clock=key[1] in CLOCKS, spins=key in self._spinning)
+            run = self._runs[key] = ReadingRun(
+                is_clock=key[1] in CLOCKS, spins=key in self._spinning
+            )
         run.add(values)
 
 

@@ -28,7 +28,7 @@ MOST_EXACT = 8192
 _MOST_EXACT_SPINNING = 8
 
 
-class Run:
+class ReadingRun:
     """What one place has read since the last event. Of a run that is too long the ends are kept."""
 
     __slots__ = ("_exact", "_last", "_most", "_skipped")

@@ -13,7 +13,7 @@ from typing import Any
 from playhead.errors import TapeNotReplayable
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.ignore import trimmer
-from playhead.replay.matching.taped import Recording, forget_order, load
+from playhead.replay.matching.taped import TapedRun, forget_order, load
 from playhead.replay.modes.edit import parse_edit
 from playhead.replay.modes.fault_mode import FaultMode
 from playhead.replay.modes.faults import parse_fault
@@ -21,7 +21,7 @@ from playhead.replay.modes.fork import ForkMode
 from playhead.replay.modes.mixed import MixedMode
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.modes.taped_mode import ReplayMode
-from playhead.replay.replay_plan import Plan, read_plan
+from playhead.replay.replay_plan import ReplayPlan, read_plan
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape
 
@@ -40,7 +40,7 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
     return made
 
 
-def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
+def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
     wishes = read_options(plan.live, plan.options)
     if not keeps_order(plan, wishes):
@@ -54,15 +54,13 @@ def mode_of(plan: Plan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     return mode, source
 
 
-def keeps_order(plan: Plan, wishes: ReplayOptions) -> bool:
+def keeps_order(plan: ReplayPlan, wishes: ReplayOptions) -> bool:
     """Whether completions come in the order of the tape. Not where some of them are not on it."""
     changed = wishes.mixed or wishes.fork_at is not None or wishes.faults
     return plan.order == "strict" and not (changed or plan.pace)
 
 
-def _mode(
-    recording: Recording, recorder: Recorder, wishes: ReplayOptions, trim: Trim
-) -> ReplayMode:
+def _mode(recording: TapedRun, recorder: Recorder, wishes: ReplayOptions, trim: Trim) -> ReplayMode:
     if wishes.fork_at is not None:
         edits = [parse_edit(spec) for spec in wishes.edits]
         return ForkMode(
@@ -73,7 +71,7 @@ def _mode(
     return ReplayMode(recording, recorder, trim=trim, lean=True)
 
 
-def replayable(tape: Tape) -> Recording:
+def replayable(tape: Tape) -> TapedRun:
     """The recording on this tape; TapeNotReplayable says why it is none."""
     level = tape.manifest.level
     if level != "full":

@@ -25,7 +25,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReplayPlan:
     """What to serve from which tape, and what else was asked for."""
 
     tape: str
@@ -40,7 +40,7 @@ class Plan:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def write_plan(run: Path, plan: Plan) -> None:
+def write_plan(run: Path, plan: ReplayPlan) -> None:
     fd = os.open(run / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, json.dumps(asdict(plan)).encode())
@@ -48,7 +48,7 @@ def write_plan(run: Path, plan: Plan) -> None:
         os.close(fd)
 
 
-def read_plan(run: Path) -> Plan | None:
+def read_plan(run: Path) -> ReplayPlan | None:
     """None: this run is no replay. A plan that cannot be read is no reason to go live: it raises."""
     try:
         members = json.loads((run / FILE).read_bytes())
@@ -60,7 +60,7 @@ def read_plan(run: Path) -> Plan | None:
     rules = tuple(
         Rule(**{k: v for k, v in one.items() if k in known}) for one in members.get("ignore", ())
     )
-    return Plan(
+    return ReplayPlan(
         tape=str(members["tape"]),
         pace=bool(members.get("pace")),
         order=str(members.get("order") or "strict"),

@@ -26,7 +26,7 @@ from playhead.launch.proxy.ports import listen
 from playhead.launch.proxy.proxy_server import Proxy
 from playhead.launch.proxy.routes import origin_of
 from playhead.launch.shims.caller import Caller, ChildLanes
-from playhead.launch.shims.shim_frames import Asked, call_frame, frame
+from playhead.launch.shims.shim_frames import ShimCall, call_frame, frame
 from playhead.launch.shims.shim_request import Surroundings
 from playhead.recording import deck
 from playhead.recording.deck import Deck
@@ -161,7 +161,7 @@ def by_proxy(url):
 def by_shim(url):
     """One shim that tells of a program's start and end."""
     ours, theirs = socket.socketpair()
-    asked = Asked(
+    asked = ShimCall(
         **dict.fromkeys(("run", "parent", "lane"), ""),
         pid=1,
         name="true",

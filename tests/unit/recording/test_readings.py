@@ -6,7 +6,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.recording.readings import MOST_EXACT, Run, pack, unpack
+from playhead.recording.readings import MOST_EXACT, ReadingRun, pack, unpack
 
 NS_OF_A_CLOCK = st.integers(min_value=0, max_value=2**62)
 
@@ -50,7 +50,7 @@ def test_seconds_that_follow_each_other_take_few_bytes():
 
 
 def run_of(values, **options):
-    run = Run(is_clock=True, **options)
+    run = ReadingRun(is_clock=True, **options)
     for start in range(0, len(values), 1000):
         run.add(values[start : start + 1000])
     return run
@@ -91,7 +91,7 @@ def test_a_place_that_spun_before_keeps_next_to_nothing():
 
 
 def test_what_is_no_clock_is_kept_whole_however_much_it_is():
-    run = Run(is_clock=False)
+    run = ReadingRun(is_clock=False)
     run.add([f"{n:08x}" for n in range(3 * MOST_EXACT)])
     assert len(list(unpack(run.packed()))) == 3 * MOST_EXACT
 

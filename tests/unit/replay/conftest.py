@@ -10,7 +10,7 @@ import playhead
 from playhead.recording import lanes
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck
-from playhead.replay.matching.taped import Recording, load
+from playhead.replay.matching.taped import TapedRun, load
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.tape.reader import Tape
 
@@ -25,10 +25,10 @@ def make_tool() -> Callable[..., Call]:
 
 
 @pytest.fixture
-def taped(tmp_path: Path) -> Callable[[Callable[[Deck], Any]], Recording]:
+def taped(tmp_path: Path) -> Callable[[Callable[[Deck], Any]], TapedRun]:
     """Run a function with a recording deck; what it did, read back from the tape."""
 
-    def record(function: Callable[[Deck], Any]) -> Recording:
+    def record(function: Callable[[Deck], Any]) -> TapedRun:
         with playhead.record(name="then", store=tmp_path / "then") as run:
             function(Deck(run.recorder))
         return load(Tape(run.path))
@@ -41,7 +41,7 @@ def replayed(tmp_path: Path):
     """A deck in replay mode over a recording: `with replayed(recording) as (deck, mode, run)`."""
     opened = []
 
-    def begin(recording: Recording, **options: Any):
+    def begin(recording: TapedRun, **options: Any):
         recorder = playhead.record(name="now", store=tmp_path / "now")
         run = recorder.__enter__()
         opened.append(recorder)

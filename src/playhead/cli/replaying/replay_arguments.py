@@ -21,7 +21,7 @@ from playhead.replay.modes.faults import parse_fault
 from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
 from playhead.replay.modes.replay_options import ReplayOptions, effects_from, write_options
 from playhead.replay.modes.request_edits import Rewrite, parse_patch
-from playhead.replay.replay_plan import Plan
+from playhead.replay.replay_plan import ReplayPlan
 from playhead.tape.reader import Tape
 from playhead.tape.sealed.seal import unseal
 from playhead.tape.sealed.seal_index import FILE as SEALED
@@ -135,9 +135,9 @@ def plan_of(
     pace: bool = False,
     order: str = "strict",
     timeout_s: float = 5.0,
-) -> Plan:
+) -> ReplayPlan:
     section = settings.sections.get("replay", {})
-    return Plan(
+    return ReplayPlan(
         tape=str(tape.run),
         pace=pace,
         order=order,

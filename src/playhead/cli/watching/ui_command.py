@@ -33,9 +33,9 @@ def command(*, run: str | None, everything: bool, store: Path | None) -> None:
         )
     try:
         from playhead.views.tui.run_source import RunSource
-        from playhead.views.tui.tui_app import Playhead
+        from playhead.views.tui.tui_app import PlayheadApp
     except ImportError as error:
         raise needs_extra("tui") from error
     project = None if everything or store is not None else str(project_of(Path.cwd()))
     source = RunSource(home_of(store), project=project, prices=overrides())
-    Playhead(source, None if run is None else find_run(store, run)).run()
+    PlayheadApp(source, None if run is None else find_run(store, run)).run()

@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from playhead.replay.matching.side_traffic import SIDE
+from playhead.replay.matching.side_calls import SIDE
 
 _PATHS = (
     ("probe", re.compile(r"/api/hello/?$|/healthz?/?$|/ping/?$")),

@@ -65,7 +65,7 @@ class TapedCall:
 
 
 @dataclass(slots=True, kw_only=True)
-class Recording:
+class TapedRun:
     """What a process may ask of the tape: its own calls, and those of the children it forked."""
 
     tape: Tape
@@ -89,9 +89,9 @@ class Recording:
         return any(call.event.segment not in self.closed for call in self.calls)
 
 
-def load(tape: Tape) -> Recording:
+def load(tape: Tape) -> TapedRun:
     """Read the whole tape once. Blobs stay on disk until their call is served."""
-    recording = Recording(
+    recording = TapedRun(
         tape=tape,
         calls=[],
         below={},
@@ -108,7 +108,7 @@ def load(tape: Tape) -> Recording:
     return recording
 
 
-def _keep_order(recording: Recording) -> None:
+def _keep_order(recording: TapedRun) -> None:
     """Tapes of format 1 have no points: their calls come in the order of their times."""
     table = PointsTable(recording.points)
     recording.points = []
@@ -118,7 +118,7 @@ def _keep_order(recording: Recording) -> None:
             call.table = table
 
 
-def forget_order(recording: Recording) -> None:
+def forget_order(recording: TapedRun) -> None:
     """Serve every call as soon as its time has come, in whatever order the program is ready for them."""
     recording.table = None
     for call in recording.calls:
@@ -126,7 +126,7 @@ def forget_order(recording: Recording) -> None:
 
 
 def _hear(
-    recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event, *, spilled: bool
+    recording: TapedRun, by_ref: dict[tuple[str, int], TapedCall], event: Event, *, spilled: bool
 ) -> None:
     kind = event.kind
     if kind == events.CALL:
@@ -157,7 +157,7 @@ def _hear(
 
 
 def _call(
-    recording: Recording, by_ref: dict[tuple[str, int], TapedCall], event: Event, *, spilled: bool
+    recording: TapedRun, by_ref: dict[tuple[str, int], TapedCall], event: Event, *, spilled: bool
 ) -> None:
     if not isinstance(event.data, dict):
         return

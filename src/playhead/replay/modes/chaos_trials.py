@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playhead.replay.matching.taped import Recording, TapedCall
+from playhead.replay.matching.taped import TapedCall, TapedRun
 from playhead.replay.modes.faults import drawn
 
 # By how much an agent must fear them.
@@ -50,7 +50,7 @@ class TrialResult:
     detail: str = ""
 
 
-def trials(recording: Recording, runs: int, seed: int) -> list[Trial]:
+def trials(recording: TapedRun, runs: int, seed: int) -> list[Trial]:
     """At most `runs` of them: every step once before any step twice."""
     rounds: list[tuple[int, float, Trial]] = []
     for call, ordinal in _outermost(recording):
@@ -65,7 +65,7 @@ def trials(recording: Recording, runs: int, seed: int) -> list[Trial]:
     return [trial for _, _, trial in rounds[:runs]]
 
 
-def _outermost(recording: Recording) -> Iterable[tuple[TapedCall, int]]:
+def _outermost(recording: TapedRun) -> Iterable[tuple[TapedCall, int]]:
     """The calls that a replay makes again, each with its number among those of its boundary."""
     inner = {call.ref for calls in recording.below.values() for call in calls}
     counts: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from typing import Any
 from playhead.errors import UsageError
 from playhead.recording.calls import Call, Taped
 from playhead.recording.recorder import Recorder
-from playhead.replay.matching.taped import Recording, TapedCall, answer_of
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 from playhead.replay.modes.edit import Edit, edited
 from playhead.replay.modes.faults import is_named
 from playhead.replay.modes.mixed import MixedMode, Policy
@@ -27,7 +27,7 @@ class ForkMode(MixedMode):
 
     def __init__(
         self,
-        recording: Recording,
+        recording: TapedRun,
         recorder: Recorder,
         policy: Policy,
         *,
@@ -57,7 +57,7 @@ def api_of(call: TapedCall) -> str:
     return str(call.event.data.get("api", ""))
 
 
-def edited_calls(recording: Recording, edits: Sequence[Edit]) -> list[tuple[TapedCall, Edit]]:
+def edited_calls(recording: TapedRun, edits: Sequence[Edit]) -> list[tuple[TapedCall, Edit]]:
     """The taped call that each edit means. UsageError: there is none."""
     found = []
     for edit in edits:
@@ -70,7 +70,7 @@ def edited_calls(recording: Recording, edits: Sequence[Edit]) -> list[tuple[Tape
     return found
 
 
-def check_fork(recording: Recording, at: int, edits: Sequence[Edit]) -> None:
+def check_fork(recording: TapedRun, at: int, edits: Sequence[Edit]) -> None:
     """UsageError says why this fork cannot be made, before anything runs."""
     if not 1 <= at <= len(recording.calls) + 1:
         raise UsageError(
@@ -99,7 +99,7 @@ class Prefix:
         return not self.writes
 
 
-def prefix_of(recording: Recording, at: int, effects: Mapping[str, str]) -> Prefix:
+def prefix_of(recording: TapedRun, at: int, effects: Mapping[str, str]) -> Prefix:
     """Judged by the outermost calls: what a tool did inside is in the tool's own word."""
     inner = {call.ref for calls in recording.below.values() for call in calls}
     before = [call for call in recording.calls if call.number < at]

@@ -16,8 +16,8 @@ from playhead.recording.recorder import Recorder
 from playhead.replay.matching.fingerprint import canonical_form
 from playhead.replay.matching.fuzzy import FuzzyIndex
 from playhead.replay.matching.matcher import Match
-from playhead.replay.matching.side_traffic import answer_side_call
-from playhead.replay.matching.taped import Recording, answer_of
+from playhead.replay.matching.side_calls import answer_side_call
+from playhead.replay.matching.taped import TapedRun, answer_of
 from playhead.replay.modes.faults import is_named
 from playhead.replay.modes.request_edits import Rewrite
 from playhead.replay.modes.taped_mode import ReplayMode
@@ -68,7 +68,7 @@ class MixedMode(ReplayMode):
 
     def __init__(
         self,
-        recording: Recording,
+        recording: TapedRun,
         recorder: Recorder,
         policy: Policy,
         *,

@@ -22,10 +22,10 @@ from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher
 from playhead.replay.matching.nearest import nearest
 from playhead.replay.matching.normalise import places_of
-from playhead.replay.matching.side_traffic import answer_side_call, is_side
-from playhead.replay.matching.taped import Recording, answer_of
+from playhead.replay.matching.side_calls import answer_side_call, is_side
+from playhead.replay.matching.taped import TapedRun, answer_of
 from playhead.replay.report.divergence import Parting, advice_for
-from playhead.replay.report.inherited_output import Printed, with_output
+from playhead.replay.report.taped_output import Printed, with_output
 
 _MOST_NAMES = 2_000
 
@@ -35,7 +35,7 @@ class ReplayMode:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: TapedRun,
         recorder: Recorder,
         *,
         trim: Callable[[str, Any], Any] | None = None,

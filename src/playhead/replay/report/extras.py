@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead import events
-from playhead.replay.matching.taped import Recording, TapedCall
+from playhead.replay.matching.taped import TapedCall, TapedRun
 from playhead.replay.modes.replay_options import ReplayOptions
 
 _TOOLS = ("tool", "mcp")
 
 
-def inexact(now: Recording) -> list[dict[str, Any]]:
+def inexact(now: TapedRun) -> list[dict[str, Any]]:
     """Every call that got the answer of one that was not the same, with how alike they were."""
     return [
         {
@@ -29,7 +29,7 @@ def inexact(now: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def blocked(now: Recording) -> list[dict[str, Any]]:
+def blocked(now: TapedRun) -> list[dict[str, Any]]:
     return [
         {**_named(call), "effect": match.get("effect")}
         for call, match in _matched(now)
@@ -37,7 +37,7 @@ def blocked(now: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def allowed(now: Recording, wishes: ReplayOptions) -> list[dict[str, Any]]:
+def allowed(now: TapedRun, wishes: ReplayOptions) -> list[dict[str, Any]]:
     """Tools that ran for real because they were allowed to, not because their boundary is live."""
     named = {one for one in wishes.policy.live if ":" not in one}
     return [
@@ -47,7 +47,7 @@ def allowed(now: Recording, wishes: ReplayOptions) -> list[dict[str, Any]]:
     ]
 
 
-def fired(now: Recording) -> list[dict[str, Any]]:
+def fired(now: TapedRun) -> list[dict[str, Any]]:
     """Each fault that fired, at which call of the replay."""
     return [
         {**_named(call), "fault": match["fault"], "at": call.event.at}
@@ -56,7 +56,7 @@ def fired(now: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def unchanged(now: Recording) -> list[str]:
+def unchanged(now: TapedRun) -> list[str]:
     """Why a live request went out as it was although it was to be changed."""
     holes = (
         event.data
@@ -67,7 +67,7 @@ def unchanged(now: Recording) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def _matched(now: Recording) -> Iterator[tuple[TapedCall, dict[str, Any]]]:
+def _matched(now: TapedRun) -> Iterator[tuple[TapedCall, dict[str, Any]]]:
     for call in now.calls:
         match = _match(call)
         if match:

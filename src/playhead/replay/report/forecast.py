@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from playhead.recording.calls import Call
-from playhead.replay.matching.taped import Recording, TapedCall
+from playhead.replay.matching.taped import TapedCall, TapedRun
 from playhead.replay.modes.mixed import Policy
 
 _TOOLS = ("tool", "mcp")
@@ -28,7 +28,7 @@ class Forecast:
     effect: str | None
 
 
-def forecast(recording: Recording, policy: Policy, *, before: int | None = None) -> list[Forecast]:
+def forecast(recording: TapedRun, policy: Policy, *, before: int | None = None) -> list[Forecast]:
     """One row for each boundary and name, in order of appearance. `before`: these calls come from
     the tape whatever the policy says.
     """

@@ -13,10 +13,11 @@ from typing import Any
 from playhead import events
 from playhead.events import BOUNDARIES, Event
 from playhead.recording.calls import Call
-from playhead.replay.matching.side_traffic import is_side
-from playhead.replay.matching.taped import Recording, TapedCall, load
+from playhead.replay.matching.side_calls import is_side
+from playhead.replay.matching.taped import TapedCall, TapedRun, load
 from playhead.replay.modes.replay_options import ReplayOptions
-from playhead.replay.report import extras, outputs
+from playhead.replay.report import extras
+from playhead.replay.report import printed_output as outputs
 from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
 
@@ -179,7 +180,7 @@ def _kept_in(program: str, to: str, count: int) -> dict[str, Any]:
     }
 
 
-def _expected(unused: list[TapedCall], then: Recording, wishes: ReplayOptions) -> list[TapedCall]:
+def _expected(unused: list[TapedCall], then: TapedRun, wishes: ReplayOptions) -> list[TapedCall]:
     """Those that the tape alone answers for: what is live is asked anew, and so is all that it did."""
     if wishes.fork_at is not None:
         return [call for call in unused if call.number < wishes.fork_at]
@@ -190,7 +191,7 @@ def _expected(unused: list[TapedCall], then: Recording, wishes: ReplayOptions) -
     return [call for call in unused if call.ref not in live]
 
 
-def _recovered(then: Recording, now: Recording, wishes: ReplayOptions, *, same_exit: bool) -> bool:
+def _recovered(then: TapedRun, now: TapedRun, wishes: ReplayOptions, *, same_exit: bool) -> bool:
     """Whether the agent came to the same end. A live model may say it in other words."""
     before, after = (outputs.printed(one.outputs, "stdout") for one in (then, now))
     same_words = before == after or (
@@ -203,7 +204,7 @@ def _heard(event: Event) -> dict[str, Any]:
     return dict(event.data) if isinstance(event.data, dict) else {"kind": "unknown"}
 
 
-def _unused(then: Recording, now: Recording) -> list[TapedCall]:
+def _unused(then: TapedRun, now: TapedRun) -> list[TapedCall]:
     """Taped calls that nobody made, and that no served call made unnecessary."""
     served: set[str] = set()
     for call in now.calls:
@@ -213,7 +214,7 @@ def _unused(then: Recording, now: Recording) -> list[TapedCall]:
     return [call for call in then.calls if call.ref not in served and not is_side(call)]
 
 
-def _with_all_below(ref: str, then: Recording, served: set[str]) -> None:
+def _with_all_below(ref: str, then: TapedRun, served: set[str]) -> None:
     if ref in served:
         return
     served.add(ref)
@@ -235,7 +236,7 @@ def _never_made(call: TapedCall) -> dict[str, Any]:
 
 
 def _coverage(
-    now: Recording, divergences: Iterable[dict[str, Any]], unused: Iterable[TapedCall]
+    now: TapedRun, divergences: Iterable[dict[str, Any]], unused: Iterable[TapedCall]
 ) -> dict[str, dict[str, int]]:
     counts: dict[str, dict[str, int]] = {}
 
@@ -255,7 +256,7 @@ def _coverage(
     return dict(sorted(counts.items(), key=lambda pair: order.get(pair[0], 99)))
 
 
-def _state(then: Recording, now: Recording) -> dict[str, Any]:
+def _state(then: TapedRun, now: TapedRun) -> dict[str, Any]:
     """Mutations of watched stores, in order and by lane: what each was asked and what it gave."""
     before, after = _mutations(then), _mutations(now, {call.ref: call for call in then.calls})
     if not before and not after:
@@ -269,7 +270,7 @@ def _state(then: Recording, now: Recording) -> dict[str, Any]:
 
 
 def _mutations(
-    recording: Recording, then: dict[str, TapedCall] | None = None
+    recording: TapedRun, then: dict[str, TapedCall] | None = None
 ) -> list[tuple[str, str, str, str]]:
     rows = []
     for call in recording.calls:

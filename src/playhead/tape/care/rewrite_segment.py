@@ -23,7 +23,7 @@ _MOST_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LinePlace:
     """Where the line of an event lies, and whether it is as it was written."""
 
     offset: int
@@ -36,7 +36,7 @@ class Found:
     """What there is of a segment."""
 
     # By seq.
-    places: dict[int, Place]
+    places: dict[int, LinePlace]
     # Lines that hold no event of this segment.
     unread: int
     ended: bool
@@ -57,7 +57,7 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
     """Find every event that can be kept. Of two lines with one seq, the sound one is the event."""
     damages = Damages()
     chain = Chain(name, decode, damages.report)
-    places: dict[int, Place] = {}
+    places: dict[int, LinePlace] = {}
     unread = offset = 0
     for batch in batches(blocks(path)):
         if batch.skipped:
@@ -67,7 +67,7 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
         for raw in batch.lines:
             before = damages.total
             event = chain.line(raw, is_torn=batch.torn)
-            place = Place(offset=offset, length=len(raw), sound=before == damages.total)
+            place = LinePlace(offset=offset, length=len(raw), sound=before == damages.total)
             offset += len(raw) + 1
             if event is None or event.segment != name or event.seq < 0:
                 unread += 1
@@ -85,7 +85,7 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
     )
 
 
-def _drop_absurd(places: dict[int, Place], unread: int) -> int:
+def _drop_absurd(places: dict[int, LinePlace], unread: int) -> int:
     """A seq far beyond all others in the middle of the file was not written there: it is altered.
 
     Not so one near by: lines change places, and others are lost, too.

@@ -19,7 +19,7 @@ from playhead.views.tui.runs_screen import RunsScreen
 from playhead.views.tui.screen_requests import OpenComparison, OpenPlayer, OpenRun
 
 
-class Playhead(App[None]):
+class PlayheadApp(App[None]):
     """Begins with the list, or with one run."""
 
     TITLE = "playhead"

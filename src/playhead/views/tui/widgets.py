@@ -36,7 +36,9 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("enter", "choose", "Open"),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor"}
-    DEFAULT_CSS = "LineList { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }"
+    DEFAULT_CSS = (
+        "LineList { height: 1fr; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }"
+    )
 
     class Moved(Message):
         """The cursor stands on another line."""

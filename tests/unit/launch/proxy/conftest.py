@@ -20,8 +20,8 @@ from playhead.launch.proxy.proxy_server import Proxy
 from playhead.launch.proxy.routes import origin_of
 from playhead.recording import deck
 from playhead.replay.begin import mode_of
-from playhead.replay.matching.taped import Recording, answer_of, load
-from playhead.replay.replay_plan import Plan
+from playhead.replay.matching.taped import TapedRun, answer_of, load
+from playhead.replay.replay_plan import ReplayPlan
 from playhead.tape.reader import Tape
 
 
@@ -63,13 +63,13 @@ class Room:
         return Recorded(self.folder, url, None, authority)
 
     def replaying(self, then: "Recorded", authority: Authority | None = None, **plan) -> "Recorded":
-        told = Plan(tape=str(then.tape.run), **plan)
+        told = ReplayPlan(tape=str(then.tape.run), **plan)
         return Recorded(self.folder, then.upstream, told, authority)
 
 
 class Recorded:
     def __init__(
-        self, folder: Path, url: str, plan: Plan | None, authority: Authority | None
+        self, folder: Path, url: str, plan: ReplayPlan | None, authority: Authority | None
     ) -> None:
         wish = Wish(name="proxied", store=folder, level="full")
         self.run = recording.open_run(wish, config.load(), '"test"')
@@ -97,7 +97,7 @@ class Recorded:
         return Tape(self.run.path)
 
     @property
-    def loaded(self) -> Recording:
+    def loaded(self) -> TapedRun:
         return load(self.tape)
 
     def answers(self):

@@ -17,7 +17,7 @@ from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Taped
 from playhead.recording.recorder import Recorder
 from playhead.replay.fence import leaks
-from playhead.replay.matching.taped import Recording
+from playhead.replay.matching.taped import TapedRun
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.tape.reader import Tape
 
@@ -42,9 +42,7 @@ def recorder(tmp_path):
 
 @pytest.fixture
 def guarded(recorder, tmp_path):
-    nothing = Recording(
-        tape=Tape(tmp_path), calls=[], below={}, segments={}, ambient=[], outputs=[]
-    )
+    nothing = TapedRun(tape=Tape(tmp_path), calls=[], below={}, segments={}, ambient=[], outputs=[])
     mode = Lets(nothing, recorder)
     made = Deck(recorder, mode)
     deck.activate(made)

@@ -9,7 +9,7 @@ import pytest
 from playhead import clock
 from playhead.testing import Reply, ToolCall, Usage
 from playhead.views.tui.run_source import RunSource
-from playhead.views.tui.tui_app import Playhead
+from playhead.views.tui.tui_app import PlayheadApp
 
 STARTED = 1_794_726_665_000_000_000  # 2026-11-15T07:11:05Z
 
@@ -86,7 +86,7 @@ class Person:
 def at_terminal(store):
     @asynccontextmanager
     async def sit(run=None, *, size=(80, 24), now_ns=clock.mono_ns):
-        app = Playhead(RunSource(store), run, now_ns=now_ns)
+        app = PlayheadApp(RunSource(store), run, now_ns=now_ns)
         async with app.run_test(size=size) as pilot:
             person = Person(app, pilot)
             await person.settled()

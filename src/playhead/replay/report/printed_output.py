@@ -15,7 +15,7 @@ from typing import Any
 from playhead.events import Event
 from playhead.recording.chunks import as_bytes
 from playhead.replay.matching.normalise import settled_text
-from playhead.replay.matching.taped import Recording
+from playhead.replay.matching.taped import TapedRun
 from playhead.replay.report.tracebacks import reduced
 
 # How often an agent says that it is still at work is a matter of time.
@@ -23,7 +23,7 @@ _OF_TIME = frozenset({"tool_progress", "task_progress", "thinking_tokens", "rate
 _DURATIONS = ("_ms", "_ns", "Ms", "_seconds")
 
 
-def difference(then: Recording, now: Recording) -> str | None:
+def difference(then: TapedRun, now: TapedRun) -> str | None:
     """The first line that the program printed differently."""
     if not _was_heard(then):
         return None
@@ -34,7 +34,7 @@ def difference(then: Recording, now: Recording) -> str | None:
     return _difference(then, now, ("stdout", "stderr"), _same)
 
 
-def ignored_frames(then: Recording, now: Recording) -> int:
+def ignored_frames(then: TapedRun, now: TapedRun) -> int:
     """How many frames of libraries in tracebacks were not compared."""
     return max(
         sum(reduced(_text(one.outputs, stream))[1] for stream in ("stdout", "stderr"))
@@ -42,7 +42,7 @@ def ignored_frames(then: Recording, now: Recording) -> int:
     )
 
 
-def _is_joined(recording: Recording) -> bool:
+def _is_joined(recording: TapedRun) -> bool:
     """Whether stdout and stderr went to the same place: `2>&1`."""
     begun = recording.run_start
     told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
@@ -50,7 +50,7 @@ def _is_joined(recording: Recording) -> bool:
     return isinstance(output, dict) and "with stdout" in output.values()
 
 
-def _joined_difference(then: Recording, now: Recording) -> str | None:
+def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
     """Once apart and once together: the order between the two streams is not known, their lines are."""
     before, after = (
         Counter(
@@ -69,7 +69,7 @@ def _text(outputs: list[Event], stream: str) -> str:
     return printed(outputs, stream).decode("utf-8", "surrogateescape")
 
 
-def remarks(then: Recording, now: Recording) -> list[str]:
+def remarks(then: TapedRun, now: TapedRun) -> list[str]:
     """What differs in the outputs of a program with a clock of its own, and does not count."""
     if not by_proxy(then):
         frames = ignored_frames(then, now) if _was_heard(then) else 0
@@ -85,19 +85,19 @@ def remarks(then: Recording, now: Recording) -> list[str]:
     return found
 
 
-def _differs_as_bytes(then: Recording, now: Recording) -> bool:
+def _differs_as_bytes(then: TapedRun, now: TapedRun) -> bool:
     return any(
         printed(then.outputs, stream) != printed(now.outputs, stream)
         for stream in ("stdout", "stderr")
     )
 
 
-def by_proxy(recording: Recording) -> bool:
+def by_proxy(recording: TapedRun) -> bool:
     """Whether something in this run talked through the proxy."""
     return any(call.event.data.get("library") == "proxy" for call in recording.calls)
 
 
-def _was_heard(recording: Recording) -> bool:
+def _was_heard(recording: TapedRun) -> bool:
     """Whether anybody kept what was printed: a program that records itself prints past its tape."""
     begun = recording.run_start
     told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
@@ -113,7 +113,7 @@ def printed(outputs: list[Event], stream: str) -> bytes:
 
 
 def _difference(
-    then: Recording, now: Recording, streams: Sequence[str], alike: Callable[[bytes, bytes], bool]
+    then: TapedRun, now: TapedRun, streams: Sequence[str], alike: Callable[[bytes, bytes], bool]
 ) -> str | None:
     for stream in streams:
         before, after = printed(then.outputs, stream), printed(now.outputs, stream)

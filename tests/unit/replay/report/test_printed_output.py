@@ -11,8 +11,8 @@ from playhead.recording import deck
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call
 from playhead.recording.encoder import NewEvent
-from playhead.replay.matching.taped import Recording, load
-from playhead.replay.report import outputs
+from playhead.replay.matching.taped import TapedRun, load
+from playhead.replay.report import printed_output as outputs
 from playhead.tape.reader import Tape
 
 
@@ -20,7 +20,7 @@ from playhead.tape.reader import Tape
 def printed(tmp_path):
     """A run that printed this, by a program that came by the proxy, or by a hooked one."""
 
-    def make(stdout: str, stderr: str = "", library: str = "proxy") -> Recording:
+    def make(stdout: str, stderr: str = "", library: str = "proxy") -> TapedRun:
         run = recording.open_run(Wish(store=tmp_path), config.load(), '"test"')
         call = Call(boundary="llm", name="model", facts={"library": library})
         deck.active().perform(call, FunctionAdapter(lambda: None))

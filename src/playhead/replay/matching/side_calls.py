@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.recording.calls import Call, Taped
-from playhead.replay.matching.taped import Recording, TapedCall, answer_of
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 
 # The fact of a call that says what kind of side traffic it is.
 SIDE = "side"
@@ -15,7 +15,7 @@ def is_side(call: TapedCall) -> bool:
     return bool(call.event.data.get(SIDE))
 
 
-def answer_side_call(recording: Recording, call: Call, name: str) -> Taped | None:
+def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None:
     """For side traffic that the tape does not have as it is asked now: what was answered to its like
     then, or nothing at all. None: this call is the agent's work.
     """
