@@ -165,8 +165,10 @@ def test_a_program_that_cannot_be_started_is_one_more_thing_to_recover_from(play
 
 def test_shims_go_on_and_are_cleared_away_when_the_launcher_is_killed(playhead, tmp_path):
     os.mkfifo(tmp_path / "gate")
-    # It has told the sidecar which command it waits for before it loads what reads tapes (array).
-    waits = "until grep -q /array.cpython /proc/$PPID/maps; do :; done"
+    # The sidecar starts its thread for shims when it knows the command: from then on it serves alone.
+    children = "$(cat /proc/$PPID/task/$PPID/children)"
+    threads = "$(ls /proc/$p/task | wc -l)"
+    waits = f"until for p in {children}; do [ {threads} -gt 1 ] && break; done; do :; done"
     script = f"#!/bin/sh\n{waits}\nkill -9 $PPID\nread x < {tmp_path}/gate\ngit version\n"
     argv = [*PLAYHEAD, "record", "--no-proxy", "--store", str(playhead.store), "--"]
     with TemporaryDirectory() as short:  # pytest's own may be too long for the name of a socket
