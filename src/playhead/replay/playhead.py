@@ -36,10 +36,12 @@ _take, _give = _thread.RLock.acquire, _thread.RLock.release
 class Gate:
     """A thread that waits at a place."""
 
-    __slots__ = ("_lock", "is_open", "place")
+    __slots__ = ("_lock", "is_before", "is_open", "place")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, is_before: bool = False) -> None:
+        """`is_before`: the thread is to come to the place next, and does something before it."""
         self.place = place
+        self.is_before = is_before
         self.is_open = False
         self._lock = _allocate_lock()
         _acquire(self._lock)
@@ -301,6 +303,15 @@ class Playhead:
         if state is not None:
             state.passed(place)
 
+    def ahead(self, lane: str) -> Place | None:
+        """The next point of this lane."""
+        return self.table.ahead(lane)
+
+    def await_turn(self, place: Place) -> None:
+        """Wait until this is the next point of the tape, without passing it."""
+        if not place.passed and not self.is_next(place):
+            self.time.wait_at(Gate(place, is_before=True))
+
     def note(self, place: Place, state: LoopState | None) -> None:
         """A point was taken where nothing may wait: in the thread of an event loop."""
         if place.passed:
@@ -329,9 +340,9 @@ class Playhead:
         finally:
             _give(self._guard)
 
-    def skip_to(self, place: Place) -> None:
+    def skip_to(self, place: Place, *, passes: bool = True) -> None:
         """Every lane waits, and this is the earliest point that one waits for: no lane comes to the points
-        before it.
+        before it. `passes`: the lane is there now.
         """
         _take(self._guard)
         try:
@@ -342,7 +353,8 @@ class Playhead:
             self._next[place.segment] = max(self._next[place.segment], place.index)
         finally:
             _give(self._guard)
-        self.pass_by(place)
+        if passes:
+            self.pass_by(place)
 
     def _late(self, place: Place) -> None:
         if place.skipped:

@@ -46,6 +46,8 @@ class PointsTable:
         self.segments: dict[str, list[Place]] = {}
         self._calls: dict[tuple[str, int, int], Place] = {}
         self._lanes: dict[tuple[str, str, int], Place] = {}
+        self._of_lane: dict[str, list[Place]] = {}
+        self._at: dict[str, int] = {}
         # Timers that never fired.
         self._cancelled: dict[tuple[str, str, int], Any] = {}
         for event in taped:
@@ -66,6 +68,26 @@ class PointsTable:
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
         """The delay of a timer that never fired on the tape; None: there was no such timer."""
         return self._cancelled.get((lane, kind, number))
+
+    def know_lanes(self, lanes: dict[tuple[str, int], str]) -> None:
+        """In which lane each call was made, by segment and number."""
+        for order in self.segments.values():
+            for place in order:
+                who = place.what[0]
+                lane = lanes.get((place.segment, who)) if type(who) is int else who
+                if lane is not None:
+                    self._of_lane.setdefault(lane, []).append(place)
+
+    def ahead(self, lane: str) -> Place | None:
+        """The next point of this lane that has not passed."""
+        places = self._of_lane.get(lane)
+        if not places:
+            return None
+        at = self._at.get(lane, 0)
+        while at < len(places) and places[at].passed:
+            at += 1
+        self._at[lane] = at
+        return places[at] if at < len(places) else None
 
     def moment(self, segment: str, call: int, at_ns: int, *, left: int | None = None) -> int:
         """A moment of a call with its place, if it has one. `left`: when the program left the call."""

@@ -17,6 +17,7 @@ from playhead import clock
 from playhead.hooks.copies import replace_copies
 from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.order import locks
 from playhead.hooks.process.builtin import Builtin
 from playhead.recording import lanes, order_slot, points
 from playhead.replay.time import virtual_time
@@ -64,8 +65,11 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
 def hook_threading(module: ModuleType, patches: Patches) -> None:
     for kind, is_stuck in ((type(_thread.allocate_lock()), _is_locked), (_thread.RLock, _is_owned)):
         take = kind.acquire
+        give = kind.release
         graft(patches, kind, "acquire", _acquire(take, is_stuck))
         graft(patches, kind, "__enter__", _acquire(take, is_stuck))
+        graft(patches, kind, "release", _release(give))
+        graft(patches, kind, "__exit__", _release(give))
     handle = getattr(_thread, "_ThreadHandle", None)  # 3.13: what Thread.join waits for
     if handle is not None:
         graft(patches, handle, "join", _join(handle.join))
@@ -73,6 +77,8 @@ def hook_threading(module: ModuleType, patches: Patches) -> None:
 
 def _acquire(original: Callable[..., bool], is_stuck: Callable[[Any], bool]) -> Callable[..., bool]:
     def acquire(self: Any, blocking: bool = True, timeout: float = -1) -> bool:
+        if blocking and timeout == -1:
+            locks.before_acquire(self)
         if original(self, False):
             return True
         time = virtual_time.active()
@@ -87,6 +93,14 @@ def _acquire(original: Callable[..., bool], is_stuck: Callable[[Any], bool]) -> 
         return time.wait(None if timeout == -1 else timeout, attempt, lambda: is_stuck(self))
 
     return acquire
+
+
+def _release(original: Callable[..., None]) -> Callable[..., None]:
+    def release(self: Any, *raised: Any) -> None:
+        original(self)
+        locks.after_release(self)
+
+    return release
 
 
 def _is_locked(lock: Any) -> bool:

@@ -116,6 +116,9 @@ def _keep_order(recording: TapedRun) -> None:
         recording.table = table
         for call in recording.calls:
             call.table = table
+        table.know_lanes(
+            {(call.event.segment, call.event.seq): call.lane for call in recording.calls}
+        )
 
 
 def forget_order(recording: TapedRun) -> None:

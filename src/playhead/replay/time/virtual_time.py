@@ -412,7 +412,7 @@ class VirtualTime:
                 return False
             self._changes += 1
             self.follow(place.ns)
-            self.order.skip_to(place)
+            self.order.skip_to(place, passes=wait.gate is None or not wait.gate.is_before)
             wait.release(place)
         return True
 

@@ -1,0 +1,69 @@
+"""Semaphores, events, barriers and conditions of `threading`: which thread learns of them when.
+
+These classes are written in Python, so a hook costs little beside them. Locks are in C, and a hook in
+Python would cost ten times the lock: while recording they are left alone (docs/determinism.md).
+"""
+
+from __future__ import annotations
+
+import sys
+
+from playhead.hooks.guest import Patches, need
+from playhead.recording import order_slot, points
+from playhead.recording.where import OWNERS, PROGRAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, ModuleType
+    from typing import Any
+
+_IN_VAIN = "in vain"
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is threading."""
+    need(module, "Semaphore", "Event", "Barrier", "Condition")
+    need(module.Semaphore, "acquire", "__enter__")
+    acquire = _acquire(module.Semaphore.acquire)
+    patches.replace(module.Semaphore, "acquire", lambda _: acquire)
+    patches.replace(module.Semaphore, "__enter__", lambda _: acquire)
+    patches.replace(module.Event, "wait", _wait)
+    patches.replace(module.Barrier, "wait", _wait)
+    patches.replace(module.Condition, "wait", _wait)
+    patches.replace(module.Condition, "wait_for", _wait)
+
+
+def _is_program(frame: FrameType) -> bool:
+    """Whether the program itself waits. The standard library's own threads are not ordered: a pool that
+    waits for its turn would wait for itself.
+    """
+    return OWNERS[frame.f_code.co_filename] == PROGRAM
+
+
+def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
+    def acquire(self: Any, blocking: bool = True, timeout: float | None = None) -> bool:
+        if not order_slot.is_kept() or not _is_program(sys._getframe(1)):
+            return original(self, blocking, timeout)
+        place = order_slot.wait_for(points.ACQUIRED)
+        if place is not None and place.what[3] == _IN_VAIN:
+            return False
+        taken = original(self, blocking, timeout)
+        order_slot.happened(points.ACQUIRED, None if taken else _IN_VAIN)
+        return taken
+
+    return acquire
+
+
+def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait(self: Any, *args: Any, **named: Any) -> Any:
+        if not order_slot.is_kept() or not _is_program(sys._getframe(1)):
+            return original(self, *args, **named)
+        try:
+            return original(self, *args, **named)
+        finally:
+            # Whatever it waited for has come, or its time was up: the thread learns of it now.
+            order_slot.wait_for(points.WOKEN)
+            order_slot.happened(points.WOKEN)
+
+    return wait
