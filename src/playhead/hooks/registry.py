@@ -41,6 +41,7 @@ ROWS: tuple[Row, ...] = (
     # order
     Row("asyncio.base_events", "order.event_loops", "clock"),
     Row("asyncio.tasks", "order.task_sets", "clock"),
+    Row("trio", "order.trio_batches", "clock"),
     Row("asyncio.taskgroups", "order.task_sets:hook_groups", "clock"),
     Row("sys", "order.outputs", "clock"),
     Row("queue", "order.queues", "clock"),

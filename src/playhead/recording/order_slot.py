@@ -17,12 +17,23 @@ if TYPE_CHECKING:
     from playhead.replay.points_table import Place
 
 _active: Playhead | None = None
-# The state of the event loop that runs in this thread; None where there is none.
-loop_here: Callable[[], LoopState | None] = lambda: None  # noqa: E731  replaced by the hook of asyncio
+# Each knows one kind of event loop: the state of the loop that runs in this thread, or None.
+_loops: list[Callable[[], LoopState | None]] = []
 
 
 # Whether taped output was released that is not in its pipes yet.
 is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the stage of taped processes
+
+
+def watch_loop(state_here: Callable[[], LoopState | None]) -> None:
+    _loops.append(state_here)
+
+
+def loop_here() -> LoopState | None:
+    """The state of the event loop that runs in this thread; None where there is none."""
+    if _active is None:
+        return None
+    return next((state for one in _loops if (state := one()) is not None), None)
 
 
 def active() -> Playhead | None:
@@ -39,6 +50,7 @@ def begin(head: Playhead) -> None:
 def end() -> None:
     global _active  # noqa: PLW0603  one slot a process
     _active = None
+    _loops.clear()
 
 
 def make_state(wake: Callable[[], None], make_future: Callable[[], Any]) -> LoopState:

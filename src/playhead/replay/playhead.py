@@ -99,8 +99,10 @@ class LoopState:
         self._pending.append(made)
         return made
 
-    async def wait(self, place: Place) -> None:
-        """For a task: wait until the replay has come to this place."""
+    async def wait(self, place: Place, *, is_cancelled: bool = False) -> None:
+        """For a task: wait until the replay has come to this place. `is_cancelled`: the task is cancelled,
+        and must wait all the same.
+        """
         if place.passed or self.is_next(place):
             self._head.note(place, self)
             return
@@ -112,7 +114,8 @@ class LoopState:
         future = self._make_future()
         pending = self.pend(place, lambda: future.set_result(None), future.done)
         try:
-            await future
+            # asyncio tells a task once that it is cancelled, trio tells it whenever it waits.
+            await (future.shielded() if is_cancelled and hasattr(future, "shielded") else future)
         finally:
             self.drop(pending)
 
@@ -134,7 +137,7 @@ class LoopState:
         """
         left = moment.left
         if left is not None and not left.passed:
-            await self.wait(left)
+            await self.wait(left, is_cancelled=True)
 
     def pend_late(self, when: float, run: Callable[[], None], is_dead: Callable[[], bool]) -> None:
         """For a timer that never fired on the tape: it fires when nothing else is left to happen."""
@@ -158,6 +161,8 @@ class LoopState:
 
     def is_next(self, place: Place) -> bool:
         """Whether the replay is at this place already: nothing comes before it, and its turn is now."""
+        if not place.turn:
+            return self._head.is_now(place)
         return self._head.is_next(place) and self._has_come(place)
 
     def passed(self, place: Place) -> None:
@@ -177,7 +182,7 @@ class LoopState:
         place = self.first()
         if place is None or not self._has_come(place):
             return
-        if self._head.is_next(place):
+        if self.is_next(place):
             self._head.time.follow(place.ns)
         elif self._head.waits_for_others(place):
             self._head.arrive(place)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from playhead import clock
 from playhead.hooks.graft import graft
@@ -154,29 +155,80 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
     def perf_counter(original: Callable[[], float]) -> Callable[[], float]:
         def read() -> float:
             time = virtual_time.active()
-            return original() if time is None else time.now_ns() / 1e9
+            # A little later each time: deadlines that are equal would be in the order of addresses.
+            return original() if time is None else time.ticking_ns() / 1e9
 
         return read
 
     def get_events(original: Callable[..., Any]) -> Callable[..., Any]:
         def waited(self: Any, timeout: float) -> Any:
             time = virtual_time.active()
-            if time is None or timeout <= 0:
+            if time is None:
                 return original(self, timeout)
+            loop = None if time.is_real else order_slot.loop_here()
             found: list[Any] = []
+            if timeout <= 0:
+                found = original(self, timeout)
+            else:
 
-            def attempt(seconds: float | None) -> bool:
-                found[:] = original(self, seconds)
-                return bool(found)
+                def attempt(seconds: float | None) -> bool:
+                    found[:] = original(self, seconds)
+                    return bool(found)
 
-            time.wait(timeout, attempt, lambda: _epoll_is_stuck(self._epoll))
+                time.wait(timeout, attempt, lambda: _epoll_is_stuck(self._epoll), loop=loop)
+            if loop is not None:
+                loop.run_due()
             return found
 
         return waited
 
     patches.replace(core, "perf_counter", perf_counter)
+    order_slot.watch_loop(_TrioStates(module).here)
     if hasattr(select, "epoll"):
         patches.replace(manager, "get_events", get_events)
+
+
+class _TrioStates:
+    """The points for which tasks of each trio run wait."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._states: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+    def here(self) -> Any:
+        try:
+            token = self._module.lowlevel.current_trio_token()
+        except RuntimeError:
+            return None  # no trio in this thread
+        state = self._states.get(token)
+        if state is None:
+            state = order_slot.make_state(
+                lambda: token.run_sync_soon(int), lambda: _TrioFuture(self._module)
+            )
+            self._states[token] = state
+        return state
+
+
+class _TrioFuture:
+    """As much of a future as `LoopState` needs."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._event = module.Event()
+
+    def set_result(self, _: None) -> None:
+        self._event.set()
+
+    def done(self) -> bool:
+        return bool(self._event.is_set())
+
+    def __await__(self) -> Any:
+        return self._event.wait().__await__()
+
+    async def shielded(self) -> None:
+        """Wait although the task is cancelled."""
+        with self._module.CancelScope(shield=True):
+            await self._event.wait()
 
 
 def hook_uvloop(module: ModuleType, patches: Patches) -> None:

@@ -44,7 +44,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(loop, "call_soon_threadsafe", _soon_of(handles))
     patches.replace(handles.TimerHandle, "_run", _fire)
     patches.replace(handles.TimerHandle, "cancel", _cancel)
-    order_slot.loop_here = lambda: _state_here(handles._get_running_loop)
+    order_slot.watch_loop(lambda: _state_here(handles._get_running_loop))
     patches.on_undo(lambda: points.watch_loops(lambda: None))
 
 

@@ -147,7 +147,7 @@ class Player:
         if self._queues or self.is_over:
             return None
         script, places = self._script, []
-        if script.ending is not None and not self._has_left:
+        if script.ending is not None and not self._has_left and not self._waits_for_program:
             places.append(order_slot.place_ahead(script.ended_ns))
         if not self._is_done and isinstance(step := script.steps[self._next], Show):
             places.append(order_slot.place_ahead(step.at_ns))
@@ -175,12 +175,17 @@ class Player:
         elif self._is_done and self._has_come(self._script.ended_ns):
             self._finish(ending)
 
+    @property
+    def _waits_for_program(self) -> bool:
+        """Whether the program did something to the process then, before it ended, that is still to come."""
+        return any(isinstance(step, Wait) for step in self._script.steps[self._next :])
+
     def look(self, pid: int) -> None:
         """The program looks whether the process has ended. If nothing else comes before that on the tape,
         the stand-in ends now.
         """
         ended = self._script.ended_ns
-        if self._script.ending is None or not order_slot.knows(ended):
+        if self._script.ending is None or not order_slot.knows(ended) or self._waits_for_program:
             return
         if not self._has_left and order_slot.is_next(ended):
             STAGE.wake()
@@ -189,6 +194,8 @@ class Player:
 
     def _leave(self, ending: int) -> None:
         """The program may learn of the exit before it reads what the process wrote."""
+        if self._waits_for_program:
+            return
         if not self._has_left and order_slot.has_come(self._script.ended_ns):
             self._has_left = True
             control, self._control = self._control, -1
