@@ -8,11 +8,9 @@ script; not `subprocess`, not threads.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
-import termios
 from collections import deque
 from contextlib import suppress
 from typing import Any
@@ -21,7 +19,7 @@ from playhead import clock
 from playhead.errors import Divergence
 from playhead.hooks.process.flight import Flight, signal_name
 from playhead.hooks.process.script import Script, Show, Wait
-from playhead.hooks.process.stage import STAGE, now_ns
+from playhead.hooks.process.stage import STAGE, make_raw, now_ns, room_of, widen
 from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
 from playhead.replay.matching import fingerprint
@@ -35,7 +33,6 @@ _NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
 _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 # As much as a pipe that is not full surely takes without making us wait.
 _AT_ONCE = 4096
-_PIPE, _WIDEST = 1 << 16, 1 << 20
 
 
 class Player:
@@ -74,9 +71,9 @@ class Player:
         if alone and stream != "stdin":
             os.set_blocking(fd, False)
             self._alone.add(stream)
-            _widen(fd, self._size_of(stream))
+            widen(fd, self._size_of(stream))
         elif os.isatty(fd):
-            _make_raw(fd)
+            make_raw(fd)
 
     def wants(self, stream: str) -> bool:
         """Whether the tape has something to put into this stream."""
@@ -279,7 +276,7 @@ class Player:
         at_once = len(data) if stream in self._alone else _AT_ONCE
         while data:
             if stream not in self._alone:
-                state = _state(fd)
+                state = room_of(fd)
                 if state & _GONE:
                     return None
                 if not state & select.POLLOUT:
@@ -384,24 +381,3 @@ class Player:
                 with suppress(BrokenPipeError):  # the stand-in is gone already
                     os.write(control, self.stand_in.told(ending))
             os.close(control)
-
-
-def _state(fd: int) -> int:
-    room = select.poll()
-    room.register(fd, select.POLLOUT)
-    return dict(room.poll(0)).get(fd, 0)
-
-
-def _widen(fd: int, size: int) -> None:
-    """Room for all of it, where the system has it to give: then no thread need stand by."""
-    widen = getattr(fcntl, "F_SETPIPE_SZ", None)
-    if widen is not None and _PIPE < size <= _WIDEST:
-        with suppress(OSError):
-            fcntl.fcntl(fd, widen, size)
-
-
-def _make_raw(fd: int) -> None:
-    """A terminal that adds nothing: what it echoed and translated then is on the tape already."""
-    mode = termios.tcgetattr(fd)
-    mode[0] = mode[1] = mode[3] = 0
-    termios.tcsetattr(fd, termios.TCSANOW, mode)

@@ -7,9 +7,11 @@ One for all, started with the first that needs it: a replay's time stands still 
 from __future__ import annotations
 
 import _thread
+import fcntl
 import os
 import select
 import signal
+import termios
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -20,6 +22,7 @@ from playhead.replay.time import virtual_time
 
 T = TypeVar("T")
 
+_PIPE, _WIDEST = 1 << 16, 1 << 20
 # However long nothing happens: a program that does not do its part is given up for some time.
 _LONGEST_MS = 61_000
 
@@ -209,6 +212,27 @@ def _poll(asked: dict[int, int]) -> select.poll:
     for fd, events in asked.items():
         poll.register(fd, events)
     return poll
+
+
+def room_of(fd: int) -> int:
+    room = select.poll()
+    room.register(fd, select.POLLOUT)
+    return dict(room.poll(0)).get(fd, 0)
+
+
+def widen(fd: int, size: int) -> None:
+    """Room for all of it, where the system has it to give: then no thread need stand by."""
+    widen = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if widen is not None and _PIPE < size <= _WIDEST:
+        with suppress(OSError):
+            fcntl.fcntl(fd, widen, size)
+
+
+def make_raw(fd: int) -> None:
+    """A terminal that adds nothing: what it echoed and translated then is on the tape already."""
+    mode = termios.tcgetattr(fd)
+    mode[0] = mode[1] = mode[3] = 0
+    termios.tcsetattr(fd, termios.TCSANOW, mode)
 
 
 STAGE = Stage()
