@@ -17,7 +17,14 @@ from playhead.events import Event
 from playhead.tape.reader import Tape
 from playhead.workspace.blobs.pool import Pool
 from playhead.workspace.git.git_objects import GitObjects
-from playhead.workspace.tree_listing import Change, FileEntry, Tree, decode_changes, decode_listing
+from playhead.workspace.tree_listing import (
+    Change,
+    FileEntry,
+    Tree,
+    between,
+    decode_changes,
+    decode_listing,
+)
 
 _OBJECTS = b".git/objects/"
 
@@ -137,18 +144,38 @@ def apply_changes(tree: dict[bytes, FileEntry], changes: Iterable[Change]) -> No
 
 def read_history(tape: Tape, home: Path) -> FileHistory:
     """What a tape says about files. `home` is the store whose pool has the content."""
-    starts: list[WorkspaceStart] = []
-    effects: list[FileEffect] = []
+    pool = Pool(home)
+    history = FileHistory([], [], pool)
     for event in tape.events():
         if event.kind in (events.WORKSPACE, events.FILES) and event.ours:
             whole = tape.whole(event)
             if not isinstance(whole.data, dict):
                 raise TapeDamaged(f"Event {event.ref} says nothing about files.")
-            if event.kind == events.WORKSPACE:
-                starts.append(_start(whole))
+            if event.kind == events.FILES:
+                history.effects.append(_effect(whole))
             else:
-                effects.append(_effect(whole))
-    return FileHistory(starts, sorted(effects, key=lambda one: one.until_ns), Pool(home))
+                _begin(history, _start(whole), event)
+    return history
+
+
+def _begin(history: FileHistory, start: WorkspaceStart, event: Event) -> None:
+    """A run that was resumed has a second snapshot: what changed in between belongs to no call."""
+    known = [one for one in history.starts if one.tree and one.number == start.number]
+    if not known or start.tree is None:
+        history.starts.append(start)
+        return
+    now = decode_listing(history.pool.read(start.tree))
+    history.effects.append(
+        FileEffect(
+            workspace=start.number,
+            calls=(),
+            after=None,
+            until_ns=event.mono,
+            changes=tuple(between(history.at(None, start.number), now)),
+            gaps=0,
+            ref=event.ref,
+        )
+    )
 
 
 def _start(event: Event) -> WorkspaceStart:

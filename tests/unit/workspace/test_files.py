@@ -14,12 +14,16 @@ import pytest
 from tests.unit.workspace.conftest import Session, fingerprint
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
+from playhead.tape.reader import Tape
+from playhead.workspace.blobs import packs
 from playhead.workspace.blobs.delta import apply_delta, encode_delta
 from playhead.workspace.blobs.pool import Pool, PoolWriter
 from playhead.workspace.folder_compare import compare_folder
+from playhead.workspace.history import read_history
 from playhead.workspace.limits import why_refused
 from playhead.workspace.restore import apply_effects, restore_tree
 from playhead.workspace.snapshot import StatIndex, take_snapshot
+from playhead.workspace.taping import open_workspaces
 from playhead.workspace.tree_listing import FileEntry, decode_listing, encode_listing
 
 
@@ -255,3 +259,47 @@ def test_unreadable_files_are_named_and_the_rest_is_recorded() -> None:
         ["closed.txt", "unreadable: Permission denied"],
         ["locked", "unreadable: Permission denied"],
     ]
+
+
+def test_a_huge_file_is_named_and_not_read(project: Path, tmp_path: Path) -> None:
+    with (project / "huge.bin").open("wb") as file:
+        file.truncate(1 << 30)
+    session = Session(tmp_path / "home", project)
+    session.call("echo more >> huge.bin; echo x > small.txt")
+    history = session.stop()
+    assert history.at(None)[b"huge.bin"].id == "none"
+    assert b"small.txt" in history.at(None)
+    assert {"path": "huge.bin", "why": "large"} in history.starts[0].facts["left_out"]
+
+
+def test_a_full_disk_is_a_counted_gap(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.call("echo 1 > before.txt")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(packs.PackWriter, "add", refuse)
+        session.call("echo 2 > during.txt")
+    session.call("echo 3 > after.txt")
+    history = session.stop()
+    tree = history.at(None)
+    assert history.content(tree[b"before.txt"]) == b"1\n"
+    assert history.content(tree[b"after.txt"]) == b"3\n"
+    assert history.gaps == 1
+
+
+def test_a_resumed_run_knows_what_changed_in_between(tmp_path: Path, project: Path) -> None:
+    first = Session(tmp_path / "home", project)
+    first.call("echo 1 > one.txt")
+    first.tape.stop()
+    (project / "between.txt").write_text("by hand")
+    tape = open_workspaces(first.recorder, tmp_path / "home", [project])
+    tape.stop()
+    first.recorder.close()
+    history = read_history(Tape(first.recorder.run), tmp_path / "home")
+    assert [[one.path for one in effect.changes] for effect in history.effects] == [
+        [b"one.txt"],
+        [b"between.txt"],
+    ]
+    assert len(history.starts) == 1
