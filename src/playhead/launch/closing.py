@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,10 @@ else:
 _WORTH_SEALING = 256 * 1024
 _QUICK_TO_SEAL = 64 * 1024 * 1024
 
+# Whatever these do, a replay gives their taped result.
+_SERVED_WHOLE = frozenset({"tool", "mcp", "state"})
+_NEVER = 1 << 63
+
 # A person, a supervisor or the kernel ended the run; every other signal is the program's own fault.
 _INTERRUPTIONS = frozenset(
     {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM}
@@ -62,6 +67,12 @@ class Survey:
     asked: bool = False
     # Ports that recorded calls went to.
     ports: set[int] = field(default_factory=set)
+    # Segment → when it was inside a call that is served whole, whatever the call did.
+    within: defaultdict[str, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    # Those of these calls that have no outcome yet: the event → its segment and time.
+    open: dict[str, tuple[str, int]] = field(default_factory=dict)
     segments: list[SegmentSummary] = field(default_factory=list)
     events: int = 0
     lost: int = 0
@@ -72,6 +83,7 @@ class Survey:
             return
         if event.kind == events.CALL and (port := port_of(data.get("request"))) is not None:
             self.ports.add(port)
+        self._note_whole(event, data)
         if event.kind == events.SEGMENT_START:
             self.started_by[event.segment] = event.absolute(event.parent)
         elif event.kind == events.SEGMENT_END:
@@ -87,6 +99,21 @@ class Survey:
             call = event.absolute(data.get("call"))
             if call is not None:
                 self.failed.add(call)
+
+    def _note_whole(self, event: Event, data: dict[str, Any]) -> None:
+        if event.kind == events.CALL and data.get("boundary") in _SERVED_WHOLE:
+            self.open[event.ref] = (event.segment, event.mono)
+        elif event.kind == events.OUTCOME:
+            segment, began = self.open.pop(event.absolute(data.get("call")) or "", ("", 0))
+            if segment:
+                self.within[segment].append((began, event.mono))
+
+    def spans(self) -> Mapping[str, list[tuple[int, int]]]:
+        """`within`, with calls that never ended lasting until the end."""
+        for segment, began in self.open.values():
+            self.within[segment].append((began, _NEVER))
+        self.open.clear()
+        return self.within
 
 
 def prepare() -> None:
@@ -134,10 +161,16 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
     if rows is None:
         facts: dict[str, Any] = {"connections": "not watched"}
     elif is_replay:
-        facts = {"stopped": [dataclasses.asdict(row) for row in rows if row.how != "inside"]}
+        kept_in = (dataclasses.replace(row, times=()) for row in rows if row.how != "inside")
+        facts = {"stopped": [dataclasses.asdict(row) for row in kept_in]}
     else:
         ports = seen.ports | set(attended.known_ports)
-        taped = RecordedPlaces(root=run.recorder.root, segments=set(seen.started_by), ports=ports)
+        taped = RecordedPlaces(
+            root=run.recorder.root,
+            segments=set(seen.started_by),
+            ports=ports,
+            within=seen.spans(),
+        )
         for row in connections.unrecorded(rows, taped):
             why = "a connection that neither a hook nor the proxy has seen"
             what = f"{row.program} to {row.to}"

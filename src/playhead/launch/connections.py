@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -28,6 +28,8 @@ class RecordedPlaces:
     segments: Collection[str]
     # Ports that recorded calls went to.
     ports: Collection[int]
+    # Segment → when (monotonic ns) it was inside a tool call or another call that is served whole.
+    within: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
 
 def unrecorded(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
@@ -38,7 +40,12 @@ def unrecorded(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[Se
 def _is_accounted_for(row: SeenConnection, taped: RecordedPlaces) -> bool:
     if row.parent is not None and row.parent != taped.root and not row.parent.endswith(":0"):
         return True  # inside a process call, which is served whole
-    return str(row.pid) in taped.segments and row.port in taped.ports
+    segment = str(row.pid)
+    if segment not in taped.segments:
+        return False
+    spans = taped.within.get(segment, ())
+    inside = (any(begin <= at <= end for begin, end in spans) for at in row.times)
+    return row.port in taped.ports or (bool(row.times) and all(inside))
 
 
 def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:

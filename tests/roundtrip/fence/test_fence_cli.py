@@ -225,3 +225,26 @@ def test_the_doctor_says_why_there_is_no_fence():
     assert "unshare" in found["fence", "namespaces"]["detail"]
     assert not found["fence", "replays"]["ok"]
     assert "--unfenced" in found["fence", "replays"]["detail"]
+
+
+WITH_A_TOOL = """
+import ctypes, os, struct
+import playhead
+
+@playhead.tool
+def mail() -> int:
+    libc = ctypes.CDLL(None)
+    port = int.from_bytes(struct.pack(">H", int(os.environ["PORT"])), "little")
+    return libc.connect(libc.socket(2, 1, 0), struct.pack("=HHI8x", 2, port, 0x0100007F), 16)
+
+print(mail())
+"""
+
+
+def test_a_connection_inside_a_tool_call_is_accounted_for(play, tmp_path):
+    (tmp_path / "tool.py").write_text(WITH_A_TOOL)
+    then = play("record", "--", sys.executable, "tool.py")
+    assert then.stdout == "0\n", then.stderr
+    assert "partial" not in then.stderr, then.stderr
+    now = play("replay", "last")
+    assert (now.returncode, now.stdout) == (0, "0\n"), now.stderr

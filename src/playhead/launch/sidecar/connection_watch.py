@@ -11,16 +11,18 @@ import json
 import os
 import select
 import socket
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
+from playhead import clock
 from playhead.host import descriptors
 from playhead.replay.fence import sock_diag
 from playhead.replay.fence.notifications import Announced, CallListener, PeerAddress
 
 _DRAIN = b"d"
+_MOST_TIMES = 10_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
 # Name services and logs, which the C library asks for every program.
 _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sssd/", "/avahi")
@@ -42,7 +44,9 @@ class SeenConnection:
     proxied: bool
     # The event that started the process, as its environment says.
     parent: str | None
+    # How often, and (monotonic ns) when.
     count: int = 1
+    times: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,55 +152,44 @@ class _Seen:
         # Whether the run is still interested.
         self.keeps = True
         self._tree = tree
-        self._rows: Counter[SeenConnection] = Counter()
+        self._rows: defaultdict[SeenConnection, list[int]] = defaultdict(list)
         self._blind = False
         # Listeners → whether they are the tree's own.
         self._owned: dict[frozenset[int], bool] = {}
         self._processes: dict[tuple[int, str], tuple[bool, str | None]] = {}
 
     def look(self) -> None:
+        """Note the next call, then let it happen. Not the other way round: afterwards the process, the
+        one that it talks to and the call that it belongs to may be gone.
+        """
         one = self.listener.receive()
         if one is None:
             return
-        found = None
         if self.keeps:
             try:
-                found = self._looked_at(one)
+                self._note(one)
             except (OSError, ValueError):
                 self._blind = self._blind or os.path.exists(f"/proc/{one.thread}")
         self.listener.proceed(one)
-        if found is not None:
-            address, pid, program = found
-            self._note(address, pid, program)
 
     def rows(self) -> list[dict[str, object]] | None:
         if self._blind:
             return None
-        return [{**asdict(row), "count": count} for row, count in self._rows.items()]
+        return [
+            {**asdict(row), "count": len(times), "times": times[:_MOST_TIMES]}
+            for row, times in self._rows.items()
+        ]
 
-    def _looked_at(self, one: Announced) -> tuple[PeerAddress, int, str] | None:
+    def _note(self, one: Announced) -> None:
+        at = clock.mono_ns()
         address = self.listener.address(one)
         if address is None or (address.path and not self._is_daemon(address.path)):
-            return None
+            return
         pid = _process_of(one.thread)
-        program = os.readlink(f"/proc/{pid}/exe")
         # A connected datagram socket sends nothing yet: the C library makes one to choose an address.
         if not address.path and not self.listener.is_stream(one, pid):
-            return None
-        if address.is_loopback and address.port not in self._tree.ports:
-            # Before it proceeds: the other side may close its port right after.
-            self._where = sock_diag.listeners(self._channel, address.port)
-        return address, pid, program
-
-    _where: frozenset[int] = frozenset()
-
-    def _is_daemon(self, path: str) -> bool:
-        """Only in a fence: a recorded program may talk to daemons of its user as it always does."""
-        ours = self._tree.shims is not None and path.startswith(self._tree.shims)
-        known = ours or any(one in path for one in _OF_THE_SYSTEM)
-        return self._tree.fenced and path.startswith("/") and not known and _is_socket(path)
-
-    def _note(self, address: PeerAddress, pid: int, program: str) -> None:
+            return
+        program = os.readlink(f"/proc/{pid}/exe")
         proxied = address.is_loopback and address.port in self._tree.ports
         row = SeenConnection(
             program=program,
@@ -207,18 +200,25 @@ class _Seen:
             proxied=proxied,
             parent=self._member(pid, program)[1],
         )
-        self._rows[row] += 1
+        self._rows[row].append(at)
+
+    def _is_daemon(self, path: str) -> bool:
+        """Only in a fence: a recorded program may talk to daemons of its user as it always does."""
+        ours = self._tree.shims is not None and path.startswith(self._tree.shims)
+        known = ours or any(one in path for one in _OF_THE_SYSTEM)
+        return self._tree.fenced and path.startswith("/") and not known and _is_socket(path)
 
     def _how(self, address: PeerAddress) -> str:
         if address.path or not address.is_loopback:
             return "out"
-        if not self._where:
+        found = sock_diag.listeners(self._channel, address.port)
+        if not found:
             return "refused"
         if self._tree.fenced:
             return "inside"
-        if self._where not in self._owned:
-            self._owned[self._where] = self._owns(self._where)
-        return "inside" if self._owned[self._where] else "out"
+        if found not in self._owned:
+            self._owned[found] = self._owns(found)
+        return "inside" if self._owned[found] else "out"
 
     def _owns(self, inodes: frozenset[int]) -> bool:
         """Whether a process of the tree listens there."""
