@@ -153,6 +153,15 @@ class Player:
         known = [place for place in places if place is not None]
         return min(known, key=lambda place: place.rank, default=None)
 
+    @property
+    def rank(self) -> float:
+        """Where what comes next is on the tape, also if the replay has come to it."""
+        steps = self._script.steps
+        step = steps[self._next] if self._next < len(steps) else None
+        moment = step.at_ns if isinstance(step, Show) else self._script.ended_ns
+        place = getattr(moment, "place", None)
+        return float("inf") if place is None else float(place.rank)
+
     def play(self) -> None:
         """As far as the program has done its part, and the time has come."""
         if self._given_up:

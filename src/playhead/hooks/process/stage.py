@@ -36,6 +36,9 @@ class Playing(Protocol):
     @property
     def place(self) -> Any: ...
 
+    @property
+    def rank(self) -> float: ...
+
     def due_ns(self) -> int | None: ...
 
     def watched(self) -> dict[int, int]: ...
@@ -155,7 +158,8 @@ class Stage:
         while True:
             while self._entering:
                 self._players.append(self._entering.pop(0))
-            for player in self._players:
+            # In the order of the tape: a loop that finds several pipes ready reads them in this order.
+            for player in sorted(self._players, key=lambda player: player.rank):
                 player.play()
             self._players = [player for player in self._players if not player.is_over]
             self._listen()
