@@ -80,7 +80,8 @@ def is_carried() -> bool:
     """Whether the code running now carries a request to a server. A replay answers the request and
     starts none of the tasks and threads that carried it: they must not shift the numbers of the others.
     """
-    return any(call.boundary in _CARRIED for call in inside.get())
+    calls = inside.get()
+    return bool(calls) and any(call.boundary in _CARRIED for call in calls)
 
 
 MAIN = Lane("main")

@@ -40,6 +40,7 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
 
 _MOST_LOOSE = 2048
+_MOST_NAMES = 4096
 _NO_TURN = (0, 0)
 
 
@@ -55,6 +56,7 @@ class PointLog:
         self._flush_soon = flush_soon
         self._busy = _thread.allocate_lock()
         self._scheduled = False
+        self._names: dict[str, str] = {}
         recorder.last_words.append(self.flush)
 
     def add(self, entry: tuple[Any, ...]) -> None:
@@ -75,9 +77,23 @@ class PointLog:
             taken = self.entries[:count]
             del self.entries[:count]
             # Within the lock: the points of another thread are later and must follow on the tape.
-            self._recorder.append(NewEvent(events.ORDER, pack(taken)))
+            data = pack(taken, self._clean)
+            self._recorder.append(NewEvent(events.ORDER, data, '""', None, None, True))
         finally:
             self._busy.release()
+
+    def _clean(self, name: str) -> str:
+        """The name of a lane or of a callback, without secrets. Cached: a run has few of them, and looking
+        through every point would cost more than noting it.
+        """
+        known = self._names.get(name)
+        if known is None:
+            redactor = self._recorder.redactor
+            known = name if redactor is None else redactor.clean_text(name)
+            if len(self._names) >= _MOST_NAMES:
+                self._names.clear()
+            self._names[name] = known
+        return known
 
     def start_anew(self) -> None:
         """In a forked child: the points so far are the parent's to write."""
@@ -87,12 +103,15 @@ class PointLog:
         self._recorder.last_words.append(self.flush)
 
 
-def pack(entries: list[tuple[Any, ...]]) -> dict[str, Any]:
-    """The data of an `order` event. The inverse is `unpack`."""
+def pack(entries: list[tuple[Any, ...]], clean: Callable[[str], str] = str) -> dict[str, Any]:
+    """The data of an `order` event. The inverse is `unpack`. `clean` takes secrets out of names."""
     began = before = entries[0][0]
     rows = []
-    for now, turn, *rest in entries:
-        rows.append([now - before, *turn, *rest])
+    for now, turn, who, what, *rest in entries:
+        if type(who) is str:
+            rows.append([now - before, *turn, clean(who), clean(what), *rest])
+        else:
+            rows.append([now - before, *turn, who, what])
         before = now
     return {"from": began, "points": rows}
 

@@ -43,7 +43,7 @@ def _is_program(frame: FrameType) -> bool:
 
 def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
     def acquire(self: Any, blocking: bool = True, timeout: float | None = None) -> bool:
-        if not order_slot.is_kept() or not _is_program(sys._getframe(1)):
+        if not _is_program(sys._getframe(1)) or not order_slot.is_kept():
             return original(self, blocking, timeout)
         place = order_slot.wait_for(points.ACQUIRED)
         if place is not None and place.what[3] == _IN_VAIN:
@@ -57,7 +57,7 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
 
 def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
     def wait(self: Any, *args: Any, **named: Any) -> Any:
-        if not order_slot.is_kept() or not _is_program(sys._getframe(1)):
+        if not _is_program(sys._getframe(1)) or not order_slot.is_kept():
             return original(self, *args, **named)
         try:
             return original(self, *args, **named)
