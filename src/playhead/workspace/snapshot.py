@@ -17,7 +17,7 @@ from typing import Any
 from playhead import clock
 from playhead.errors import StoreError
 from playhead.workspace import limits
-from playhead.workspace.blobs.pool import Pool, PoolWriter
+from playhead.workspace.blobs.pool import Pool, PoolWriter, make_private
 from playhead.workspace.capture import Capture
 from playhead.workspace.chosen_files import ChosenFiles
 from playhead.workspace.git.git_objects import object_names
@@ -232,7 +232,7 @@ class StatIndex:
         )
         part = f"{self._path}.{os.getpid()}.part"
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            make_private(self._folder)
             fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(fd, "wb") as file:
                 file.write(b"PLAYHEAD-1 %s %s\0" % (state.tree.encode(), _crc(rest)) + rest)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from playhead import events
 from playhead.encoding.values import safe_str
-from playhead.errors import PlayheadError
 from playhead.host.project import project_of
+from playhead.host.stderr import say
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.workspace.blobs.pool import Pool, PoolWriter
@@ -39,7 +39,15 @@ class WorkspaceTape:
             self.watcher.start()
 
     def stop(self) -> None:
-        """The command has ended."""
+        """The command has ended. Whatever fails here must not change how the run ends."""
+        try:
+            self._close()
+        except Exception as error:  # noqa: BLE001  recording fails open
+            say(
+                f"playhead: the files of this run are not complete on the tape ({safe_str(error)})."
+            )
+
+    def _close(self) -> None:
         if self.watcher is not None:
             self.watcher.stop()
         elif self.queue is not None:
@@ -66,7 +74,7 @@ def open_workspaces(recorder: Recorder, home: Path, folders: Sequence[Path]) -> 
     for folder in folders:
         try:
             _open(tape, recorder, home, folder)
-        except (PlayheadError, OSError) as error:
+        except Exception as error:  # noqa: BLE001  recording fails open: the command runs all the same
             data = {"root": str(folder), "refused": safe_str(error)}
             recorder.append(NewEvent(events.WORKSPACE, data))
     return tape

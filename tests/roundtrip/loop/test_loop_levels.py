@@ -84,7 +84,9 @@ def test_full_keeps_everything_that_was_said(project):
     assert replayed.stdout == done.stdout
     assert project.state()["status"] == "done"
     (project.folder / "prompts" / "work.md").write_text("Do something else.\n")
-    diverged = project.playhead("replay", "fix", code=3)
+    # The prompts are files of the workspace: a replay restores them, unless it is asked not to.
+    assert "identical" in project.playhead("replay", "fix").stderr
+    diverged = project.playhead("replay", "fix", "--in-place", code=3)
     assert "sends something else" in diverged.stderr
 
 

@@ -33,6 +33,18 @@ _DEEPEST = 24
 _CACHED = 48 * 1024 * 1024
 
 
+def make_private(folder: str) -> None:
+    """Create a folder that only its owner may read, and the folders above it likewise.
+
+    `os.makedirs` gives its mode to the last folder alone; those above it get the mode of the umask.
+    """
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        make_private(above)
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+
+
 class Pool:
     """All blobs of a store, for reading; `writer` adds to them."""
 
@@ -134,7 +146,7 @@ class PoolWriter:
                 return digest
             delta = self._delta(content, base)
             if self._pack is None:
-                os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+                make_private(os.path.dirname(self._path))
                 self._pack = packs.PackWriter(self._path)
             record = self._pack.add(raw.digest(), content, delta)
             self._depths[digest] = record.depth
@@ -151,7 +163,7 @@ class PoolWriter:
             with suppress(OSError):  # another file system: copied
                 self._link(link, self.pool.loose(digest))
                 return digest
-        os.makedirs(self.pool.folder, mode=0o700, exist_ok=True)
+        make_private(self.pool.folder)
         part = os.path.join(self.pool.folder, f"{os.getpid()}-{threading.get_ident()}.part")
         try:
             copy_file(fd, part)
@@ -162,7 +174,7 @@ class PoolWriter:
             finally:
                 os.close(copied)
             target = self.pool.loose(digest)
-            os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+            make_private(os.path.dirname(target))
             os.replace(part, target)
         except OSError:
             with suppress(OSError):
@@ -173,7 +185,7 @@ class PoolWriter:
 
     @staticmethod
     def _link(source: str, target: str) -> None:
-        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(target))
         with suppress(FileExistsError):
             os.link(source, target)
 
