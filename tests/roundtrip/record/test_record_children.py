@@ -17,12 +17,12 @@ def test_a_child_hangs_under_the_call_that_started_it_in_a_lane_of_its_own(recor
     take = record(sys.executable, "-c", program)
     main, first, second = take.processes
     assert main.lane == "main"
-    assert (first.lane, second.lane) == ("main/1", "main/2")
+    assert (first.lane, second.lane) == ("main/p1", "main/p2")
     assert [first.parent, second.parent] == [call.ref for call in python_calls(take)]
     # What the children did is under them.
     assert [call.lane for call in take.calls() if call.data["request"]["argv"] == ["true"]] == [
-        "main/1",
-        "main/2",
+        "main/p1",
+        "main/p2",
     ]
 
 
@@ -30,7 +30,7 @@ def test_children_of_children_join_too(record):
     innermost = [sys.executable, "-c", CHILD]
     middle = [sys.executable, "-c", f"import subprocess; subprocess.run({innermost!r})"]
     take = record(sys.executable, "-c", f"import subprocess; subprocess.run({middle!r})")
-    assert [one.lane for one in take.processes] == ["main", "main/1", "main/1/1"]
+    assert [one.lane for one in take.processes] == ["main", "main/p1", "main/p1/p1"]
     assert take.of("hole") == []
 
 
@@ -50,7 +50,7 @@ def test_a_child_with_an_environment_of_its_own_joins(record, env):
         f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {CHILD!r}], env={env})"
     )
     take = record(sys.executable, "-c", program)
-    assert [one.lane for one in take.processes] == ["main", "main/1"]
+    assert [one.lane for one in take.processes] == ["main", "main/p1"]
 
 
 def test_a_child_finds_the_environment_that_it_was_given_and_nothing_of_ours(record):
