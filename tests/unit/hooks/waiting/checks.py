@@ -470,7 +470,7 @@ def hooks():
         live = ()
 
         class recorder:  # noqa: N801
-            add = staticmethod(lambda *_, **__: None)
+            append = staticmethod(lambda *_, **__: None)
 
     source = TapedSource([], 1_794_726_665_000_000_000)
     ambient.begin(source)
