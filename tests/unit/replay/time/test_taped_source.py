@@ -32,7 +32,7 @@ def here():
     return here.__code__
 
 
-PLACE = "replay/test_taped_source.py here"
+PLACE = "time/test_taped_source.py here"
 
 
 def source_of(*rows, **options):
