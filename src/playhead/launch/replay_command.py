@@ -123,6 +123,7 @@ def replay_command(
         if found is not None:
             served.append(found)
             fence.cwd = str(cwd)  # which may be there in the fence alone
+            write_plan(run.path, dataclasses.replace(plan, cwd=str(cwd)))
         return found
 
     def prepare(run: Run) -> None:

@@ -42,6 +42,7 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 
 def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
+    recording.cwd = plan.cwd
     wishes = read_options(plan.live, plan.options)
     if not keeps_order(plan, wishes):
         forget_order(recording)

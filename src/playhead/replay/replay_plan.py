@@ -38,6 +38,9 @@ class ReplayPlan:
     # Boundaries, or `tool:NAME`, that are performed for real: the other modes' business.
     live: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    # The folder that the command runs in, where it exists in the fence alone: the sidecar, which serves
+    # answers from outside the fence, has another working folder.
+    cwd: str | None = None
 
 
 def write_plan(run: Path, plan: ReplayPlan) -> None:
@@ -68,4 +71,5 @@ def read_plan(run: Path) -> ReplayPlan | None:
         ignore=rules,
         live=tuple(str(one) for one in members.get("live", ())),
         options=dict(members.get("options") or {}),
+        cwd=members.get("cwd"),
     )

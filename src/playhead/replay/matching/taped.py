@@ -82,6 +82,8 @@ class TapedRun:
     run_end: Event | None = None
     # Segments whose process said goodbye: the others were killed, or left without a word.
     closed: set[str] = field(default_factory=set)
+    # The folder that the program runs in now, where it is not that of this process.
+    cwd: str | None = None
 
     @property
     def was_killed(self) -> bool:

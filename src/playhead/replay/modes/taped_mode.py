@@ -50,7 +50,9 @@ class ReplayMode:
             recording.below,
             trim=trim,
             then=places_of(then.get("cwd"), then.get("home")),
-            now=places_of(_here(), os.environ.get("HOME") if then.get("home") else None),
+            now=places_of(
+                recording.cwd or _here(), os.environ.get("HOME") if then.get("home") else None
+            ),
         )
         self.table = recording.table
         self.partings: list[Parting] = []
