@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.encoding.values import thaw
-from playhead.story.compare import Figure
+
+if TYPE_CHECKING:  # `playhead list --json` must not load the story
+    from playhead.story.compare import Figure
 
 
 def duration(seconds: float | None) -> str:
