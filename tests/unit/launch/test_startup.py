@@ -28,6 +28,7 @@ LOADED_LATER = {
     "playhead.hooks.order.event_loops": "loaded with `asyncio`",
     "playhead.hooks.order.queues": "loaded with `queue`, which loads no typing",
     "playhead.hooks.order.task_sets": "loaded with `asyncio`",
+    "playhead.hooks.order.thread_waits": "loaded with `threading`, which loads no typing",
     "playhead.hooks.order.worker_results": "loaded with `concurrent.futures`",
     "playhead.launch.shims.fallback": "stands in for a program that is gone; must start at once",
     "playhead.launch.spawn_command": "the launcher's own start",

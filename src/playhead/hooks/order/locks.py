@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import _thread
 import sys
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from playhead.recording import lanes, order_slot
 from playhead.recording.where import OWNERS, PROGRAM
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Locks under which no point was passed when they were held, and how far their holder was then.
 _cold: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()

@@ -7,13 +7,12 @@ trio's private generator.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.guest import Patches, need
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any
 
 
 class _InOrder:
