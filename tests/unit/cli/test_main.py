@@ -8,6 +8,7 @@ import pytest
 
 from playhead import clock
 from playhead.cli import VERBS
+from playhead.tape.format import FORMAT_VERSION
 
 DAY = 86_400_000_000_000
 
@@ -63,9 +64,10 @@ def test_last_is_this_projects_and_says_where_others_are(forge, here, store, pla
 def test_a_tape_from_the_future_cannot_be_used_and_says_what_to_do(forge, store, playhead):
     path = forge().end()
     manifest = path / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 99'))
+    manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT_VERSION}', '"format": 99'))
     for file in path.glob("tape-*"):
-        file.write_bytes(file.read_bytes().replace(b'"format":1', b'"format":99'))
+        lines = file.read_text().replace(f'"format":{FORMAT_VERSION}', '"format":99')
+        file.write_text(lines)
     ended = playhead("show", "last", "--store", store)
     assert ended.code == 4
     assert "format 99" in ended.err

@@ -41,16 +41,14 @@ def ask(program, *options):
 
 
 def test_msgspec_is_not_imported_unless_the_program_has_it_already():
-    program = (
-        "from playhead import jsonbytes as j; print(j.fastest(may_import=False) is j.encode_std)"
-    )
+    program = "from playhead.encoding import jsonbytes as j; print(j.fastest(may_import=False) is j.encode_std)"
     assert ask(program) == "True"
     assert ask(f"import msgspec; {program}") == "False"
 
 
 def test_without_msgspec_the_standard_library_does():
     program = (
-        "from playhead import jsonbytes as j; "
+        "from playhead.encoding import jsonbytes as j; "
         "print(j.fastest(may_import=True) is j.encode_std, j.could_be_faster(j.encode_std))"
     )
     assert ask(program, "-I", "-S") == "True False"

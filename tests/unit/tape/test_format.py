@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from playhead.errors import TapeDamaged
 from playhead.events import Event
 from playhead.tape.format import (
+    FORMAT_VERSION,
     NotAnEvent,
     close_line,
     decode_std,
@@ -117,6 +118,9 @@ def test_no_path_hides_in_the_name_of_a_segment(name):
         segment_file(name)
 
 
+NEWER = FORMAT_VERSION + 1
+
+
 def start(version, **more):
     return encoded({"kind": "segment.start", "data": {"format": version}, **more})
 
@@ -124,14 +128,15 @@ def start(version, **more):
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        (start(2), 2),
-        (close_line(start(2)[:-1], 0)[0], 2),
-        (close_line(start(2)[:-1], 0)[0].replace(b"2", b"3", 1), None),  # damage, not news
+        (start(NEWER), NEWER),
+        (close_line(start(NEWER)[:-1], 0)[0], NEWER),
+        (close_line(start(98)[:-1], 0)[0].replace(b"98", b"99", 1), None),  # damage, not news
+        (start(FORMAT_VERSION), None),
         (start(1), None),
         (start(True), None),
-        (start(2, user=True), None),
-        (start("2"), None),
-        (b"[2]", None),
+        (start(NEWER, user=True), None),
+        (start(str(NEWER)), None),
+        (b"[%d]" % NEWER, None),
         (b"?", None),
     ],
 )

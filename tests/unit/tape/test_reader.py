@@ -11,6 +11,7 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape import format as tape_format
 from playhead.tape.blobs import blob_path, push
+from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.reader import Tape
 from playhead.tape.reading import segments
 from playhead.tape.sealed.seal import seal
@@ -214,11 +215,11 @@ def test_a_tape_from_the_future_is_refused_with_its_version(run):
     run.segment("101", format=99)
     with pytest.raises(TapeTooNew, match="format 99") as refused:
         Tape(run.path).events()
-    assert (refused.value.found, refused.value.known) == (99, 1)
+    assert (refused.value.found, refused.value.known) == (99, FORMAT_VERSION)
 
 
 def test_the_future_is_recognised_even_where_its_lines_are_no_events_to_us(run):
-    line = {"n": 0, "kind": "segment.start", "data": {"format": 2, "run": "r"}}
+    line = {"n": 0, "kind": "segment.start", "data": {"format": FORMAT_VERSION + 1, "run": "r"}}
     (run.path / "tape-100.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(TapeTooNew):
         Tape(run.path).events()

@@ -47,7 +47,7 @@ def test_a_python_of_unknown_version_is_not_opened_by_words_that_it_may_not_know
 def test_each_child_is_a_lane_of_its_own_in_order():
     carriage = Carriage("/store/runs/r")
     lanes = [read(carriage.carry(["x"], {}, "1:5")[1]).lane for _ in range(3)]
-    assert lanes == ["main/1", "main/2", "main/3"]
+    assert lanes == ["main/p1", "main/p2", "main/p3"]
 
 
 def test_without_an_environment_the_programs_own_is_carried(monkeypatch):
