@@ -28,13 +28,14 @@ def is_database(content: bytes) -> bool:
 
 def read_database(path: bytes) -> bytes | None:
     """A consistent copy; None where it cannot be had in time."""
-    if not hasattr(sqlite3.Connection, "serialize"):
-        return None  # CPython 3.10
     name = urllib.parse.quote(os.fsencode(path))
     # mode=ro: opening it normally would write the log back and delete the user's -wal.
     with suppress(sqlite3.Error):
         source = sqlite3.connect(f"file:{name}?mode=ro", uri=True, timeout=_LONGEST_S)
         with closing(source), closing(sqlite3.connect(":memory:")) as copy:
+            serialize = getattr(copy, "serialize", None)
+            if serialize is None:
+                return None  # CPython 3.10
             source.backup(copy)
-            return bytes(copy.serialize())
+            return bytes(serialize())
     return None
