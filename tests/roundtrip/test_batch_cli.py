@@ -51,6 +51,8 @@ print(json.loads(connection.getresponse().read())["content"][0]["text"])
 
 
 UNFENCED = ("--unfenced", "--allow-unproven")
+# A replay restores the files of the recording; the files beside the agent that steer it are of today.
+TODAY = "--in-place"
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +129,8 @@ def test_the_one_that_asks_in_other_words_diverged_and_the_batch_leaves_with_3(
 ):
     (folder / "odd").write_text("3")
     junit = tmp_path / "junit.xml"
-    ended = batch("tag:env=ci", "--junit", str(junit), "--html", str(tmp_path / "page.html"))
+    written = ("--junit", str(junit), "--html", str(tmp_path / "page.html"))
+    ended = batch("tag:env=ci", TODAY, *written)
     assert ended.returncode == 3
     assert [name for name, said in outcomes(ended).items() if said != "passed"] == ["order-3"]
     (suite,) = JUnitXml.fromfile(str(junit))
@@ -220,7 +223,7 @@ def test_repeats_tell_how_often_a_tape_passes(batch, folder):
 
 def test_fail_fast_ends_with_the_first_that_does_not_pass(batch, folder):
     (folder / "odd").write_text("7")
-    ended = batch("tag:env=ci", "--jobs", "1", "--fail-fast")
+    ended = batch("tag:env=ci", TODAY, "--jobs", "1", "--fail-fast")
     assert ended.returncode == 3
     assert ended.found["not_run"] == 7
     assert "7 not run" in ended.stdout
@@ -280,7 +283,7 @@ def test_the_options_of_replay_are_passed_on_and_wrong_ones_told_once(batch):
 def test_a_github_step_gets_a_summary(batch, folder, tmp_path):
     (folder / "odd").write_text("9")
     summary = tmp_path / "summary.md"
-    batch("tag:env=dev", env={"GITHUB_STEP_SUMMARY": str(summary)})
+    batch("tag:env=dev", TODAY, env={"GITHUB_STEP_SUMMARY": str(summary)})
     text = summary.read_text()
     assert text.startswith("### Playhead batch: 1 passed, 1 diverged\n")
     assert "order-9" in text
@@ -288,12 +291,12 @@ def test_a_github_step_gets_a_summary(batch, folder, tmp_path):
 
 def test_an_accepted_replay_is_what_the_next_batch_replays(batch, folder, tmp_path):
     (folder / "odd").write_text("6")
-    live = batch("name:order-6", "--live", "llm")
+    live = batch("name:order-6", TODAY, "--live", "llm")
     (case,) = live.found["cases"]
     replay = case["verdicts"][0]["replay"]
     accept = [*PLAYHEAD, "accept", "--store", str(tmp_path / "store"), replay]
     assert subprocess.run(accept, check=False, capture_output=True).returncode == 0
-    ended = batch("tag:golden=true")
+    ended = batch("tag:golden=true", TODAY)
     assert ended.returncode == 0, ended.stdout
     assert [case["tape"] for case in ended.found["cases"]] == [replay]
 
