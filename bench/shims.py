@@ -19,8 +19,10 @@ from pathlib import Path
 
 from playhead import clock
 from playhead.launch.shims.folders import DOOR
-from playhead.launch.shims.post import Posted, post
+from playhead.launch.shims.post import Shims, make_shims
 from playhead.launch.shims.program_names import Wanted
+from playhead.launch.sidecar import control
+from playhead.launch.sidecar.control import Sidecar
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
 
@@ -35,16 +37,19 @@ read c <$d/c; rm -r $d; exit $c
 """
 
 
-def posted(folder: Path, name: str, real: Path, *, native: bool) -> Posted:
-    """Shims for our program, with a clerk and a tape of their own."""
+def served_shims(folder: Path, name: str, real: Path, *, native: bool) -> tuple[Shims, Sidecar]:
+    """Shims for our program, with a sidecar and a tape of their own."""
     run = folder / name
     run.mkdir()
     redactor = Redactor(key=b"bench", variables=dict(os.environ))
     recorder = Recorder(run=run, run_id=name, who="bench", redactor=redactor)
     env = {**os.environ, "PATH": f"{real.parent}:{os.environ['PATH']}"}
     env |= {} if native else {"PLAYHEAD_SHIMS_NATIVE": "0"}
-    # Nobody is the launcher: what he starts himself is the command, and has no shim.
-    return post(recorder, Wanted(names=(real.name,)), env, launcher=0)
+    # No process is the launcher: what a launcher starts is the command, which has no shim.
+    shims = make_shims(recorder, Wanted(names=(real.name,)), env, launcher=0)
+    sidecar = control.start(recorder, shims=shims)
+    sidecar.watch(os.getpid())
+    return shims, sidecar
 
 
 def scripts(folder: Path, real: Path) -> dict[str, Path]:
@@ -83,14 +88,14 @@ def main(rounds: int) -> int:
         real = program(folder)
         ways: dict[str, tuple[Path, Mapping[str, str]]] = {"bare": (real, os.environ)}
         desks = {
-            "the shim in C": posted(folder, "native", real, native=True),
-            "nobody listens": posted(folder, "gone", real, native=True),
-            "the shim in Python": posted(folder, "fallback", real, native=False),
+            "the shim in C": served_shims(folder, "native", real, native=True),
+            "no sidecar": served_shims(folder, "gone", real, native=True),
+            "the shim in Python": served_shims(folder, "fallback", real, native=False),
         }
-        for name, desk in desks.items():
-            if desk.folder is not None:
-                ways[name] = (desk.folder / "bin" / real.name, desk.env)
-        gone = desks["nobody listens"].folder
+        for name, (shims, _) in desks.items():
+            if shims.folder is not None:
+                ways[name] = (shims.folder / "bin" / real.name, shims.env)
+        gone = desks["no sidecar"][0].folder
         if gone is not None:
             (gone / DOOR).unlink()
         ways |= {name: (path, os.environ) for name, path in scripts(folder, real).items()}
@@ -109,8 +114,9 @@ def main(rounds: int) -> int:
             }
 
         told = measure()
-        for desk in desks.values():
-            desk.dismiss()
+        for shims, sidecar in desks.values():
+            sidecar.dismiss()
+            shims.remove()
     lines = [f"{rounds} processes each; medians in ms, what the shim costs, ratio to bare"]
     lines.append(f"{'':24}" + "".join(f"{size:>28}" for size in told))
     for way in ways:
