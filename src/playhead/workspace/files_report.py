@@ -16,6 +16,9 @@ class FilesReport:
     differing: tuple[str, ...] = ()
     # Source files of the program that are not those of the recording.
     code: tuple[str, ...] = ()
+    # Other files that differ on disk from both the start and the end of the recording. The replay did
+    # not use them.
+    unused_edits: tuple[str, ...] = ()
 
     @property
     def detail(self) -> str | None:

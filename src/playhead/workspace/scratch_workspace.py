@@ -11,6 +11,7 @@ import os
 import select
 import threading
 from contextlib import suppress
+from dataclasses import replace
 
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
@@ -18,7 +19,7 @@ from playhead.workspace.files_report import FilesReport
 from playhead.workspace.folder_compare import compare_folder
 from playhead.workspace.history import FileHistory, apply_changes
 from playhead.workspace.restore import apply_effects
-from playhead.workspace.tree_listing import Change, shown
+from playhead.workspace.tree_listing import Change, Tree, shown
 from playhead.workspace.watch import call_marks, inotify
 from playhead.workspace.watch.inotify import Inotify, parse_events
 
@@ -47,6 +48,7 @@ class ScratchWorkspace:
         self._served: set[str] = set()
         self._waiting = [one for one in self._effects if one.calls]
         self._code_differs: list[str] = []
+        self._unused_edits: tuple[str, ...] = ()
         self.problem: str | None = None
 
     @property
@@ -63,7 +65,25 @@ class ScratchWorkspace:
                 self._code_differs.append(shown(one.path))
             else:
                 back.append(Change(one.path, one.after, one.before))
+        self._unused_edits = self._edited(back)
         self._apply(tuple(back))
+
+    def _edited(self, back: list[Change]) -> tuple[str, ...]:
+        """Files that a person changed since the recording: they differ from its start and from its end.
+
+        Nothing where the workspace is gone: then no file of today could have been meant. Edited files
+        come before new and deleted ones, because a report names only the first few.
+        """
+        if not any(one.before is not None and one.before.is_file for one in back):
+            return ()
+        end = self._history.at(None, self._number)
+        found = [
+            one
+            for one in back
+            if not (one.path.startswith(b".git/") or _is_folder(one) or _is_as_left(one, end))
+        ]
+        found.sort(key=lambda one: (one.before is None or one.after is None, one.path))
+        return tuple(shown(one.path) for one in found)
 
     def serve(self, call: str) -> None:
         """A call was answered from the tape: its changes happen now."""
@@ -78,12 +98,15 @@ class ScratchWorkspace:
 
     def report(self) -> FilesReport:
         """At the end: what differs from the end of the recording."""
-        code = tuple(sorted(self._code_differs))
+        report = FilesReport(
+            changed=self._changed,
+            code=tuple(sorted(self._code_differs)),
+            unused_edits=self._unused_edits,
+        )
         if self._history.gaps:
-            why = f"{self._history.gaps:,} changes were not recorded"
-            return FilesReport(why=why, changed=self._changed, code=code)
+            return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
         if self.problem is not None:
-            return FilesReport(why=self.problem, changed=self._changed, code=code)
+            return replace(report, why=self.problem)
         wanted = dict(self._history.start(self._number))
         for effect in self._effects:
             apply_changes(wanted, effect.changes)
@@ -92,7 +115,7 @@ class ScratchWorkspace:
             for one in compare_folder(wanted, self._folder, self._excluded)
             if one.path not in self._code
         ]
-        return FilesReport(same=not found, changed=self._changed, differing=tuple(found), code=code)
+        return replace(report, same=not found, differing=tuple(found))
 
     def _apply(self, changes: tuple[Change, ...]) -> None:
         kept = tuple(one for one in changes if one.path not in self._code)
@@ -105,6 +128,16 @@ class ScratchWorkspace:
             )
         except (OSError, PlayheadError) as error:
             self.problem = f"files could not be restored ({safe_str(error)})"
+
+
+def _is_folder(change: Change) -> bool:
+    return all(one is None or one.is_folder for one in (change.before, change.after))
+
+
+def _is_as_left(change: Change, end: Tree) -> bool:
+    """Whether the file of today is the one that the recorded run left behind."""
+    left = end.get(change.path)
+    return left is None if change.before is None else change.before.same_as(left)
 
 
 class EffectServer:

@@ -98,6 +98,31 @@ def test_the_code_of_today_runs_on_the_files_of_the_recording(project: Project) 
     assert told["files"]["code"] == ["extra.py", "helper.py"]
 
 
+def test_a_file_edited_since_the_recording_is_named_with_what_to_do(project: Project) -> None:
+    for name in ("prompt.txt", "log.txt", "gone.txt"):
+        project.write(name, "then\n")
+    project.record("open('log.txt', 'a').write('more\\n'); print(open('prompt.txt').read())")
+    told = replay(project)
+    assert told["files"]["unused_edits"] == []
+    assert "not used" not in told["stderr"]
+    project.write("prompt.txt", "now\n")
+    project.write("added.txt", "now\n")
+    (project.folder / "gone.txt").unlink()
+    told = replay(project)
+    assert told["verdict"] == "identical"
+    assert told["files"]["unused_edits"] == ["prompt.txt", "added.txt", "gone.txt"]
+    said = " ".join(told["stderr"].split())
+    assert "not used: prompt.txt, added.txt, gone.txt changed since the recording" in said
+    assert "To replay with the files of today: --in-place." in said
+
+
+def test_a_workspace_that_is_gone_is_not_called_edited(project: Project, tmp_path: Path) -> None:
+    project.write("prompt.txt", "then\n")
+    project.record("print(open('prompt.txt').read())")
+    shutil.rmtree(project.folder)
+    assert replay(project, cwd=tmp_path)["files"]["unused_edits"] == []
+
+
 def test_a_file_that_the_program_writes_otherwise_is_a_divergence(project: Project) -> None:
     project.record("open('out.txt', 'w').write(open('/proc/self/stat').read())")
     told = replay(project)

@@ -59,16 +59,30 @@ def _on_files(report: Report) -> list[str]:
         return []
     said = []
     if report.forked_at is not None:
-        return [f"files: as they were before step {report.forked_at}, restored from the tape"]
-    if files.changed and files.same:
+        said.append(f"files: as they were before step {report.forked_at}, restored from the tape")
+    elif files.changed and files.same:
         said.append(f"files: identical ({files.changed:,} changed by the run)")
     elif files.same is None and not report.live:
         said.append(f"files: not compared ({files.why})")
     if files.code:
-        named = ", ".join(files.code[:3])
-        more = f" and {len(files.code) - 3:,} more" if len(files.code) > 3 else ""
-        said.append(f"code: differs from the recording in {named}{more}")
+        said.append(f"code: differs from the recording in {_named(files.code)}")
+    if files.unused_edits:
+        said.append(
+            f"not used: {_named(files.unused_edits)} changed since the recording; this run had the "
+            f"recorded files. {_how_to_use_them(report)}"
+        )
     return said
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    return ", ".join(one_line(one, 40) for one in paths[:3]) + more
+
+
+def _how_to_use_them(report: Report) -> str:
+    if report.forked_at is not None:
+        return f"To replay with the files of today: `playhead replay {report.run} --in-place`."
+    return "To replay with the files of today: --in-place."
 
 
 def _verdict(report: Report) -> tuple[str, str]:
