@@ -19,7 +19,7 @@ from pathlib import Path
 from playhead import clock
 from playhead.cli.batch.batch_job import Job, replay_one, warm_up
 from playhead.cli.batch.batch_selection import Target
-from playhead.llm.scripting.llm_script import Reply
+from playhead.llm.llm_script import Reply
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.testing import ScriptedLLM

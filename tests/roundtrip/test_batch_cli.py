@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from junitparser import Failure, JUnitXml
 
-from playhead.llm.scripting.llm_script import Reply
+from playhead.llm.llm_script import Reply
 from playhead.testing import ScriptedLLM
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]

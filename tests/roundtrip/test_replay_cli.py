@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.llm.scripting.llm_script import Reply
+from playhead.llm.llm_script import Reply
 from playhead.tape.layout import FORMAT_VERSION
 from playhead.testing import ScriptedLLM
 

@@ -8,8 +8,8 @@ import pytest
 
 from playhead import clock
 from playhead.llm.anthropic.encode_anthropic import AnthropicEncoder
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.received_request import ReceivedRequest
+from playhead.llm.llm_script import ReceivedRequest
+from playhead.llm.reply_encoder import IdSource
 from playhead.recording.chunks import as_text
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest

@@ -1,1 +1,1 @@
-"""The model in other formats: JSON now; more stand beside it."""
+"""A story in other formats: JSON, JUnit, Markdown, tests and fixtures."""

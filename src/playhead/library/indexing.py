@@ -15,11 +15,20 @@ from sqlalchemy import update as sql_update
 from playhead import clock, config
 from playhead.library.catalogue import Progress, scan
 from playhead.library.digest import Digest, digest
-from playhead.library.engine import Database, Unwritable, database_of, sound
+from playhead.library.engine import (
+    Database,
+    Unwritable,
+    calls,
+    database_of,
+    documents,
+    facts,
+    runs,
+    sound,
+    tags,
+)
 from playhead.library.ledger import CoreLedger, batches, put_digests, put_whole
 from playhead.library.run_rows import RunRow, row_of, stamp_of_prices
 from playhead.library.shelf import FolderShelf, Shelf
-from playhead.library.tables import calls, documents, facts, runs, tags
 from playhead.library.text_index import index_of
 from playhead.story import Prices
 from playhead.tape.manifest import Manifest

@@ -22,10 +22,9 @@ from sqlalchemy import (
 )
 
 from playhead.library.digest import Digest
-from playhead.library.engine import Database
+from playhead.library.engine import Database, calls, documents, facts, runs, tags
 from playhead.library.fulltext import SCOPES
 from playhead.library.run_rows import RunRow, Summary, encode_summary, is_near, numbered, whole
-from playhead.library.tables import calls, documents, facts, runs, tags
 from playhead.library.text_index import index_of
 
 T = TypeVar("T")

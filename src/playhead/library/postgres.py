@@ -37,7 +37,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSQUERY, TSVECTOR
 
-from playhead.library import tables
+from playhead.library import engine
 from playhead.library.engine import Database
 from playhead.library.fulltext import BEGIN, END, SCOPES, Phrase, Scope, Snippet, phrases, snippets
 
@@ -60,7 +60,7 @@ class PostgresDatabase(Database):
 
     def _make(self) -> None:
         with self.writing() as connection:
-            tables.metadata.create_all(connection)
+            engine.metadata.create_all(connection)
             metadata.create_all(connection)
 
     @property
@@ -87,7 +87,7 @@ class PostgresDatabase(Database):
 
     def renew(self) -> None:
         with self.writing() as connection:
-            for one in (*tables.metadata.sorted_tables, words):
+            for one in (*engine.metadata.sorted_tables, words):
                 connection.execute(text(f"DROP TABLE IF EXISTS {one.name}"))
         self._make()
 

@@ -29,12 +29,11 @@ from sqlalchemy import (
 
 from playhead.errors import UsageError
 from playhead.library.catalogue import Entry, decode_entry
-from playhead.library.engine import Database, database_of, sound
+from playhead.library.engine import Database, calls, database_of, documents, runs, sound, tags
 from playhead.library.fulltext import Scope, Snippet
 from playhead.library.indexing import Reader, refresh, try_update
 from playhead.library.run_rows import Summary, decode_summary, plain, whole
 from playhead.library.shelf import FolderShelf
-from playhead.library.tables import calls, documents, runs, tags
 from playhead.library.text_index import index_of
 
 # What a page may be sorted by; with a minus before it, the greatest first.

@@ -19,10 +19,9 @@ from playhead import clock
 from playhead.errors import UsageError
 from playhead.library.catalogue import Progress
 from playhead.library.digest import seconds_in
-from playhead.library.engine import database_of, sound
+from playhead.library.engine import calls, database_of, runs, sound
 from playhead.library.indexing import try_update
 from playhead.library.search import Search, conditions
-from playhead.library.tables import calls, runs
 
 By = Literal["model", "tool", "day", "name"]
 BYS: tuple[By, ...] = get_args(By)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, TextClause, text
 
 from playhead.library import fulltext
+from playhead.library.engine import runs, texts
 from playhead.library.fulltext import SCOPES, Scope, Snippet
 from playhead.library.postgres import TsVector
-from playhead.library.tables import runs, texts
 
 
 class TextIndex(Protocol):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from playhead.llm.http.content_encoding import undo
-from playhead.llm.http.headers import Headers, content_type_of, header, retry_after_of
+from playhead.llm.decoding import error_of_text
+from playhead.llm.http.headers import Headers, content_type_of, header, retry_after_of, undo
 from playhead.llm.llm_exchange import (
     Image,
     LlmError,
@@ -31,9 +31,7 @@ from playhead.llm.llm_exchange import (
     Usage,
 )
 from playhead.llm.llm_summary import summary
-from playhead.llm.providers import provider_of
-from playhead.llm.recognise import api_of, model_in, stream_in
-from playhead.llm.wire_errors import error_of_text
+from playhead.llm.providers import api_of, model_in, provider_of, stream_in
 
 __all__ = [
     "Headers",

@@ -13,7 +13,7 @@ from playhead.llm.http.headers import Headers, header
 from playhead.llm.llm_exchange import LlmExchange, LlmRequest, LlmResponse
 
 if TYPE_CHECKING:
-    from playhead.llm.scripting.reply_encoder import ReplyEncoder
+    from playhead.llm.reply_encoder import ReplyEncoder
 
 Json = dict[str, Any]
 

@@ -14,8 +14,15 @@ from playhead.events import Event, Status
 from playhead.host import garbage
 from playhead.story.agent_output import OutputStream, reported_events
 from playhead.story.call_contents import whole_number
-from playhead.story.item_tree import family
-from playhead.story.items import PlacedEvent, call_item, data_of, failure_from, note_item, turn_item
+from playhead.story.items import (
+    PlacedEvent,
+    call_item,
+    data_of,
+    failure_from,
+    family,
+    note_item,
+    turn_item,
+)
 from playhead.story.original_calls import left_out_ref, read_original_calls
 from playhead.story.shape import CallItem, Failure, Item, Story, TurnItem
 from playhead.story.totals import Prices, total

@@ -12,12 +12,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead.llm.scripting.llm_script import Cut, Reply, ToolCall, When
-    from playhead.llm.scripting.llm_script import LlmScript as Script
-    from playhead.llm.scripting.llm_script import ScriptedFailure as Failure
-    from playhead.llm.scripting.llm_script import ScriptedUsage as Usage
-    from playhead.llm.scripting.received_request import ReceivedMessage as Message
-    from playhead.llm.scripting.received_request import ReceivedRequest as Request
+    from playhead.llm.llm_script import Cut, Reply, ToolCall, When
+    from playhead.llm.llm_script import LlmScript as Script
+    from playhead.llm.llm_script import ReceivedMessage as Message
+    from playhead.llm.llm_script import ReceivedRequest as Request
+    from playhead.llm.llm_script import ScriptedFailure as Failure
+    from playhead.llm.llm_script import ScriptedUsage as Usage
     from playhead.testing.scripted_llm.script_file import ScriptError, load_script
     from playhead.testing.scripted_llm.server import ScriptedLLM, serve
     from playhead.testing.scripted_llm.server_http1 import ServedExchange as Exchange
@@ -42,8 +42,7 @@ __all__ = [
     "serve",
 ]
 
-_SCRIPT = "playhead.llm.scripting.llm_script"
-_REQUEST = "playhead.llm.scripting.received_request"
+_SCRIPT = "playhead.llm.llm_script"
 _SERVERS = "playhead.testing.scripted_llm"
 
 # The public name: the module and the name there. Inside the package each class name is used once.
@@ -52,9 +51,9 @@ _HOMES = {
     "Exchange": (f"{_SERVERS}.server_http1", "ServedExchange"),
     "Failure": (_SCRIPT, "ScriptedFailure"),
     "HttpSite": ("playhead.testing.site", "HttpSite"),
-    "Message": (_REQUEST, "ReceivedMessage"),
+    "Message": (_SCRIPT, "ReceivedMessage"),
     "Reply": (_SCRIPT, "Reply"),
-    "Request": (_REQUEST, "ReceivedRequest"),
+    "Request": (_SCRIPT, "ReceivedRequest"),
     "Script": (_SCRIPT, "LlmScript"),
     "ScriptError": (f"{_SERVERS}.script_file", "ScriptError"),
     "ScriptedLLM": (f"{_SERVERS}.server", "ScriptedLLM"),
@@ -62,7 +61,7 @@ _HOMES = {
     "Usage": (_SCRIPT, "ScriptedUsage"),
     "When": (_SCRIPT, "When"),
     "load_script": (f"{_SERVERS}.script_file", "load_script"),
-    "replay": ("playhead.testing.replaying", "replay"),
+    "replay": ("playhead.testing.taperun", "replay"),
     "serve": (f"{_SERVERS}.server", "serve"),
 }
 

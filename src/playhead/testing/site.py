@@ -17,8 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import get_args
 
-from playhead.llm.scripting.llm_script import Ending
-from playhead.llm.scripting.received_request import ReceivedRequest
+from playhead.llm.llm_script import Ending, ReceivedRequest
 from playhead.testing.scripted_llm.loopback import LoopbackServer
 from playhead.testing.scripted_llm.server_http1 import ServedExchange, encode_json
 from playhead.testing.scripted_llm.server_websocket import WebSocket, asks_for_websocket

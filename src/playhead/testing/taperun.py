@@ -1,21 +1,25 @@
-"""A run inside a test: recorded to a single-file tape, or replayed from it, in this very process.
+"""Record or replay a run in a test: in the test's own process, or as `playhead replay` does it in a new one.
 
     with replaying(Path("tests/tapes/refund.tape.jsonl")) as run:
         answer = agent.ask("Where is order A-17?")
     run.check()
 
-Knows how to put hooks and mode in place and take them out; not pytest.
+Knows how to install and uninstall hooks and mode. Does not know pytest.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playhead.errors import Divergence, TapeNotReplayable
+from playhead.errors import Divergence, TapeError, TapeNotReplayable, UsageError
 from playhead.launch.guest import hooking as session
 from playhead.launch.record_run import record
 from playhead.recording import deck
@@ -145,3 +149,50 @@ def _hooked(run: Run, mode: ReplayMode, started_ns: int, taped: list[Any]) -> It
         session.stop(made)
         if outer is not None:
             deck.activate(outer)
+
+
+def replay(
+    tape: str | os.PathLike[str],
+    command: Sequence[str] | None = None,
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 300,
+) -> dict[str, Any]:
+    """Replay a tape and return its report: `{"verdict": "identical", "coverage": …}`.
+
+    The program prints to the test's own output. Raises TapeError if the tape cannot be replayed.
+    """
+    with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
+        report = Path(folder) / "report.json"
+        argv = [
+            sys.executable,
+            "-m",
+            "playhead",
+            "replay",
+            os.fspath(tape),
+            "--quiet",
+            "--report",
+            str(report),
+        ]
+        argv += (
+            ["--store", str(Path(folder) / "store"), "--", *command]
+            if command
+            else ["--store", str(Path(folder) / "store")]
+        )
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=dict(env) if env is not None else None,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        sys.stdout.write(done.stdout)
+        sys.stderr.write(done.stderr)
+        if not report.exists():
+            kind = TapeError if done.returncode == TapeError.exit_code else UsageError
+            raise kind(done.stderr.strip() or f"playhead replay left with {done.returncode}")
+        members: dict[str, Any] = json.loads(report.read_text())
+        return members

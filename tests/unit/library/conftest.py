@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete
 
-from playhead.library import engine, tables
+from playhead.library import engine
 from playhead.library import postgres as tsvector
 from playhead.library.postgres import PostgresDatabase
 
@@ -87,7 +87,7 @@ def server_database(server) -> Iterator[PostgresDatabase]:
 def postgres(server_database, store) -> Iterator[PostgresDatabase]:
     """The catalogue of the store, empty."""
     with server_database.writing() as connection:
-        for one in (*tables.metadata.sorted_tables, tsvector.words):
+        for one in (*engine.metadata.sorted_tables, tsvector.words):
             connection.execute(delete(one))
     server_database.home = store
     engine.use(store, server_database)

@@ -9,12 +9,12 @@ from sqlalchemy import func, select
 from playhead.errors import StoreError
 from playhead.library import engine
 from playhead.library.database import FILE
+from playhead.library.engine import runs
 from playhead.library.indexing import reindex, update
 from playhead.library.library_json import page_json, stats_json
 from playhead.library.postgres import PostgresDatabase
 from playhead.library.search import Search, query
 from playhead.library.stats import stats
-from playhead.library.tables import runs
 from playhead.testing import Reply, Usage
 
 

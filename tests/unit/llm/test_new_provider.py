@@ -11,12 +11,10 @@ import pytest
 import playhead
 from playhead import llm
 from playhead.llm.llm_exchange import LlmMessage, LlmRequest, LlmResponse, Text, Usage
+from playhead.llm.llm_script import ReceivedRequest, joined
 from playhead.llm.provider import Json, Provider
-from playhead.llm.providers import provider_of, registered
-from playhead.llm.recognise import api_of
-from playhead.llm.scripting.received_request import ReceivedRequest, joined
-from playhead.llm.scripting.reply_encoder import ReplyEncoder
-from playhead.llm.scripting.token_counts import count
+from playhead.llm.providers import api_of, provider_of, registered
+from playhead.llm.reply_encoder import ReplyEncoder, count
 from playhead.recording.calls import Call
 from playhead.replay.modes.edit import edited, parse_edit
 from playhead.replay.modes.fault_answers import answer_for

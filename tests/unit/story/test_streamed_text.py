@@ -6,10 +6,10 @@ import pytest
 
 from playhead.llm.anthropic.encode_anthropic import AnthropicEncoder
 from playhead.llm.gemini.encode_gemini import GeminiEncoder
+from playhead.llm.llm_script import ReceivedRequest
 from playhead.llm.openai.encode_chat import OpenAiChatEncoder
 from playhead.llm.openai.encode_responses import OpenAiResponsesEncoder
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.received_request import ReceivedRequest
+from playhead.llm.reply_encoder import IdSource
 from playhead.story import tell
 from playhead.story.streamed_text import text_pieces
 from playhead.tape.reader import Tape

@@ -28,8 +28,7 @@ from playhead.cli.batch.batch_selection import Shard, Target, cores, select, sha
 from playhead.cli.batch.batch_workers import WorkerPool
 from playhead.cli.common import Duration, home_of, overrides, store_option
 from playhead.errors import StoreError, UsageError
-from playhead.exporters.junit import junit_xml
-from playhead.exporters.step_summary import step_summary
+from playhead.exporters.batch_reports import junit_xml, step_summary
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from

@@ -10,8 +10,7 @@ import click
 
 from playhead.cli.common import find_run, json_option, print_json, run_argument, store_option
 from playhead.errors import UsageError
-from playhead.exporters.fixtures import fixtures_of
-from playhead.exporters.test_file import test_source
+from playhead.exporters.promoted_test import fixtures_of, test_source
 from playhead.launch.replay_command import check_tape
 from playhead.story import tell
 from playhead.tape.reader import Tape

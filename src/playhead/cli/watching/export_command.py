@@ -111,7 +111,7 @@ def _story(story: Story, file: Path) -> Path:
 
 
 def _fixtures(story: Story, folder: Path) -> Iterator[Path]:
-    from playhead.exporters.fixtures import fixtures_of
+    from playhead.exporters.promoted_test import fixtures_of
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, value in fixtures_of(story).items():

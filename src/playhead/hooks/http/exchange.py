@@ -23,12 +23,12 @@ from playhead.recording.lanes import inside
 from playhead.redact import Redactor
 
 if TYPE_CHECKING:
-    from playhead.llm import recognise
+    from playhead.llm import providers
     from playhead.recording.calls import Call, Taped
     from playhead.recording.deck import Crossing, Deck
 else:
     # Many programs load an HTTP client and few send a request.
-    recognise = Later("playhead.llm.recognise")
+    providers = Later("playhead.llm.providers")
 
 Pair = tuple[str, str]
 AnyPair = tuple[Any, Any]
@@ -270,7 +270,7 @@ def _outlined(request: Request) -> _Outline:
         value = _text(pair[1])
         compared[name] = f"{compared[name]}, {value}" if name in compared else value
     place = f"{request.method} {_place(url)}"
-    may_be_llm = _api_of_socket(url) is not None or recognise.may_be_llm(url)
+    may_be_llm = _api_of_socket(url) is not None or providers.may_be_llm(url)
     return _Outline(url, compared, others, place, may_be_llm)
 
 
@@ -293,11 +293,11 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
         facts.update(more)
     api, raw = None, body if type(body) is bytes else None
     if may_be_llm:
-        api = recognise.api_of(method, url, decoded(headers), raw) or _api_of_socket(url)
+        api = providers.api_of(method, url, decoded(headers), raw) or _api_of_socket(url)
     if api is None:
         return calls.Call(boundary="http", name=name, request=compared_request, facts=facts, at=at)
     facts["api"] = api
-    model = recognise.model_in(url) or _model(raw) or _model_asked(url)
+    model = providers.model_in(url) or _model(raw) or _model_asked(url)
     if model is not None:
         facts["model"] = model
     name = api if model is None else f"{api} {model}"

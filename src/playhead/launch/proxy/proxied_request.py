@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from playhead.hooks.http.http1 import NotHttp
-from playhead.llm.http.content_encoding import undo
+from playhead.llm.http.headers import undo
 
 Pair = tuple[str, str]
 

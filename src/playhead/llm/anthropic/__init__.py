@@ -24,7 +24,7 @@ from playhead.llm.provider import (
 
 if TYPE_CHECKING:
     from playhead.llm.anthropic import encode_anthropic
-    from playhead.llm.scripting.reply_encoder import ReplyEncoder
+    from playhead.llm.reply_encoder import ReplyEncoder
 else:
     encode_anthropic = Later("playhead.llm.anthropic.encode_anthropic")
 

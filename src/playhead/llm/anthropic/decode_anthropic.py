@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead.llm.decoding import arguments_of, broken_answer, read_request, unread, why_broken
+from playhead.llm.decoding import (
+    arguments_of,
+    broken_answer,
+    error_of,
+    read_request,
+    unread,
+    why_broken,
+)
 from playhead.llm.http.body_frames import STREAM, BodyFrames, frames_of
-from playhead.llm.json_fields import (
+from playhead.llm.http.jsontext import (
     count,
     flag,
     items,
@@ -33,7 +40,6 @@ from playhead.llm.llm_exchange import (
     Usage,
     text_of,
 )
-from playhead.llm.wire_errors import error_of
 
 API = "anthropic.messages"
 # Only events with one of these words can be part of a tool call.

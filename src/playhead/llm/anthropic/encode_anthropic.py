@@ -7,25 +7,29 @@ from dataclasses import replace
 from typing import Any
 
 from playhead.llm.anthropic import AnthropicMessages
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.llm_script import (
+from playhead.llm.llm_script import (
+    ReceivedRequest,
     Reply,
+    Role,
     ScriptedFailure,
     ToolCall,
+    joined,
     pieces,
     stop_reason_of,
 )
-from playhead.llm.scripting.received_request import ReceivedRequest, Role, joined
-from playhead.llm.scripting.reply_encoder import (
+from playhead.llm.reply_encoder import (
     ROLES,
+    Counts,
     Endpoint,
+    IdSource,
     Json,
     ReplyEncoder,
     arguments_object,
+    arguments_text,
+    count,
     sse,
     text_of,
 )
-from playhead.llm.scripting.token_counts import Counts, arguments_text, count
 
 _LISTED_ON = "2026-01-01T00:00:00Z"
 

@@ -17,7 +17,7 @@ from playhead.llm.provider import Json, Provider, has_keys, replace_first_text, 
 
 if TYPE_CHECKING:
     from playhead.llm.gemini import encode_gemini
-    from playhead.llm.scripting.reply_encoder import ReplyEncoder
+    from playhead.llm.reply_encoder import ReplyEncoder
 else:
     encode_gemini = Later("playhead.llm.gemini.encode_gemini")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead.llm.decoding import broken_answer, read_request, unread, why_broken
+from playhead.llm.decoding import broken_answer, error_of, read_request, unread, why_broken
 from playhead.llm.gemini.gemini_calls import whole_parts
 from playhead.llm.http.body_frames import DOCUMENT, BodyFrames, frames_of
-from playhead.llm.json_fields import count, mapping, mappings, prose, string, total
+from playhead.llm.http.jsontext import count, mapping, mappings, prose, string, total
 from playhead.llm.llm_exchange import (
     Image,
     LlmError,
@@ -28,7 +28,6 @@ from playhead.llm.llm_exchange import (
     Usage,
     text_of,
 )
-from playhead.llm.wire_errors import error_of
 
 API = "gemini.generate"
 TOOL_WORDS = (b"functionCall", b"function_call")

@@ -8,19 +8,26 @@ from dataclasses import replace
 from typing import Any
 
 from playhead.llm.gemini import GeminiGenerate
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.llm_script import Reply, ScriptedFailure, pieces, stop_reason_of
-from playhead.llm.scripting.received_request import ReceivedRequest, Role, joined
-from playhead.llm.scripting.reply_encoder import (
+from playhead.llm.llm_script import (
+    ReceivedRequest,
+    Reply,
+    Role,
+    ScriptedFailure,
+    joined,
+    pieces,
+    stop_reason_of,
+)
+from playhead.llm.reply_encoder import (
     ROLES,
     Endpoint,
+    IdSource,
     Json,
     ReplyEncoder,
     arguments_object,
+    count,
     encode,
     text_of,
 )
-from playhead.llm.scripting.token_counts import count
 
 _PATH = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>\w+)$")
 _VERBS: dict[str, Endpoint] = {

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from playhead.llm.json_fields import mapping, mappings, string
+from playhead.llm.http.jsontext import mapping, mappings, string
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from playhead.host.later import Later
 from playhead.llm.http.headers import Headers
 from playhead.llm.llm_exchange import LlmExchange, LlmRequest, LlmResponse
-from playhead.llm.openai import decode_chat, decode_responses, decode_websocket
+from playhead.llm.openai import decode_chat, decode_responses
 from playhead.llm.provider import Json, Provider, has_keys, replace_first_text, text_or_empty
 
 if TYPE_CHECKING:
     from playhead.llm.openai import encode_chat, encode_responses
-    from playhead.llm.scripting.reply_encoder import ReplyEncoder
+    from playhead.llm.reply_encoder import ReplyEncoder
 else:
     encode_chat = Later("playhead.llm.openai.encode_chat")
     encode_responses = Later("playhead.llm.openai.encode_responses")
@@ -113,7 +113,7 @@ class OpenAiResponses(Provider):
     def decode_websocket(
         self, messages: Iterable[tuple[str, bytes | str]]
     ) -> tuple[LlmExchange, ...]:
-        return decode_websocket.decode_websocket(messages)
+        return decode_responses.decode_websocket(messages)
 
     def streamed_text(self, event: Json) -> Iterator[tuple[str, bool]]:
         kind = event.get("type")

@@ -7,13 +7,14 @@ from typing import Any
 from playhead.llm.decoding import (
     arguments_of,
     broken_answer,
+    error_of,
     read_request,
     split_system,
     unread,
     why_broken,
 )
 from playhead.llm.http.body_frames import STREAM, BodyFrames, frames_of
-from playhead.llm.json_fields import count, flag, joined, mapping, mappings, prose, string
+from playhead.llm.http.jsontext import count, flag, joined, mapping, mappings, prose, string
 from playhead.llm.llm_exchange import (
     Image,
     LlmError,
@@ -30,7 +31,6 @@ from playhead.llm.llm_exchange import (
     ToolUse,
     Usage,
 )
-from playhead.llm.wire_errors import error_of
 
 API = "openai.chat"
 TOOL_WORDS = (b"tool_calls", b"function_call")

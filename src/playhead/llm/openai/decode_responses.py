@@ -1,19 +1,41 @@
-"""Decode requests and responses of OpenAI's Responses API: documents, and the events of a stream.
-
-The items are decoded in ``decode_items``, sockets in ``decode_websocket``.
-"""
+"""Decode OpenAI's Responses API: bodies, streams, and WebSockets that carry many exchanges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
-from playhead.llm.decoding import broken_answer, read_request, split_system, unread, why_broken
+from playhead.llm.decoding import (
+    broken_answer,
+    error_of,
+    read_request,
+    split_system,
+    unread,
+    why_broken,
+)
 from playhead.llm.http.body_frames import STREAM, BodyFrame, BodyFrames, frames_of
-from playhead.llm.json_fields import count, flag, items, joined, mapping, mappings, prose, string
-from playhead.llm.llm_exchange import LlmError, LlmRequest, LlmResponse, LlmTool, Part, Usage
+from playhead.llm.http.jsontext import (
+    count,
+    flag,
+    items,
+    joined,
+    mapping,
+    mappings,
+    parse,
+    prose,
+    string,
+)
+from playhead.llm.llm_exchange import (
+    LlmError,
+    LlmExchange,
+    LlmRequest,
+    LlmResponse,
+    LlmTool,
+    Part,
+    Usage,
+)
 from playhead.llm.openai.decode_items import item_parts, messages_of
-from playhead.llm.wire_errors import error_of
 
 API = "openai.responses"
 TOOL_WORDS = (b"_call",)
@@ -223,4 +245,40 @@ def _tool(tool: dict[str, Any]) -> LlmTool:
         description=string(tool.get("description")),
         schema=tool.get("parameters"),
         type=kind,
+    )
+
+
+SENT = "sent"
+RECEIVED = "received"
+
+
+@dataclass(slots=True)
+class _Open:
+    request: LlmRequest
+    stream_id: str | None
+    events: list[Any] = field(default_factory=list)
+
+
+def decode_websocket(messages: Iterable[tuple[str, bytes | str]]) -> tuple[LlmExchange, ...]:
+    """Decode the exchanges on one socket from its messages in order: ("sent" | "received", message).
+
+    A ``response.create`` opens an exchange; a received message belongs to the last exchange with the same
+    ``stream_id`` (sockets without multiplexing have none).
+    """
+    exchanges: list[_Open] = []
+    for direction, message in messages:
+        data = message.encode("utf-8", "replace") if isinstance(message, str) else bytes(message)
+        value = mapping(parse(data.decode("utf-8", "replace")).value)
+        stream_id = string(value.get("stream_id"))
+        if direction == SENT:
+            if value.get("type") in ("response.create", None):
+                exchanges.append(_Open(request=decode_request(data), stream_id=stream_id))
+            continue
+        for exchange in reversed(exchanges):
+            if exchange.stream_id == stream_id:
+                exchange.events.append(value)
+                break
+    return tuple(
+        LlmExchange(request=one.request, response=decode_events(one.events) if one.events else None)
+        for one in exchanges
     )

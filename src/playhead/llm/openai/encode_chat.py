@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from playhead.llm.openai.encode_openai import OpenAiEncoder
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.llm_script import Reply, pieces, stop_reason_of
-from playhead.llm.scripting.received_request import ReceivedRequest, Role, joined
-from playhead.llm.scripting.reply_encoder import ROLES, Endpoint, Json, text_of
-from playhead.llm.scripting.token_counts import arguments_text, count
+from playhead.llm.llm_script import ReceivedRequest, Reply, Role, joined, pieces, stop_reason_of
+from playhead.llm.openai.encode_items import OpenAiEncoder
+from playhead.llm.reply_encoder import (
+    ROLES,
+    Endpoint,
+    IdSource,
+    Json,
+    arguments_text,
+    count,
+    text_of,
+)
 
 _FINISH = {
     "end_turn": "stop",

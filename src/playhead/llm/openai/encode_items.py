@@ -1,15 +1,49 @@
-"""Encode a reply as output items of OpenAI's Responses API, and each item as the events of a stream."""
+"""Shared parts of scripted OpenAI answers: errors, headers and models of both APIs, and the output items of the
+Responses API with their stream events.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.llm_script import Reply, ToolCall, pieces
-from playhead.llm.scripting.received_request import ReceivedRequest
-from playhead.llm.scripting.reply_encoder import Json
-from playhead.llm.scripting.token_counts import arguments_text
+from playhead.llm.llm_script import ReceivedRequest, Reply, ScriptedFailure, ToolCall, pieces
+from playhead.llm.provider import Provider
+from playhead.llm.reply_encoder import IdSource, Json, ReplyEncoder, arguments_text
+
+# The default error form of providers is OpenAI's.
+OPENAI_ERRORS = Provider()
+
+
+class OpenAiEncoder(ReplyEncoder):
+    """The base class of both encoders."""
+
+    default_model = "gpt-6.1-sol"
+    key_variable = "OPENAI_API_KEY"
+
+    def environ(self, url: str) -> dict[str, str]:
+        return {
+            "OPENAI_BASE_URL": f"{url}/v1",
+            "OPENAI_API_BASE": f"{url}/v1",
+            # LiteLLM downloads a price list at its start, and an agent with a script needs no network.
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
+
+    def fake_key(self, ids: IdSource) -> str:
+        return f"sk-proj-{ids.secret(74)}T3BlbkFJ{ids.secret(74)}"
+
+    def headers(self, ids: IdSource) -> list[tuple[str, str]]:
+        return [
+            ("x-request-id", f"req_{ids.hex(32)}"),
+            ("openai-organization", f"org-{ids.alnum(24)}"),
+            ("openai-version", "2020-10-01"),
+            ("openai-processing-ms", "42"),
+            ("x-ratelimit-limit-requests", "10000"),
+            ("x-ratelimit-remaining-requests", "9999"),
+        ]
+
+    def error(self, failure: ScriptedFailure, _ids: IdSource) -> Json:
+        return OPENAI_ERRORS.error_body(failure.status, failure.message)
 
 
 def items_of(request: ReceivedRequest, reply: Reply, ids: IdSource) -> list[Json]:

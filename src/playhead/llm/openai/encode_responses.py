@@ -9,13 +9,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from playhead.llm.openai.encode_items import item_events, items_of
-from playhead.llm.openai.encode_openai import OPENAI_ERRORS, OpenAiEncoder
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.llm_script import Reply, ScriptedFailure, stop_reason_of
-from playhead.llm.scripting.received_request import ReceivedMessage, ReceivedRequest, Role, joined
-from playhead.llm.scripting.reply_encoder import ROLES, Endpoint, Json, retry_headers, sse, text_of
-from playhead.llm.scripting.token_counts import count
+from playhead.llm.llm_script import (
+    ReceivedMessage,
+    ReceivedRequest,
+    Reply,
+    Role,
+    ScriptedFailure,
+    joined,
+    stop_reason_of,
+)
+from playhead.llm.openai.encode_items import OPENAI_ERRORS, OpenAiEncoder, item_events, items_of
+from playhead.llm.reply_encoder import (
+    ROLES,
+    Endpoint,
+    IdSource,
+    Json,
+    count,
+    retry_headers,
+    sse,
+    text_of,
+)
 
 # A long run would otherwise keep every prompt that it ever sent.
 _REMEMBERED = 256

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.errors import UsageError
-from playhead.llm.http.content_encoding import undo
+from playhead.llm.http.headers import undo
 from playhead.llm.provider import Provider
 from playhead.llm.providers import provider_of
 from playhead.recording.calls import Piece, Taped

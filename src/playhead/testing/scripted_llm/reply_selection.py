@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from playhead.llm.scripting.llm_script import LlmScript, Reply, When
-from playhead.llm.scripting.received_request import ReceivedRequest
+from playhead.llm.llm_script import LlmScript, ReceivedRequest, Reply, When
 from playhead.testing.scripted_llm.script_file import load_reply
 
 ReplyLike = Reply | str | Mapping[str, Any]

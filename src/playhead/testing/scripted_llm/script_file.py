@@ -17,7 +17,7 @@ from typing import Any, get_args
 import tomllib
 
 from playhead.errors import UsageError
-from playhead.llm.scripting.llm_script import (
+from playhead.llm.llm_script import (
     Cut,
     Ending,
     LlmScript,

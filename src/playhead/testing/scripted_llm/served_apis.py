@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from playhead.llm.llm_script import ReceivedRequest
 from playhead.llm.openai.encode_responses import OpenAiResponsesEncoder
 from playhead.llm.providers import all_providers
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.received_request import ReceivedRequest
-from playhead.llm.scripting.reply_encoder import Endpoint, Json, ReplyEncoder
+from playhead.llm.reply_encoder import Endpoint, IdSource, Json, ReplyEncoder
 
 _LOOPBACK = "127.0.0.1,localhost"
 

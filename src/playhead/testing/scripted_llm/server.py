@@ -11,12 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 
-from playhead.llm.scripting.id_source import IdSource
-from playhead.llm.scripting.llm_script import Reply, ScriptedFailure
-from playhead.llm.scripting.received_request import ReceivedRequest
-from playhead.llm.scripting.reply_encoder import ReplyEncoder, retry_headers
-from playhead.llm.scripting.token_counts import prompt_tokens
-from playhead.testing.scripted_llm.deliver import deliver
+from playhead.llm.llm_script import ReceivedRequest, Reply, ScriptedFailure
+from playhead.llm.reply_encoder import IdSource, ReplyEncoder, prompt_tokens, retry_headers
 from playhead.testing.scripted_llm.loopback import LoopbackServer
 from playhead.testing.scripted_llm.reply_selection import (
     CallableSelection,
@@ -25,11 +21,10 @@ from playhead.testing.scripted_llm.reply_selection import (
     ScriptRanOut,
     ScriptSelection,
 )
-from playhead.testing.scripted_llm.responses_socket import ResponsesSocket
 from playhead.testing.scripted_llm.script_file import ScriptSource, load_script
 from playhead.testing.scripted_llm.served_apis import ServedApis, is_hello, is_model_list
-from playhead.testing.scripted_llm.server_http1 import ServedExchange, encode_json
-from playhead.testing.scripted_llm.server_websocket import asks_for_websocket
+from playhead.testing.scripted_llm.server_http1 import ServedExchange, deliver, encode_json
+from playhead.testing.scripted_llm.server_websocket import ResponsesSocket, asks_for_websocket
 
 Route = Callable[[ServedExchange], Awaitable[None]]
 

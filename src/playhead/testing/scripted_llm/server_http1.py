@@ -1,4 +1,4 @@
-"""The server's side of HTTP/1.1 on asyncio streams. Knows framing only.
+"""The server's side of HTTP/1.1 on asyncio streams, and the delivery of frames with a script's timing and faults.
 
 Written by hand because tests need what a server library forbids: half an event, a body shorter than its
 Content-Length, a reset in the middle, one socket write per event.
@@ -13,11 +13,10 @@ import json
 import socket
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from playhead.llm.scripting.llm_script import Ending
-from playhead.llm.scripting.received_request import ReceivedRequest, decode_json
+from playhead.llm.llm_script import Ending, ReceivedRequest, Reply, decode_json
 
 Headers = Iterable[tuple[str, str]]
 HEAD_LIMIT = 1 << 20
@@ -180,3 +179,33 @@ async def end_connection(
 
 def encode_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class Sink(Protocol):
+    """The destination of frames: an HTTP answer or a WebSocket."""
+
+    async def send(self, data: bytes) -> None: ...
+
+    async def send_half(self, data: bytes) -> None: ...
+
+    async def finish(self) -> None: ...
+
+    async def end(self, how: Ending) -> None: ...
+
+
+async def deliver(frames: Iterable[bytes], reply: Reply, sink: Sink) -> None:
+    """Send each frame; a cut after the last one only omits the end of the stream."""
+    cut = reply.cut
+    for index, frame in enumerate(frames):
+        if cut is not None and index == cut.after:
+            if cut.mid_event:
+                await sink.send_half(frame)
+            await sink.end(cut.how)
+            return
+        if index and reply.chunk_delay:
+            await asyncio.sleep(reply.chunk_delay)
+        await sink.send(frame)
+    if cut is not None:
+        await sink.end(cut.how)
+        return
+    await sink.finish()

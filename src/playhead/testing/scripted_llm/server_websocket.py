@@ -1,7 +1,7 @@
-"""The server's side of a WebSocket (RFC 6455): text messages, pings, close. Knows no API.
+"""The server's side of a WebSocket (RFC 6455), and OpenAI's Responses API served on it: one answer per message.
 
-Written by hand and not with the websockets library: a recorder that hooks that library in the
-same process would record the server's half of each conversation as well.
+Written by hand and not with the websockets library: a recorder that hooks that library in the same process
+would also record the server's half of each conversation. The encoder supplies the events of an answer.
 """
 
 from __future__ import annotations
@@ -10,9 +10,20 @@ import asyncio
 import base64
 import hashlib
 import struct
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
 
-from playhead.llm.scripting.llm_script import Ending
-from playhead.testing.scripted_llm.server_http1 import ServedExchange, end_connection
+from playhead.llm.llm_script import Ending, ReceivedRequest, Reply, ScriptedFailure, decode_json
+from playhead.llm.openai.encode_responses import OpenAiResponsesEncoder
+from playhead.llm.reply_encoder import IdSource, Json
+from playhead.testing.scripted_llm.server_http1 import (
+    ServedExchange,
+    deliver,
+    encode_json,
+    end_connection,
+)
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
@@ -111,3 +122,76 @@ def _encoded(opcode: int, payload: bytes) -> bytes:
     else:
         head = struct.pack("!BBQ", 0x80 | opcode, 127, length)
     return head + payload
+
+
+Ask = Callable[[ReceivedRequest], Awaitable[tuple[Reply, IdSource]]]
+Note = Callable[[ReceivedRequest], ReceivedRequest]
+NewIds = Callable[[str], IdSource]
+
+
+class ResponsesSocket:
+    """Serves one WebSocket; `ask` finds replies, `note` keeps requests, `ids` makes ids."""
+
+    def __init__(self, encoder: OpenAiResponsesEncoder, ask: Ask, note: Note, ids: NewIds) -> None:
+        self._encoder = encoder
+        self._ask = ask
+        self._note = note
+        self._ids = ids
+        # One answer at a time in each stream of the connection, as the API has it.
+        self._streams: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def serve(self, exchange: ServedExchange) -> None:
+        socket = WebSocket(exchange)
+        await socket.accept()
+        answers: set[asyncio.Task[None]] = set()
+        try:
+            while (message := await socket.receive()) is not None:
+                body = decode_json(message)
+                request = replace(exchange.request, method="WS", body=message, json=body)
+                # A task, so that pings are answered and a close is seen while it streams.
+                task = asyncio.create_task(self._answer(socket, request))
+                answers.add(task)
+                task.add_done_callback(answers.discard)
+        finally:
+            for task in answers:
+                task.cancel()
+            await asyncio.gather(*answers, return_exceptions=True)
+
+    async def _answer(self, socket: WebSocket, request: ReceivedRequest) -> None:
+        stream = request.json.get("stream_id") if isinstance(request.json, dict) else None
+        async with self._streams[stream]:
+            try:
+                await self._respond(socket, request)
+            except ConnectionError:
+                await socket.end("close")
+            except Exception as error:  # noqa: BLE001  a message may hold anything; its sender gets the error
+                failure = ScriptedFailure(status=500, message=f"{type(error).__name__}: {error}")
+                await socket.send(encode_json(self._encoder.message_error(request, failure)))
+
+    async def _respond(self, socket: WebSocket, request: ReceivedRequest) -> None:
+        if not isinstance(request.json, dict) or request.json.get("type") != "response.create":
+            self._note(request)
+            failure = ScriptedFailure(
+                status=400, message="Expected a message of type response.create."
+            )
+            await socket.send(encode_json(self._encoder.message_error(request, failure)))
+            return
+        request = self._note(self._encoder.read(request))
+        if request.json.get("generate") is False:
+            ready = self._encoder.warm_up(request, self._ids(f"warm.{request.number}"))
+            await deliver(_frames(ready), Reply(), socket)
+            return
+        reply, ids = await self._ask(request)
+        if reply.delay:
+            await asyncio.sleep(reply.delay)
+        await deliver(_frames(self._events(request, reply, ids)), reply, socket)
+
+    def _events(self, request: ReceivedRequest, reply: Reply, ids: IdSource) -> Iterable[Json]:
+        if reply.error is None:
+            return self._encoder.events(request, reply, ids)
+        begun = islice(self._encoder.events(request, reply, ids), reply.error.after or 0)
+        return chain(begun, [self._encoder.message_error(request, reply.error)])
+
+
+def _frames(events: Iterable[Json]) -> Iterator[bytes]:
+    return map(encode_json, events)

@@ -9,8 +9,7 @@ import pytest
 from playhead import clock
 from playhead.cli.batch.batch_command import Journal
 from playhead.errors import UsageError
-from playhead.exporters.junit import junit_xml
-from playhead.exporters.step_summary import step_summary
+from playhead.exporters.batch_reports import junit_xml, step_summary
 from playhead.story.invariants import Broken
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.single_file import pack

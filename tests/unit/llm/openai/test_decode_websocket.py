@@ -3,7 +3,7 @@ import json
 import pytest
 
 from playhead.llm.llm_exchange import ToolUse
-from playhead.llm.openai.decode_websocket import decode_websocket
+from playhead.llm.openai.decode_responses import decode_websocket
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.llm import decode_response, tool_calls_of
-from playhead.llm.http.eventstream import parse_eventstream
+from playhead.llm.http.body_frames import parse_eventstream
 from playhead.llm.http.sse import parse
 
 CONTENT_TYPE = {"content-type": "application/vnd.amazon.eventstream"}

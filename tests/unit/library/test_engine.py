@@ -3,8 +3,8 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from playhead.library.database import STATEMENTS
+from playhead.library.engine import metadata, runs, statements
 from playhead.library.search import Search, conditions
-from playhead.library.tables import metadata, runs, statements
 
 
 def test_the_schema_is_what_the_tables_say():

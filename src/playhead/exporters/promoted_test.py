@@ -1,11 +1,13 @@
-"""Write parts of a run as plain fixtures: tool calls, LLM responses, turns. Pure."""
+"""The files that `playhead promote` writes: a test that replays a tape, and plain fixtures. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from typing import Any
 
 from playhead.story import Story
+from playhead.tape.manifest import Manifest
 
 
 def fixtures_of(story: Story) -> dict[str, Any]:
@@ -44,3 +46,24 @@ def fixtures_of(story: Story) -> dict[str, Any]:
         for turn in story.turns()
     ]
     return {"tool_calls.json": tools, "llm_responses.json": responses, "turns.json": turns}
+
+
+_TEMPLATE = '''"""Made by `playhead promote` from run {run}: {command}"""
+
+from pathlib import Path
+
+from playhead.testing import replay
+
+TAPE = Path(__file__).parent / "tapes" / "{name}.tape.jsonl"
+
+
+def test_{name}_replays_identically():
+    """The agent of today asks the world for what it asked then, and prints the same."""
+    report = replay(TAPE)
+    assert report["verdict"] == "identical", report["first_divergence"]
+'''
+
+
+def test_source(name: str, manifest: Manifest) -> str:
+    command = shlex.join(manifest.command).replace("\\", "/").replace('"', "'")
+    return _TEMPLATE.format(name=name, run=manifest.run, command=command[:200])

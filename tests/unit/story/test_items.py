@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from playhead.story.item_tree import DEEPEST, family
+from playhead.story.items import DEEPEST, family
 
 
 def items(**parents):

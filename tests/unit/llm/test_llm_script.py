@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.llm.scripting.llm_script import pieces, stop_reason_of
+from playhead.llm.llm_script import pieces, stop_reason_of
 from playhead.testing import Reply, ToolCall
 
 

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from playhead.llm import api_of
-from playhead.llm.recognise import model_in, stream_in
+from playhead.llm.providers import model_in, stream_in
 
 ANTHROPIC = b'{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[]}'
 ON_CLOUDS = b'{"anthropic_version":"vertex-2023-10-16","messages":[],"max_tokens":9}'

@@ -1,1 +1,0 @@
-"""Replies of a script and their encoding, shared by the providers and the scripted server. Pure."""
