@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from playhead.tape.care.verify import verify
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
+from playhead.workspace.fork_result import ForkedFiles
 
 # Boundaries that need the network and nothing else when they are live.
 _OF_THE_NETWORK = frozenset({"llm", "http"})
@@ -46,6 +48,8 @@ class Replayed:
 
     recorded: Recorded
     report: Report
+    # What a fork left behind in its workspaces.
+    forked: tuple[ForkedFiles, ...] = ()
 
 
 def check_tape(path: Path) -> Tape:
@@ -119,7 +123,8 @@ def replay_command(
     def files(run: Run) -> ReplayedFiles | None:
         if fence is None or in_place:
             return None
-        found = replayed_files(tape, pool or tape.run.parent.parent, command, fence, run.path)
+        home = pool or tape.run.parent.parent
+        found = replayed_files(tape, home, command, fence, run.path, fork_at=wishes.fork_at)
         if found is not None:
             served.append(found)
             fence.cwd = str(cwd)  # which may be there in the fence alone
@@ -154,7 +159,8 @@ def replay_command(
         fence=_report_on(fence, wishes, asked=fenced),
         files=_compared(served, wishes),
     )
-    return Replayed(recorded=recorded, report=report)
+    forked = tuple(one for files in served for one in files.forked)
+    return Replayed(recorded=recorded, report=report, forked=forked)
 
 
 def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
@@ -175,12 +181,19 @@ def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport
 def _fence(
     wishes: ReplayOptions, env: Mapping[str, str], cwd: Path, *, sockets: bool
 ) -> Fence | None:
-    """What keeps the command from the world. None: something is meant to have real effects."""
+    """What keeps the command from the world. None: something is meant to have real effects.
+
+    Live tools of a fork work on its own files where the machine has overlays.
+    """
     live = {one.partition(":")[0] for one in wishes.policy.live}
-    if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
-        return None
     folders = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
     own = tuple(one for one in folders if one and os.path.isdir(one))
+    if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
+        if wishes.fork_at is None:
+            return None
+        with suppress(NoFence):
+            return build(FenceNeeds(own=own, network=True, sockets=sockets), ("namespaces",))
+        return None
     try:
         return build(FenceNeeds(own=own, network=bool(live), sockets=sockets))
     except NoFence as error:

@@ -8,25 +8,39 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.recording.recorder import Recorder
-from playhead.replay.fence.barrier import Fence
+from playhead.replay.fence.barrier import Fence, build
+from playhead.replay.fence.inside import FenceNeeds
+from playhead.replay.matching.taped import load
 from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
-from playhead.workspace.history import read_history
+from playhead.workspace.fork_result import ForkedFiles
+from playhead.workspace.history import FileHistory, read_history
 from playhead.workspace.program_files import program_files
 from playhead.workspace.scratch_workspace import EffectServer, ScratchWorkspace
+from playhead.workspace.tree_listing import Tree
 
 
 class ReplayedFiles:
-    """Serves file changes from `start` to `stop`; then `report` compares."""
+    """Serves file changes from `start` to `stop`; then `report` compares, and `forked` has the files of a fork."""
 
-    def __init__(self, server: EffectServer, folders: list[int]) -> None:
+    def __init__(
+        self,
+        server: EffectServer,
+        spaces: list[ScratchWorkspace],
+        folders: list[int],
+        bases: list[Base],
+    ) -> None:
         self._server = server
+        self._spaces = spaces
         self._folders = folders
+        self._bases = bases
         self.report: FilesReport | None = None
+        self.forked: list[ForkedFiles] = []
 
     def start(self, recorder: Recorder) -> None:
         self._server.start(recorder)
@@ -36,14 +50,29 @@ class ReplayedFiles:
             self._server.stop()
             found = self._server.reports
             self.report = next((one for one in found if one.same is not True), found[0])
+            for space, base in zip(self._spaces, self._bases, strict=False):
+                self.forked.append(space.forked(base.tree, base.root))
         except (OSError, PlayheadError) as error:
             self.report = FilesReport(why=safe_str(error))
         for fd in self._folders:
             os.close(fd)
 
 
+class Base(NamedTuple):
+    """The recorded files of one workspace at the step of a fork."""
+
+    root: str
+    tree: Tree
+
+
 def replayed_files(
-    tape: Tape, home: Path, command: Sequence[str], fence: Fence, run: Path
+    tape: Tape,
+    home: Path,
+    command: Sequence[str],
+    fence: Fence,
+    run: Path,
+    *,
+    fork_at: int | None = None,
 ) -> ReplayedFiles | None:
     """Restore the workspaces of a tape inside the fence. None: it has none, or they cannot be had.
 
@@ -54,7 +83,7 @@ def replayed_files(
     folders: list[int] = []
     try:
         history = read_history(tape, home)
-        spaces = []
+        spaces, bases = [], []
         for start in history.starts:
             if not start.tree:
                 continue
@@ -71,11 +100,37 @@ def replayed_files(
             )
             space.prepare()
             spaces.append(space)
-        return ReplayedFiles(EffectServer(str(run), spaces), folders) if spaces else None
+            if fork_at is not None:
+                bases.append(Base(start.root, _files_before(history, tape, fork_at, start.number)))
+        if not spaces:
+            return None
+        return ReplayedFiles(EffectServer(str(run), spaces), spaces, folders, bases)
     except (OSError, PlayheadError):
         for fd in folders:
             os.close(fd)
         return None  # a tape without its blobs: it replays with the files that are there
+
+
+def calls_that_changed_files(tape: Tape, home: Path) -> set[str] | None:
+    """The calls whose file changes a fork restores; None: this machine or this tape cannot restore files."""
+    try:
+        history = read_history(tape, home)
+        if not any(one.tree for one in history.starts):
+            return None
+        for one in history.starts:
+            history.start(one.number)
+        build(FenceNeeds(own=()), ("namespaces",)).abandon()
+    except (OSError, PlayheadError):
+        return None
+    return {call for effect in history.effects if effect.changes for call in effect.calls}
+
+
+def _files_before(history: FileHistory, tape: Tape, step: int, number: int) -> Tree:
+    calls = load(tape).calls
+    if step > len(calls):
+        return history.at(None, number)
+    numbers = {one.ref: one.number for one in calls}
+    return history.before(step, numbers, calls[step - 1].event.mono, number)
 
 
 def _inside(root: str, *stores: Path) -> tuple[bytes, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from playhead.errors import PlayheadError, UsageError
 from playhead.story.shape import CallItem, Story
 from playhead.workspace.history import FileEffect, FileHistory
+from playhead.workspace.restore import Read
 from playhead.workspace.tree_listing import Change, FileEntry
 
 # Above, lines are not counted: a person does not read such a file by lines.
@@ -103,6 +104,11 @@ def count_lines(history: FileHistory, change: Change, number: int = 0) -> LineCo
 
 def patch_of(history: FileHistory, change: Change, number: int = 0) -> str:
     """A unified diff of one file, as git writes it."""
+    return unified_patch(change, lambda entry: history.content(entry, number))
+
+
+def unified_patch(change: Change, read: Read) -> str:
+    """A unified diff of one file, as git writes it; `read` gives the content of its entries."""
     name = _quoted(change.path)
     before, after = change.before, change.after
     lines = [f"diff --git a/{name} b/{name}"]
@@ -112,7 +118,7 @@ def patch_of(history: FileHistory, change: Change, number: int = 0) -> str:
         lines.append(f"deleted file mode {before.mode:o}")
     elif before is not None and after is not None and before.mode != after.mode:
         lines += [f"old mode {before.mode:o}", f"new mode {after.mode:o}"]
-    old, new = text_of(history, before, number), text_of(history, after, number)
+    old, new = as_text(before, read), as_text(after, read)
     if old is None or new is None:
         if before is None or after is None or before.id != after.id:
             lines.append(f"Binary files a/{name} and b/{name} differ")
@@ -132,13 +138,18 @@ def patch_of(history: FileHistory, change: Change, number: int = 0) -> str:
 
 def text_of(history: FileHistory, entry: FileEntry | None, number: int = 0) -> str | None:
     """A file as text: empty where there is none, None where it is binary or not on the tape."""
+    return as_text(entry, lambda one: history.content(one, number))
+
+
+def as_text(entry: FileEntry | None, read: Read) -> str | None:
+    """A file as text: empty where there is none, None where it is binary or not stored."""
     if entry is None or entry.is_folder:
         return ""
     if entry.is_link:
         return entry.target.decode("utf-8", "backslashreplace")
     if not entry.is_stored or entry.size > _LARGEST_TEXT:
         return None
-    content = history.content(entry, number)
+    content = read(entry)
     if b"\0" in content[:_BINARY]:
         return None
     return content.decode("utf-8", "backslashreplace")

@@ -50,11 +50,22 @@ def collect(home: Path) -> int:
     return freed
 
 
-def note_undo(home: Path, tree: str) -> None:
-    """Keep the contents of a tree for a while, though no run has it."""
+def note_undo(home: Path, tree: str, root: str = "") -> None:
+    """Keep the contents of a tree of the folder `root` for a while, though no run has it."""
     folder = home / "blobs" / UNDO
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / tree).touch(mode=0o600)
+    (folder / tree).write_bytes(os.fsencode(root))
+
+
+def undo_root(home: Path, tree: str) -> str | None:
+    """The folder whose files were kept under that name; None: not known any more."""
+    if "/" in tree:
+        return None
+    try:
+        return os.fsdecode((home / "blobs" / UNDO / tree).read_bytes()) or None
+    except OSError:
+        return None
 
 
 def _needed(home: Path) -> set[str] | None:

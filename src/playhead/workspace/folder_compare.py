@@ -45,6 +45,21 @@ def compare_folder(expected: Tree, folder: str, excluded: tuple[bytes, ...] = ()
     return sorted(differing, key=lambda one: one.path)
 
 
+def entry_now(root: bytes, path: bytes, wanted: FileEntry | None) -> FileEntry | None:
+    """One path of a folder, its content named as in `wanted` where it is the same; None: not there."""
+    try:
+        status = os.lstat(os.path.join(root, path))
+    except OSError:
+        return None
+    return _entry(root, path, status, wanted)
+
+
+def is_now(root: bytes, path: bytes, entry: FileEntry | None) -> bool:
+    """Whether a path of a folder is as `entry`; None: whether it is not there."""
+    found = entry_now(root, path, entry)
+    return entry is None if found is None else found.same_as(entry)
+
+
 def _entry(
     root: bytes, path: bytes, status: os.stat_result, wanted: FileEntry | None
 ) -> FileEntry | None:

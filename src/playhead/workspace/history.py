@@ -40,6 +40,8 @@ class FileEffect:
     changes: tuple[Change, ...]
     gaps: int
     ref: str
+    # The call that started right after these changes, where that is known.
+    before: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,28 @@ class FileHistory:
         tree = dict(self.start(number))
         for effect in self.effects:
             if effect.workspace == number and (moment is None or effect.until_ns <= moment):
+                apply_changes(tree, effect.changes)
+        return tree
+
+    def before(
+        self, step: int, numbers: Mapping[str, int], moment: int, number: int = 0
+    ) -> dict[bytes, FileEntry]:
+        """The workspace when call `step` started, at `moment`; `numbers` gives each call its number.
+
+        The moment alone is not enough: changes of the agent's own code are stored with the mark of the
+        call that follows, which is a little later than its event.
+        """
+
+        def is_earlier(effect: FileEffect) -> bool:
+            if effect.calls:
+                return all(numbers.get(one, 0) < step for one in effect.calls)
+            if effect.before is not None and effect.before in numbers:
+                return numbers[effect.before] <= step
+            return effect.until_ns <= moment
+
+        tree = dict(self.start(number))
+        for effect in self.effects:
+            if effect.workspace == number and is_earlier(effect):
                 apply_changes(tree, effect.changes)
         return tree
 
@@ -199,6 +223,7 @@ def _effect(event: Event) -> FileEffect:
             changes=tuple(decode_changes(data["changes"])),
             gaps=int(data.get("gaps", 0)),
             ref=event.ref,
+            before=data.get("before"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TapeDamaged(f"Event {event.ref} is not about files ({error!r}).") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.folder_compare import compare_folder
+from playhead.workspace.fork_result import ForkedFiles, forked_files
 from playhead.workspace.history import FileHistory, apply_changes
 from playhead.workspace.restore import apply_effects
 from playhead.workspace.tree_listing import Change, Tree, shown
@@ -117,6 +119,18 @@ class ScratchWorkspace:
         ]
         return replace(report, same=not found, differing=tuple(found))
 
+    def forked(self, base: Tree, root: str) -> ForkedFiles:
+        """At the end of a fork that started from `base`: what it would change in the real folder."""
+        return forked_files(
+            self._history,
+            base,
+            self._folder,
+            root,
+            number=self._number,
+            excluded=self._excluded,
+            code=self._code,
+        )
+
     def _apply(self, changes: tuple[Change, ...]) -> None:
         kept = tuple(one for one in changes if one.path not in self._code)
         try:
@@ -183,12 +197,21 @@ class EffectServer:
             if self._wake in ready:
                 return
 
+    def _answer(self, name: str) -> None:
+        with suppress(OSError):
+            address = os.readlink(os.path.join(self._folder, name))
+            if address != call_marks.NO_ANSWER:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+                    line.sendto(b".", socket.MSG_DONTWAIT, b"\0" + os.fsencode(address))
+
     def _heed(self, name: str) -> None:
         kind, _, rest = name.partition(".")
         if kind == call_marks.APPLY:
             call = rest.partition(".")[2]
             for one in self._spaces:
                 one.serve(call)
+        else:
+            self._answer(name)  # a live call starts or ends: nothing has to be stored for it
         # The mark goes when its changes are there: that is what the process waits for.
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, name))

@@ -23,6 +23,11 @@ class FileRun:
     history: FileHistory
 
     @property
+    def home(self) -> Path:
+        """The store of the run."""
+        return self.path.parent.parent
+
+    @property
     def steps(self) -> list[FileStep]:
         return file_steps(self.story, self.history)
 

@@ -10,6 +10,7 @@ import click
 
 from playhead import config
 from playhead.cli.common import run_argument, store_option
+from playhead.cli.files.apply_fork import apply_fork
 from playhead.cli.replaying.replay_arguments import (
     fault_options,
     find_tape,
@@ -22,9 +23,11 @@ from playhead.cli.replaying.replay_arguments import (
 from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
 from playhead.errors import UsageError
 from playhead.launch.replay_command import check_tape, replay_command
+from playhead.launch.replayed_files import calls_that_changed_files
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.edit import parse_edit
-from playhead.replay.modes.fork import check_fork, prefix_of
+from playhead.replay.modes.fork import check_fork, live_in_fork, prefix_of
+from playhead.replay.modes.replay_options import effects_from
 from playhead.replay.report.forecast import forecast
 from playhead.views.text.report import print_forecast, words_on_prefix
 
@@ -48,6 +51,10 @@ from playhead.views.text.report import print_forecast, words_on_prefix
     "--report", "report_file", type=click.Path(dir_okay=False, path_type=Path),
     help="Write the report to a JSON file.",
 )  # fmt: skip
+@click.option(
+    "--apply", "applies", is_flag=True, help="Show the resulting patch, then change the real files."
+)
+@click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @click.option("--unfenced", is_flag=True, help="Run without the kernel fence.")
 @click.option("--quiet", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
@@ -56,26 +63,36 @@ from playhead.views.text.report import print_forecast, words_on_prefix
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, at: int, require_faithful: bool, report_file: Path | None, unfenced: bool,
+    run: str, at: int, require_faithful: bool, report_file: Path | None, applies: bool, yes: bool, unfenced: bool,
     quiet: bool, as_json: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
-    """Replay the tape up to STEP, then continue with a live model.
+    """Replay the tape up to STEP, then continue with a live model and live tools.
 
     \b
     playhead fork last --at 5                       run step 5 and later steps live
+    playhead fork last --at 5 --apply               and take over the files it leaves
     playhead fork last --at 4 --edit 'llm:2.response.text=No, look again.'
     playhead fork last --at 5 -- python agent2.py   other code from step 5 on
 
-    Calls before STEP are answered from the tape. From STEP on, the boundaries of --live (default: llm)
-    are live and the rest follows the rules of `replay --live`. The new run names its parent.
+    Calls before STEP are answered from the tape. From STEP on these are live, unless --live names others:
+    the model, processes, and tools that are declared `read` or `write` or that changed files in the
+    recording. They run on a copy of the files as of STEP; the real files are untouched without --apply.
+    The network is open. The new run names its parent.
     """
     settings = config.load()
-    tape = plain(check_tape(find_tape(store, run)))
-    asked["live"] = asked["live"] or ("llm",)
-    wishes = options_from(settings, asked, fork_at=at)
+    path = find_tape(store, run)
+    tape = plain(check_tape(path))
     recording = load(tape)
+    changed = None if unfenced else calls_that_changed_files(tape, path.parent.parent)
+    if applies and changed is None:
+        raise UsageError(
+            "--apply needs the files of the run: its tape has none, or there is no fence."
+        )
+    effects = effects_from(settings.sections.get("effects"))
+    asked["live"] = asked["live"] or live_in_fork(recording, effects, changed)
+    wishes = options_from(settings, asked, fork_at=at)
     check_fork(recording, at, [parse_edit(spec) for spec in wishes.edits])
-    prefix = prefix_of(recording, at, wishes.policy.effects)
+    prefix = prefix_of(recording, at, effects, changed)
     if require_faithful and not prefix.faithful:
         raise UsageError(f"This fork is not faithful: {words_on_prefix(prefix)}")
     if asked["dry_run"]:
@@ -85,7 +102,10 @@ def command(
     with store_for(store, persist=not asked["no_persist"]) as home:
         replayed = replay_command(
             tape, words_of(tape, command_line), settings, plan, store=home,
-            notes=(words_on_prefix(prefix),), fenced=not unfenced,
+            notes=(words_on_prefix(prefix),), fenced=not unfenced, pool=path.parent.parent,
         )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
+        if applies:
+            for one in replayed.forked:
+                apply_fork(one, path, ask=not yes)
     sys.exit(exit_code_of(replayed))

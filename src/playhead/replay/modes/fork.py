@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,28 +87,82 @@ def check_fork(recording: TapedRun, at: int, edits: Sequence[Edit]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """What the run did before the fork. Faithful: only reads, so the world is as it was then.
-    Otherwise simulated: these calls changed something then, and were taped, not made, now.
+    """What the run did before the fork. Faithful: the calls only read, or their changes are files
+    that are `restored` from the tape. Otherwise simulated: `writes` changed something that is not restored.
     """
 
     calls: int
     writes: tuple[str, ...]
+    # Calls that changed files, which are restored.
+    restored: int = 0
 
     @property
     def faithful(self) -> bool:
         return not self.writes
 
 
-def prefix_of(recording: TapedRun, at: int, effects: Mapping[str, str]) -> Prefix:
-    """Judged by the outermost calls: what a tool did inside is in the tool's own word."""
+def prefix_of(
+    recording: TapedRun,
+    at: int,
+    effects: Mapping[str, str],
+    changed_files: Collection[str] | None = None,
+) -> Prefix:
+    """Judged by the outermost calls: what a tool did inside is in the tool's own word.
+
+    `changed_files`: the calls whose file changes are restored; None: no files are restored.
+    """
     inner = {call.ref for calls in recording.below.values() for call in calls}
     before = [call for call in recording.calls if call.number < at]
+    changing = [one for one in before if one.ref not in inner and not _reads(one, effects)]
     writes = [
-        f"{call.number} {call.boundary} {call.name}"
-        for call in before
-        if call.ref not in inner and not _reads(call, effects)
+        f"{one.number} {one.boundary} {one.name}"
+        for one in changing
+        if changed_files is None or not _is_restored(one, effects, changed_files)
     ]
-    return Prefix(calls=len(before), writes=tuple(writes))
+    return Prefix(calls=len(before), writes=tuple(writes), restored=len(changing) - len(writes))
+
+
+def live_in_fork(
+    recording: TapedRun, effects: Mapping[str, str], changed_files: Collection[str] | None
+) -> tuple[str, ...]:
+    """What is live from the fork on, where the person does not say.
+
+    Without restored files: the model alone, because tools would work on the real files. With them:
+    processes, too, and tools that are declared harmless or are known to work on files. Any other tool
+    may send mail: it needs --live or --allow-tool.
+    """
+    if changed_files is None:
+        return ("llm",)
+    tools = {
+        one.name
+        for one in recording.calls
+        if one.boundary == "tool"
+        and (
+            _effect(one, effects) in ("read", "write")
+            or (_effect(one, effects) is None and one.ref in changed_files)
+        )
+    }
+    return ("llm", "process", *(f"tool:{name}" for name in sorted(tools)))
+
+
+def _is_restored(
+    call: TapedCall, effects: Mapping[str, str], changed_files: Collection[str]
+) -> bool:
+    """Whether restored files are all that a call left behind.
+
+    Subprocesses work on files. A tool may do anything: it counts if it changed files then, and is not
+    declared irreversible.
+    """
+    if _effect(call, effects) == "irreversible":
+        return False
+    return call.boundary == "process" or call.ref in changed_files
+
+
+def _effect(call: TapedCall, effects: Mapping[str, str]) -> str | None:
+    declared = call.event.data.get("effect")
+    if declared is not None:
+        return str(declared)
+    return next((word for name, word in effects.items() if is_named(call.name, name)), None)
 
 
 def _reads(call: TapedCall, effects: Mapping[str, str]) -> bool:
@@ -116,11 +170,9 @@ def _reads(call: TapedCall, effects: Mapping[str, str]) -> bool:
         return True
     if call.boundary == "mcp" and "arguments" not in (call.request or {}):
         return True  # lists and handshakes
-    told = call.event.data.get("effect")
-    if told is None:
-        told = next((word for name, word in effects.items() if is_named(call.name, name)), None)
-    if told is None and call.boundary == "process":
+    effect = _effect(call, effects)
+    if effect is None and call.boundary == "process":
         return call.name in _READING_PROGRAMS
-    if told is None and call.boundary == "http":
+    if effect is None and call.boundary == "http":
         return str((call.request or {}).get("method", "")).upper() in _READING_METHODS
-    return bool(told == "read")
+    return effect == "read"

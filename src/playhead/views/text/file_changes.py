@@ -64,15 +64,18 @@ def print_call_files(changes: list[CountedChange]) -> None:
 
 
 def print_patch(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
-    out = console()
-    styles = {"+": "ok", "-": "failed", "@": "llm"}
     for step in steps:
         for change in step.effect.changes:
-            if not everything and change.path.startswith(_GIT):
-                continue
-            for line in patch_of(history, change, step.effect.workspace).splitlines():
-                style = styles.get(line[:1], "default")
-                out.print(Text(clean(line), style=style), soft_wrap=True)
+            if everything or not change.path.startswith(_GIT):
+                print_diff(patch_of(history, change, step.effect.workspace))
+
+
+def print_diff(patch: str, *, stderr: bool = False) -> None:
+    """A unified diff with its lines in colour."""
+    out = console(stderr=stderr)
+    styles = {"+": "ok", "-": "failed", "@": "llm"}
+    for line in patch.splitlines():
+        out.print(Text(clean(line), style=styles.get(line[:1], "default")), soft_wrap=True)
 
 
 def print_blame(lines: list[BlamedLine]) -> None:

@@ -131,6 +131,11 @@ def _place(one: dict[str, Any]) -> str:
 
 def words_on_prefix(prefix: Prefix) -> str:
     """Whether what came before a fork was as it was then."""
+    if prefix.faithful and prefix.restored:
+        return (
+            f"Faithful: the files are those of the recording after its first {prefix.calls} calls. What "
+            "earlier processes did over the network is not repeated."
+        )
     if prefix.faithful:
         return f"The {prefix.calls} calls before the fork only read: it is faithful."
     named = ", ".join(one_line(one, 40) for one in prefix.writes[:3])

@@ -215,7 +215,7 @@ class Watcher:
         if is_settled:
             if self._scans:
                 self._scan()
-            self._settle(int(moment))
+            self._settle(int(moment), before=None if kind == marks.END else call)
         if kind == marks.START:
             self._open.add(call)
             self._group.add(call)
@@ -247,8 +247,11 @@ class Watcher:
         self._scan_took_ns = self._scanned_ns - started
         self._scan_next = False
 
-    def _settle(self, until: int) -> None:
-        """Store what changed and put it on the tape: blobs first, then the event that names them."""
+    def _settle(self, until: int, before: str | None = None) -> None:
+        """Store what changed and put it on the tape: blobs first, then the event that names them.
+
+        `before` is the call that starts now.
+        """
         calls = sorted(self._group)
         for number, effects in enumerate(self._all):
             try:
@@ -258,9 +261,11 @@ class Watcher:
                 self._gaps += len(effects.dirty)
                 effects.dirty.clear()
                 continue
-            self._record(number, changes, calls, until)
+            self._record(number, changes, calls, until, before)
 
-    def _record(self, number: int, changes: list[Change], calls: list[str], until: int) -> None:
+    def _record(
+        self, number: int, changes: list[Change], calls: list[str], until: int, before: str | None
+    ) -> None:
         capture = self._all[number].state.capture
         if not (changes or self._gaps):
             return
@@ -275,6 +280,8 @@ class Watcher:
             }
             if not calls and self._last_ended is not None:
                 data["after"] = self._last_ended
+            if not calls and before is not None:
+                data["before"] = before
             if gaps:
                 data["gaps"], gaps = gaps, 0
             if self._watches.why_scan is not None:
