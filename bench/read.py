@@ -95,7 +95,7 @@ def events(run: Path) -> int:
 
 
 def events_std(run: Path) -> int:
-    with mock.patch("playhead.tape.migrate.decoder", return_value=tape_format.decode_std):
+    with mock.patch("playhead.tape.format.decoder", return_value=tape_format.decode_std):
         return events(run)
 
 

@@ -21,10 +21,10 @@ from playhead.views.text import safe
 VERBS: dict[str, tuple[str, str]] = {
     "record": ("recording.record_command:command", "Run a command and record it."),
     "loop": (
-        "recording.loop_command:command",
+        "recording.loop_commands:loop_command",
         "Run an agent repeatedly, in stages, and record each iteration.",
     ),
-    "session": ("recording.session_command:command", "Record a loop from a shell script."),
+    "session": ("recording.loop_commands:session_command", "Record a loop from a shell script."),
     "import": (
         "recording.import_command:command",
         "Import sessions of Claude Code or Codex as runs.",
@@ -38,7 +38,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("watching.show_command:command", "Show a run as a conversation, or one call in full."),
     "play": ("watching.play_command:command", "Play a run at its original speed."),
     "open": ("watching.serve_commands:open_command", "Open a run in the browser."),
-    "ui": ("watching.ui_command:command", "Browse, read, play and compare runs in the terminal."),
+    "ui": (
+        "watching.serve_commands:ui_command",
+        "Browse, read, play and compare runs in the terminal.",
+    ),
     "serve": ("watching.serve_commands:serve_command", "Serve the viewer and the HTTP API."),
     "export": (
         "watching.export_command:command",
@@ -59,33 +62,36 @@ VERBS: dict[str, tuple[str, str]] = {
     "chaos": ("replaying.chaos_command:command", "Find the single failures that break the agent."),
     "diff": ("watching.diff_command:command", "Compare two runs side by side."),
     "batch": ("batch.batch_command:command", "Replay many tapes and judge each of them."),
-    "accept": ("replaying.accept_command:command", "Make a run the golden run."),
-    "promote": ("replaying.promote_command:command", "Write a pytest test from a run."),
+    "accept": ("replaying.golden_commands:accept_command", "Make a run the golden run."),
+    "promote": ("replaying.golden_commands:promote_command", "Write a pytest test from a run."),
     "events": ("watching.events_command:command", "Print the events of a run as JSON lines."),
-    "verify": ("managing.verify_commands:verify_command", "Check tapes for damage and edits."),
+    "verify": ("managing.care_commands:verify_command", "Check tapes for damage and edits."),
     "repair": (
-        "managing.verify_commands:repair_command",
+        "managing.care_commands:repair_command",
         "Rescue the readable part of a damaged tape.",
     ),
-    "seal": ("managing.seal_commands:seal_command", "Compress finished runs."),
-    "unseal": ("managing.seal_commands:unseal_command", "Decompress a sealed run."),
+    "seal": ("managing.care_commands:seal_command", "Compress finished runs."),
+    "unseal": ("managing.care_commands:unseal_command", "Decompress a sealed run."),
     "tag": ("managing.annotate_commands:tag_command", "Add or remove tags of a run."),
     "note": ("managing.annotate_commands:note_command", "Attach a note to a run."),
     "rename": ("managing.annotate_commands:rename_command", "Rename a run."),
     "keep": ("managing.annotate_commands:keep_command", "Protect a run from pruning."),
     "prune": ("managing.prune_commands:prune_command", "Delete old runs."),
     "clean": ("managing.prune_commands:clean_command", "Delete replays."),
-    "reindex": ("managing.reindex_command:command", "Rebuild the catalogue from the tapes."),
+    "reindex": ("managing.care_commands:reindex_command", "Rebuild the catalogue from the tapes."),
     "demo": ("demo.demo_command:command", "Record, watch and verify a small agent, offline."),
     "scripted-llm": (
         "replaying.scripted_llm_command:command",
         "Serve a scripted LLM for tests.",
     ),
     "doctor": (
-        "managing.doctor_command:command",
+        "managing.care_commands:doctor_command",
         "Check which fences, shims and extras work on this machine.",
     ),
-    "completion": ("completion_command:command", "Print the tab completion script of your shell."),
+    "completion": (
+        "managing.care_commands:completion_command",
+        "Print the tab completion script of your shell.",
+    ),
 }
 
 

@@ -1,8 +1,9 @@
-"""What a taped call gave, back as the program needs it. Knows named types; no framework.
+"""Rebuild the results and exceptions of taped calls. Knows named types; does not know any framework.
 
-A tape is data from a stranger. Classes are rebuilt only if the caller names them, from their
-fields and without running a constructor; exceptions only as builtins or as classes so named. What
-cannot be rebuilt is a divergence that says so, never a look-alike: replay fails closed.
+A tape is untrusted data. Classes are rebuilt only if the caller names them, from their fields and without running
+a constructor. Exceptions are rebuilt only as builtins, as named classes, or (for HTTP clients and processes) as
+exception classes whose module the program has loaded already: nothing is imported for a tape. A value that cannot
+be rebuilt is a divergence with the reason, never a look-alike: replay fails closed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import enum
+import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from playhead.encoding.values import thaw, type_name
-from playhead.errors import Divergence
+from playhead.errors import Divergence, PlayheadError
 from playhead.recording.deck import Crossing, Taped
 
 Named = Mapping[str, type]
@@ -207,3 +209,45 @@ def _mentioned(hint: Any, seen: set[Any]) -> Iterator[type]:
     for part in (origin, *typing.get_args(hint)):
         if part is not None:
             yield from _mentioned(part, seen)
+
+
+_DEEPEST = 8
+
+
+def revived(frozen: Any, name: str, depth: int = 0) -> BaseException:
+    """The exception that `frozen` was, with its causes; a Divergence where it cannot be had."""
+    if isinstance(frozen, BaseException):
+        return frozen
+    try:
+        error = error_of(frozen, LOADED, what=name)
+    except Divergence as problem:
+        return problem
+    cause = frozen.get("cause")
+    if isinstance(cause, dict) and depth < _DEEPEST:
+        earlier = revived(cause, name, depth + 1)
+        error.__cause__ = None if isinstance(earlier, Divergence) else earlier
+    return error
+
+
+class _Loaded(Mapping[str, type]):
+    """Every exception class that the program has loaded, by `module:qualname`."""
+
+    def __getitem__(self, name: str) -> type:
+        module, _, path = name.partition(":")
+        found: Any = sys.modules.get(module)
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        if not isinstance(found, type) or not issubclass(found, BaseException):
+            raise KeyError(name)
+        if issubclass(found, PlayheadError):
+            raise KeyError(name)  # what a replay says about itself is never an answer
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())  # looked up by name only
+
+    def __len__(self) -> int:
+        return 0
+
+
+LOADED = _Loaded()

@@ -1,9 +1,16 @@
-"""What a forked child of the launcher keeps of what its parent had open. Knows descriptors; not whose."""
+"""Pass messages and descriptors between Playhead's own processes.
+
+A forked child of the launcher keeps only the descriptors it needs (`keep_only`). Messages on a stream socket are a
+letter, a length and bytes: the launcher and the shims (in C and in Python) use this framing with the sidecar. The
+length is big-endian, so that the C program packs it with `htonl`.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
+import struct
+from collections.abc import Iterator
 
 
 def keep_only(*kept: int) -> None:
@@ -22,3 +29,23 @@ def keep_only(*kept: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
+
+
+_HEAD = struct.Struct(">cI")
+
+
+def frame(letter: bytes, payload: bytes = b"") -> bytes:
+    """One message as bytes."""
+    return _HEAD.pack(letter, len(payload)) + payload
+
+
+def take_frames(buffer: bytearray) -> Iterator[tuple[bytes, bytes]]:
+    """Each complete message, removed from the buffer; an incomplete one stays."""
+    while len(buffer) >= _HEAD.size:
+        letter, size = _HEAD.unpack_from(buffer)
+        end = _HEAD.size + size
+        if len(buffer) < end:
+            return
+        payload = bytes(memoryview(buffer)[_HEAD.size : end])
+        del buffer[:end]
+        yield letter, payload

@@ -14,7 +14,7 @@ from playhead.errors import TapeNotReplayable
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.ignore import trimmer
 from playhead.replay.matching.taped import TapedRun, forget_order, load
-from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.edits import parse_edit
 from playhead.replay.modes.fault_mode import FaultMode
 from playhead.replay.modes.faults import parse_fault
 from playhead.replay.modes.fork import ForkMode

@@ -1,20 +1,70 @@
-"""What a replay puts around a program beside answers: the tape's time, and a guard against leaks.
-
-Knows the order in which they come and go; each thing is elsewhere.
+"""Install and remove everything a replay needs besides answers: the tape's time, the playhead, the guard against
+leaks, and the end of a replay in which every thread waits for something that cannot happen.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
 from typing import Any
 
-from playhead.recording import order_slot
-from playhead.replay import stalls
+from playhead.recording import order_slot, where
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead
+from playhead.replay.report.divergence import Parting
 from playhead.replay.time import virtual_time
 from playhead.replay.time.taped_source import TapedSource
+
+_ADVICE = "Replay with `--order calls` if the program has changed, wait longer with `--timeout`, or record again."
+EXIT_CODE = 3
+
+
+def ender(mode: ReplayMode) -> Callable[[float], None]:
+    """What to call after so many seconds in which nothing happened and nothing could."""
+
+    def end(seconds: float) -> None:
+        waits = "\n".join(f"  {line}" for line in waiting_threads())
+        detail = (
+            f"Every thread has waited for {seconds:.0f} s for something that never comes:\n{waits}"
+        )
+        parting = Parting(kind="stalled", detail=detail, advice=_ADVICE)
+        mode.part(parting)
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os.write(2, f"playhead: {parting}\n".encode("utf-8", "backslashreplace"))
+        os._exit(EXIT_CODE)
+
+    return end
+
+
+def waiting_threads() -> list[str]:
+    """Each thread of the program, with the place in its own code where it waits."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = []
+    for ident, frame in sys._current_frames().items():
+        at = _own_frame(frame)
+        if at is not None and ident in names:
+            place = f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}"
+            found.append(f"{names[ident]} at {place}")
+    return found
+
+
+def _own_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the program's own code; of a library's, where it has none."""
+    first = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not where.is_foreign(file):
+            return frame
+        if first is None and not where.is_own(file):
+            first = frame
+        frame = frame.f_back
+    return first
 
 
 def enter(
@@ -32,7 +82,7 @@ def enter(
         if isinstance(mode, ReplayMode) and mode.table:
             source.time.order = Playhead(mode.table, source.time)
             order_slot.begin(source.time.order)
-            source.time.on_stall = stalls.ender(mode)
+            source.time.on_stall = ender(mode)
         virtual_time.begin(source.time)
     if isinstance(mode, ReplayMode):
         leaks.begin(mode, is_hooked)

@@ -11,7 +11,6 @@ from playhead import events
 from playhead.errors import TapeDamaged
 from playhead.event import brought_along
 from playhead.events import Event, Status
-from playhead.host import garbage
 from playhead.story.agent_output import OutputStream, reported_events
 from playhead.story.call_contents import whole_number
 from playhead.story.items import (
@@ -28,7 +27,7 @@ from playhead.story.shape import CallItem, Failure, Item, Story, TurnItem
 from playhead.story.totals import Prices, total
 from playhead.tape.blobs import SPILLED
 from playhead.tape.manifest import status_of
-from playhead.tape.reader import Tape
+from playhead.tape.reader import Tape, collector_paused
 from playhead.transcripts.transcript_events import RESULT
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
@@ -48,7 +47,7 @@ def tell(
     list takes longer than building it.
     """
     draft = _Draft()
-    with garbage.left_alone():
+    with collector_paused():
         for event, _, raw in tape.rows():
             if draft.count == first:
                 draft.whole = False

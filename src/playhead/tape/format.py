@@ -1,12 +1,14 @@
-"""Format 2 of the tape: one event to one line and back, and the chain of checksums.
+"""Format 2 of the tape: one event to one line and back, and the chain of checksums. Older formats are migrated.
 
 The spec for readers in other languages is `docs/tape-format.md`.
 
-A line is a JSON object whose last member is `"crc":"xxxxxxxx"`: CRC-32 of the bytes before that
-member, started with the CRC of the line before (0 for the first of a segment). So an edited,
-missing, doubled or moved line is noticed at its place. CRC and not SHA: the chain is there for
-accidents and for edits by hand, costs a tenth, and an unkeyed SHA could be forged as well; a sealed
-tape carries a SHA-256 on top.
+A line is a JSON object whose last member is `"crc":"xxxxxxxx"`: CRC-32 of the bytes before that member, started
+with the CRC of the previous line (0 for the first line of a segment). So an edited, missing, doubled or moved
+line is detected at its place. CRC and not SHA, because the chain detects accidents and edits by hand, costs a
+tenth, and an unkeyed SHA could be forged as well; a sealed tape carries a SHA-256 in addition.
+
+A migration step takes the members of a line as version N wrote them and returns them as version N + 1 would have.
+Checksums belong to the bytes on disk, which stay as they are.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from playhead import events
-from playhead.errors import TapeDamaged
+from playhead.errors import TapeDamaged, TapeError
 from playhead.events import SEGMENT_START
 from playhead.tape.layout import FORMAT_VERSION as FORMAT_VERSION  # noqa: PLC0414  handed on
 from playhead.tape.layout import INDEX_FILE as INDEX_FILE  # noqa: PLC0414  handed on
@@ -29,6 +31,7 @@ from playhead.tape.layout import SEGMENT_SUFFIX as SEGMENT_SUFFIX  # noqa: PLC04
 
 if TYPE_CHECKING:
     from playhead.event import Event
+
 
 # Payloads above 64 KiB live in blobs, so no line of ours comes near this; a longer one is damage,
 # and is skipped without being held in memory.
@@ -205,3 +208,64 @@ def segment_file(name: str) -> str:
     if not is_segment(name):
         raise TapeDamaged(f"A segment is named {name[:80]!r}; expected a process id.")
     return f"{SEGMENT_PREFIX}{name}{SEGMENT_SUFFIX}"
+
+
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def _from_1(members: dict[str, Any]) -> dict[str, Any]:
+    """Format 2 brings `order` events. A tape of format 1 has none, and that says so."""
+    return members
+
+
+# From version N to N + 1.
+STEPS: dict[int, Step] = {1: _from_1}
+
+
+def can_migrate(version: int, steps: Mapping[int, Step] = STEPS, to: int = FORMAT_VERSION) -> bool:
+    return all(one in steps for one in range(version, to)) if version <= to else False
+
+
+def migrate(
+    members: dict[str, Any],
+    version: int,
+    steps: Mapping[int, Step] = STEPS,
+    to: int = FORMAT_VERSION,
+) -> dict[str, Any]:
+    """`members` of a line of that version as the current format has them."""
+    for one in range(version, to):
+        step = steps.get(one)
+        if step is None:
+            raise TapeError(
+                f"This tape has format {version}, and there is no way from {one} to {one + 1}. "
+                f"Formats 1 to {FORMAT_VERSION} can be read."
+            )
+        members = step(members)
+    return members
+
+
+def decoder_for(version: int, *, few: bool = False) -> Decode:
+    """A function that decodes a line of that version; `few` as for `decoder`."""
+    if version == FORMAT_VERSION:
+        return decoder(few=few)
+
+    def decode_older(line: bytes) -> Any:
+        members = members_of(line)
+        if not isinstance(members, dict):
+            raise NotAnEvent("it is no JSON object")
+        try:
+            return from_members(migrate(members, version))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, NotAnEvent):
+                raise
+            raise NotAnEvent(f"it is no event of format {version}: {error}"[:200]) from None
+
+    return decode_older
+
+
+def segment_in(line: bytes) -> str:
+    """The segment that a line belongs to, whatever its version: `pid` and `seg` are for ever."""
+    members = members_of(line)
+    if not isinstance(members, dict):
+        raise NotAnEvent("it is no JSON object")
+    return str(members.get("seg") or members.get("pid"))

@@ -11,7 +11,7 @@ import requests
 
 import playhead
 from playhead.recording import deck
-from playhead.replay.modes.request_edits import Rewrite
+from playhead.replay.modes.edits import Rewrite
 from playhead.testing import Reply, ScriptedLLM
 
 ASKED = {"model": "claude-old", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}

@@ -16,10 +16,9 @@ from playhead.llm.provider import Json, Provider
 from playhead.llm.providers import api_of, provider_of, registered
 from playhead.llm.reply_encoder import ReplyEncoder, count
 from playhead.recording.calls import Call
-from playhead.replay.modes.edit import edited, parse_edit
-from playhead.replay.modes.fault_answers import answer_for
+from playhead.replay.modes.edits import Rewrite, edited, parse_edit
+from playhead.replay.modes.fault_mode import answer_for
 from playhead.replay.modes.faults import parse_fault
-from playhead.replay.modes.request_edits import Rewrite
 from playhead.story import tell
 from playhead.story.streamed_text import text_pieces
 from playhead.tape.reader import Tape

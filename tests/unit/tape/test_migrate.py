@@ -3,10 +3,9 @@
 import pytest
 
 from playhead.errors import TapeError
-from playhead.tape import migrate as migrating
+from playhead.tape import format as tape_format
 from playhead.tape.care.verify import verify
-from playhead.tape.format import FORMAT_VERSION
-from playhead.tape.migrate import can_migrate, migrate
+from playhead.tape.format import FORMAT_VERSION, can_migrate, migrate
 from playhead.tape.reader import Tape
 from playhead.tape.sealed.seal import seal
 
@@ -21,11 +20,11 @@ def renamed(members):
 
 @pytest.fixture
 def format_0(monkeypatch):
-    monkeypatch.setitem(migrating.STEPS, 0, renamed)
+    monkeypatch.setitem(tape_format.STEPS, 0, renamed)
 
 
 def test_there_is_a_step_from_every_older_format():
-    assert set(migrating.STEPS) == set(range(1, FORMAT_VERSION))
+    assert set(tape_format.STEPS) == set(range(1, FORMAT_VERSION))
 
 
 def test_steps_are_taken_one_after_the_other():
@@ -61,7 +60,7 @@ def test_a_segment_of_an_older_format_is_migrated_line_by_line(run, format_0, se
 
 
 def test_a_step_that_fails_is_a_damaged_line_and_no_crash(run, monkeypatch):
-    monkeypatch.setitem(migrating.STEPS, 0, lambda members: {**members, "kind": members["nope"]})
+    monkeypatch.setitem(tape_format.STEPS, 0, lambda members: {**members, "kind": members["nope"]})
     run.segment("100", format=0).add("x")
     tape = Tape(run.path)
     assert list(tape.events()) == []

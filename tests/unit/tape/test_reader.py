@@ -136,7 +136,7 @@ def either_decoder(request, monkeypatch):
         monkeypatch.setattr(
             "playhead.tape.reading.segments.decoder", lambda **_: tape_format.decode_std
         )
-        monkeypatch.setattr("playhead.tape.migrate.decoder", lambda **_: tape_format.decode_std)
+        monkeypatch.setattr("playhead.tape.format.decoder", lambda **_: tape_format.decode_std)
 
 
 @pytest.mark.parametrize(("line", "why"), DAMAGED_LINES.values(), ids=DAMAGED_LINES.keys())

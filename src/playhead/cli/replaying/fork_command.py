@@ -25,7 +25,7 @@ from playhead.errors import UsageError
 from playhead.launch.replay_command import check_tape, replay_command
 from playhead.launch.replayed_files import calls_that_changed_files
 from playhead.replay.matching.taped import load
-from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.edits import parse_edit
 from playhead.replay.modes.fork import check_fork, live_in_fork, prefix_of
 from playhead.replay.modes.replay_options import effects_from
 from playhead.replay.report.forecast import forecast

@@ -16,11 +16,10 @@ from playhead.config import Settings
 from playhead.errors import RunNotFound, TapeNotReplayable, UsageError
 from playhead.events import BOUNDARIES
 from playhead.replay.matching.ignore import rules_from
-from playhead.replay.modes.edit import parse_edit
+from playhead.replay.modes.edits import Rewrite, parse_edit, parse_patch
 from playhead.replay.modes.faults import parse_fault
 from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
 from playhead.replay.modes.replay_options import ReplayOptions, effects_from, write_options
-from playhead.replay.modes.request_edits import Rewrite, parse_patch
 from playhead.replay.replay_plan import ReplayPlan
 from playhead.tape.reader import Tape
 from playhead.tape.sealed.seal import unseal

@@ -1,10 +1,11 @@
-"""`playhead serve` and `playhead open`: run the viewer's server until Ctrl-C. Knows the terminal."""
+"""`playhead serve`, `open` and `ui`: the viewer in the browser, run until Ctrl-C, and the one in the terminal."""
 
 from __future__ import annotations
 
 import gc
 import re
 import signal
+import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,9 +28,11 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.errors import UsageError
+from playhead.host.project import project_of
 
 if TYPE_CHECKING:
     from playhead.views.web.api.start import Address
+
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,}")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -240,3 +243,31 @@ def open_command(
         click.echo(there.at(path))
     if not no_browser:
         webbrowser.open(there.at(path))
+
+
+@click.command("ui")
+@click.argument("run", metavar="[RUN]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Include the runs of all projects.")
+@store_option
+def ui_command(*, run: str | None, everything: bool, store: Path | None) -> None:
+    """Browse, read, play and compare runs in the terminal.
+
+    Works over ssh. The bottom line lists the most important keys; ? lists all.
+
+    \b
+    playhead ui
+    playhead ui last           with this run open
+    playhead ui --all          runs of all projects
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "`playhead ui` needs a terminal. `playhead list` and `playhead show` also write to a pipe."
+        )
+    try:
+        from playhead.views.tui.run_source import RunSource
+        from playhead.views.tui.tui_app import PlayheadApp
+    except ImportError as error:
+        raise needs_extra("tui") from error
+    project = None if everything or store is not None else str(project_of(Path.cwd()))
+    source = RunSource(home_of(store), project=project, prices=overrides())
+    PlayheadApp(source, None if run is None else find_run(store, run)).run()

@@ -6,10 +6,8 @@ import os
 import sys
 
 from playhead import clock, events
-from playhead.hooks.copies import replace_copies
-from playhead.hooks.graft import graft
 from playhead.hooks.guest import NotAsExpected, Patches, need, report
-from playhead.hooks.process.builtin import Builtin
+from playhead.hooks.replacements import Builtin, graft, replace_copies
 from playhead.host.importing import before_import, forget
 from playhead.host.later import Later
 from playhead.host.lean import partial

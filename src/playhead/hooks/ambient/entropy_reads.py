@@ -5,9 +5,8 @@ Bytes are drawn for real and taped; in replay they come from the tape.
 
 from __future__ import annotations
 
-from playhead.hooks.copies import replace_copies
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.process.builtin import Builtin
+from playhead.hooks.replacements import Builtin, replace_copies
 from playhead.recording import ambient
 
 TYPE_CHECKING = False

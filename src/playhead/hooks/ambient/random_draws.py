@@ -13,8 +13,8 @@ import sys
 
 from playhead import clock
 from playhead.hooks.ambient.entropy_reads import bytes_of
-from playhead.hooks.copies import replace_copies
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.replacements import replace_copies
 from playhead.recording import ambient, lanes
 from playhead.recording.lanes import Lane
 

@@ -12,9 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from playhead import clock
-from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.process.builtin import Builtin
+from playhead.hooks.replacements import Builtin, graft
 from playhead.recording import order_slot
 from playhead.recording.where import is_program
 from playhead.replay.time import virtual_time

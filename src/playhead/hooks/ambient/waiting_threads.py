@@ -14,11 +14,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from playhead import clock
-from playhead.hooks.copies import replace_copies
-from playhead.hooks.graft import graft
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.order import locks
-from playhead.hooks.process.builtin import Builtin
+from playhead.hooks.replacements import Builtin, graft, replace_copies
 from playhead.recording import lanes, order_slot, points
 from playhead.replay.time import virtual_time
 

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 from playhead.errors import Divergence
 from playhead.hooks.http import http1, served
 from playhead.hooks.http.exchange import Exchange
-from playhead.hooks.websocket.conversation import TapedPeer
-from playhead.hooks.websocket.websocket_pair import upgraded
+from playhead.hooks.websocket.conversation import TapedPeer, upgraded
 from playhead.host.later import Later
 from playhead.recording.crossing import END, HEAD
 
 if TYPE_CHECKING:
-    from playhead.hooks.http import revive
+    from playhead.hooks import answers
     from playhead.recording.calls import Taped
 else:
-    revive = Later("playhead.hooks.http.revive")  # a recorded program never needs it
+    answers = Later("playhead.hooks.answers")  # a recorded program never needs it
 
 
 class Server:
@@ -56,11 +55,11 @@ class Server:
         """An error of making a connection: it keeps its key, the request's own and no tape's."""
         told = taped.error if taped.frozen_error is None else taped.frozen_error
         frozen = told if isinstance(told, dict) else {}
-        kind = revive.LOADED.get(str(frozen.get("$exception", "")))
+        kind = answers.LOADED.get(str(frozen.get("$exception", "")))
         if kind is None or not issubclass(kind, self._connector_error):
             return None
         cause = frozen.get("cause")
-        inner = revive.revived(cause, "") if isinstance(cause, dict) else None
+        inner = answers.revived(cause, "") if isinstance(cause, dict) else None
         if not isinstance(inner, OSError):
             inner = OSError(frozen.get("errno"), str(frozen.get("message", "")))
         error: BaseException = kind(req.connection_key, inner)

@@ -12,11 +12,11 @@ from playhead.host.later import Later
 from playhead.recording.crossing import END, HEAD
 
 if TYPE_CHECKING:
-    from playhead.hooks.http import revive
+    from playhead.hooks import answers
     from playhead.hooks.http.exchange import Exchange
     from playhead.recording.calls import Taped
 else:
-    revive = Later("playhead.hooks.http.revive")  # a recorded program never needs it
+    answers = Later("playhead.hooks.answers")  # a recorded program never needs it
 
 # An agent that gave up then (a timeout of its own, a race that another task won) gives up again. But what made
 # it leave may not come back, and a replay must never hang.
@@ -127,12 +127,12 @@ def is_late(taped: Taped, timeout: object) -> bool:
 def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:
     """What to raise where a taped answer breaks off."""
     if taped.frozen_error is not None:
-        error = revive.revived(taped.frozen_error, name)
+        error = answers.revived(taped.frozen_error, name)
         if isinstance(error, Divergence) and isinstance(taped.error, BaseException):
             return taped.error  # a class that is not loaded here, as the mode has rebuilt it
         return error
     if taped.error is not None:
-        return revive.revived(taped.error, name)
+        return answers.revived(taped.error, name)
     if taped.how == "cut":
         return broken("peer closed connection without sending complete message body")
     if taped.how == "left":

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from playhead.hooks.copies import replace_copies
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.process.builtin import Builtin
+from playhead.hooks.replacements import Builtin, replace_copies
 from playhead.recording import lanes, order_slot, points
 
 TYPE_CHECKING = False

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
 
-    from playhead.hooks.http import revive
+    from playhead.hooks import answers
     from playhead.hooks.process.player import Player
     from playhead.recording.calls import Taped
 
     F = TypeVar("F", bound=Callable[..., None])
 else:
-    revive = Later("playhead.hooks.http.revive")  # a recorded program never needs it
+    answers = Later("playhead.hooks.answers")  # a recorded program never needs it
     signal = Later("signal")
 
 # Set while a hook of ours runs the original function, so that a hook further down passes through:
@@ -317,7 +317,7 @@ class ProcessAdapter(Adapter):
         if taped is None:
             raise AssertionError("only a taped process is served")
         if taped.how == "raised":
-            error = revive.revived(taped.error, crossing.call.name)
+            error = answers.revived(taped.error, crossing.call.name)
             if isinstance(error, OSError) and taped.facts.get("filename") is not None:
                 error.filename = taped.facts["filename"]
             raise error

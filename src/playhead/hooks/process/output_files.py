@@ -1,6 +1,8 @@
-"""What a child wrote into a file that the program gave it, read back from the file.
+"""Record the output that a child writes past us: into the streams it inherits, or into a file of the program.
 
-The child writes straight into it, as it would without us. Knows offsets; not processes.
+Inherited streams: the sidecar already records the command's whole output, so only the start and end offsets of the
+child's part are noted. This works for children that the program waits for while it does nothing else. Files: the
+child writes into the file directly, and the new bytes are read back when it has exited.
 """
 
 from __future__ import annotations
@@ -8,12 +10,92 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from contextvars import ContextVar
 
-from playhead.hooks.process.flight import Flight
+from playhead.host.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
+    from pathlib import Path
+    from typing import Any
+
+    from playhead.hooks.process.flight import Flight
+    from playhead.recording.deck import Crossing, Piece
+    from playhead.tape import output_position
+    from playhead.tape.output_position import OutputGauge
+else:
+    output_position = Later("playhead.tape.output_position")  # most processes start no child
+
+
+# Whether the program waits for the process that is started here: `run`, `call`, `system`.
+waited_for: ContextVar[bool] = ContextVar("playhead_process_waited_for", default=False)
+
+_gauge: tuple[Path, OutputGauge] | None = None
+_running: list[Inherited] = []
+
+
+class Inherited:
+    """The output of one child, by where it begins and ends."""
+
+    def __init__(self, run: Path, streams: dict[str, int]) -> None:
+        self._gauge = _gauge_of(run)
+        self._began: dict[str, tuple[str, int]] = {}
+        for stream, fd in streams.items():
+            at = self._gauge.read(fd)
+            # `2>&1`: one pipe for both, of which nobody can say which is which.
+            if at is not None and at[0] not in [name for name, _ in self._began.values()]:
+                self._began[stream] = at
+        self._fds = streams
+        # Two at a time cannot be told apart.
+        self._alone = not _running
+        for other in _running:
+            other._alone = False
+        _running.append(self)
+
+    def end(self) -> dict[str, Any]:
+        """Facts for the outcome: `{"wrote": {"stdout": ["stdout", FROM, TO]}}`."""
+        _running.remove(self)
+        wrote: dict[str, Any] = {}
+        for stream, (name, start) in self._began.items() if self._alone else ():
+            now = self._gauge.read(self._fds[stream])
+            if now is not None and now[1] > start:
+                wrote[stream] = [name, start, now[1]]
+        return {"wrote": wrote} if wrote else {}
+
+
+def inherited_by(crossing: Crossing) -> Inherited:
+    """The output of a process that inherits both streams and is waited for. The caller calls `end`."""
+    return Inherited(crossing.deck.recorder.run, _streams("inherited", "inherited"))
+
+
+def print_again(pieces: Iterable[Piece]) -> None:
+    """In a replay: what the child had written to our own streams."""
+    for piece in pieces:
+        fd = {"stdout": 1, "stderr": 2}.get(piece.stream)
+        left = piece.data if fd is not None else b""
+        while left and fd is not None:
+            left = left[os.write(fd, left) :]
+
+
+def expect_inherited(flight: Flight, crossing: Crossing, stdout: str, stderr: str) -> None:
+    """Before a process starts whose streams are of these kinds."""
+    streams = _streams(stdout, stderr)
+    if waited_for.get() and streams:
+        inherited = Inherited(crossing.deck.recorder.run, streams)
+        flight.at_exit(lambda flight: flight.add_facts(inherited.end()))
+
+
+def _streams(stdout: str, stderr: str) -> dict[str, int]:
+    kinds = (("stdout", stdout, 1), ("stderr", stderr, 2))
+    return {name: fd for name, kind, fd in kinds if kind == "inherited"}
+
+
+def _gauge_of(run: Path) -> OutputGauge:
+    global _gauge  # noqa: PLW0603  one a process
+    if _gauge is None or _gauge[0] != run:
+        _gauge = (run, output_position.OutputGauge(run))
+    return _gauge[1]
 
 
 _PIECE = 64 * 1024

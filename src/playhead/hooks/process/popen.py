@@ -21,8 +21,7 @@ from playhead.hooks.process.flight import (
     leave_all,
     within,
 )
-from playhead.hooks.process.inherited_output import expect_inherited, waited_for
-from playhead.hooks.process.output_files import expect_file
+from playhead.hooks.process.output_files import expect_file, expect_inherited, waited_for
 from playhead.hooks.process.pipes import expect, tap
 from playhead.hooks.process.request import DEVNULL, PIPE, STDOUT
 from playhead.host.later import Later

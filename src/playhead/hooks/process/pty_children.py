@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.process.builtin import like_builtin
 from playhead.hooks.process.flight import ProcessAdapter, flight_of, given_crossing, within
 from playhead.hooks.process.pipes import expect_master
 from playhead.hooks.process.request import call_of
 from playhead.hooks.process.spawn import start_stand_in
+from playhead.hooks.replacements import like_builtin
 from playhead.host.later import Later
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter

@@ -8,11 +8,11 @@ import os
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
-from playhead.hooks.process.builtin import like_builtin
 from playhead.hooks.process.flight import Flight, ProcessAdapter, facts_of, within
 from playhead.hooks.process.output_files import expect_file
 from playhead.hooks.process.pipes import expect
 from playhead.hooks.process.request import call_of, kind_of_fd, text_of
+from playhead.hooks.replacements import like_builtin
 from playhead.host.later import Later
 from playhead.recording import deck
 from playhead.recording.crossing import END
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from playhead.hooks.process import (
-        inherited_output as process_inherited,
-    )
+    from playhead.hooks.process import output_files
     from playhead.hooks.process import (
         player as process_player,
     )
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     Spawn = Callable[..., int]
 else:
     # What few programs need, or only replays: see `playhead.host.later`.
-    process_inherited = Later("playhead.hooks.process.inherited_output")
+    output_files = Later("playhead.hooks.process.output_files")
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
 
@@ -211,7 +209,7 @@ class _Spawnv(_StandIn):
         words = [text_of(word) for word in args]
         program, made = children.carry([text_of(file), *words[1:]], env, crossing)
         argv = args if program[1:] == words[1:] else [*words[:1], *program[1:]]
-        output = process_inherited.of(crossing) if self._waits else None
+        output = output_files.inherited_by(crossing) if self._waits else None
         token = within.set("spawn")
         try:
             if made is not None:
@@ -234,7 +232,7 @@ class _Spawnv(_StandIn):
         if not self._waits:
             return self.stand_in(taped, {}, {})
         crossing.reach(END)
-        process_inherited.print_again(taped.pieces)
+        output_files.print_again(taped.pieces)
         code = int(taped.value)
         crossing.returned(code, **facts_of(code))
         return code

@@ -15,7 +15,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import UsageError
 from playhead.hooks import answers
 from playhead.hooks.guest import report
-from playhead.hooks.tools.arguments import binder
+from playhead.hooks.tools.tool_calls import binder
 from playhead.recording import deck, where
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing, Deck

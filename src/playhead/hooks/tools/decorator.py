@@ -16,8 +16,7 @@ from playhead.events import Effect
 from playhead.hooks import answers
 from playhead.hooks.answers import Named
 from playhead.hooks.tools import tool_streams
-from playhead.hooks.tools.arguments import Bind, binder, is_method
-from playhead.hooks.tools.tool_calls import claims, is_claimed
+from playhead.hooks.tools.tool_calls import Bind, binder, claims, is_claimed, is_method
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing

@@ -20,7 +20,7 @@ from playhead.hooks.http.exchange import (
     call_of,
     recording_deck,
 )
-from playhead.hooks.websocket.websocket_pair import taped_socket
+from playhead.hooks.websocket.conversation import taped_socket
 from playhead.hooks.websocket.websockets_messages import follow, hook_messages
 from playhead.recording import deck
 from playhead.recording.crossing import Crossing

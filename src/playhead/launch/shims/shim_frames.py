@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from playhead.host.framing import frame
+from playhead.host.descriptors import frame
 
 # As `env` and `unshare` leave when the command was never run.
 REFUSED = 125

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from playhead.host import descriptors
-from playhead.host.framing import frame, take_frames
+from playhead.host.descriptors import frame, take_frames
 from playhead.launch.proxy.ports import ProxyPorts
 from playhead.launch.shims.post import Shims
 from playhead.launch.sidecar.command_streams import Stream

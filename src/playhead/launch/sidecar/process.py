@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from playhead import clock
-from playhead.host.framing import frame, take_frames
+from playhead.host.descriptors import frame, take_frames
 from playhead.launch.guest.printed import OutputBuffer
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.pump import Pump

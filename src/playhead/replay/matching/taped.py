@@ -13,13 +13,12 @@ from typing import Any
 from playhead import events
 from playhead.encoding.values import thaw
 from playhead.events import Event
-from playhead.host import garbage
 from playhead.recording.chunks import as_bytes
 from playhead.recording.deck import Piece, Taped
 from playhead.replay.matching.fingerprint import plain_key
 from playhead.replay.points_table import PointsTable
 from playhead.tape.blobs import SPILLED
-from playhead.tape.reader import Tape
+from playhead.tape.reader import Tape, collector_paused
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -102,7 +101,7 @@ def load(tape: Tape) -> TapedRun:
         outputs=[],
     )
     by_ref: dict[tuple[str, int], TapedCall] = {}
-    with garbage.left_alone():
+    with collector_paused():
         for event, _, raw in tape.rows():
             if event.ours:
                 _hear(recording, by_ref, event, spilled=SPILLED in raw)

@@ -13,7 +13,7 @@ from playhead.errors import UsageError
 from playhead.recording.calls import Call, Taped
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
-from playhead.replay.modes.edit import Edit, edited
+from playhead.replay.modes.edits import Edit, edited
 from playhead.replay.modes.faults import is_named
 from playhead.replay.modes.mixed import MixedMode, Policy
 

@@ -18,8 +18,8 @@ from playhead.replay.matching.fuzzy import FuzzyIndex
 from playhead.replay.matching.matcher import Match
 from playhead.replay.matching.side_calls import answer_side_call
 from playhead.replay.matching.taped import TapedRun, answer_of
+from playhead.replay.modes.edits import Rewrite
 from playhead.replay.modes.faults import is_named
-from playhead.replay.modes.request_edits import Rewrite
 from playhead.replay.modes.taped_mode import ReplayMode
 
 DEFAULT_THRESHOLD = 0.7

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from playhead.errors import ConfigError
+from playhead.replay.modes.edits import Rewrite
 from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
-from playhead.replay.modes.request_edits import Rewrite
 
 _EFFECTS = ("read", "write", "irreversible")
 

@@ -1,6 +1,7 @@
-"""Replay: every call is answered from the tape, or it is a divergence. Fails closed.
+"""Replay mode: every call is answered from the tape, or it is a divergence. Fails closed.
 
-Knows the matcher and the recorder that writes the replay's own tape; no boundary by name.
+Knows the matcher and the recorder that writes the replay's own tape; does not know any boundary by name. The
+tape holds the command's output as one stream; for a taped child, the answer includes its part of that stream.
 """
 
 from __future__ import annotations
@@ -9,14 +10,18 @@ import json
 import os
 import signal
 import threading
+from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from playhead import clock, events
 from playhead.errors import Divergence
+from playhead.event import Event
 from playhead.recording import where
-from playhead.recording.deck import Call, Taped
+from playhead.recording.calls import Call, Piece, Taped
+from playhead.recording.chunks import as_bytes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher
@@ -25,7 +30,56 @@ from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.side_calls import answer_side_call, is_side
 from playhead.replay.matching.taped import TapedRun, answer_of
 from playhead.replay.report.divergence import Parting, advice_for
-from playhead.replay.report.taped_output import Printed, with_output
+from playhead.tape.reader import Tape
+
+
+class Printed:
+    """All that a run printed on one stream, found by position."""
+
+    def __init__(self, tape: Tape, outputs: list[Event], stream: str) -> None:
+        self._starts: list[int] = []
+        self._parts: list[tuple[int, bytes]] = []
+        at = 0
+        for event in outputs:
+            data = tape.whole(event).data
+            if not isinstance(data, dict) or data.get("stream") != stream:
+                continue
+            raw = as_bytes(data)
+            size = int(data.get("bytes") or len(raw))
+            self._starts.append(at)
+            self._parts.append((size, raw))
+            at += size
+
+    def between(self, start: int, end: int) -> bytes:
+        """A part with a secret taken out is another length than it was: it counts where it begins."""
+        found = b""
+        for index in range(max(0, bisect_right(self._starts, start) - 1), len(self._starts)):
+            at, (size, raw) = self._starts[index], self._parts[index]
+            if at >= end:
+                break
+            if len(raw) == size:
+                found += raw[max(0, start - at) : end - at]
+            elif at >= start:
+                found += raw
+        return found
+
+
+def with_output(
+    taped: Taped, printed: dict[str, Printed], tape: Tape, outputs: list[Event]
+) -> Taped:
+    """The answer with what the child had printed itself. `printed` keeps what was looked up before."""
+    wrote: Any = taped.facts.get("wrote")
+    if not isinstance(wrote, dict):
+        return taped
+    pieces = list(taped.pieces)
+    for stream, (name, start, end) in wrote.items():
+        if name not in printed:
+            printed[name] = Printed(tape, outputs, name)
+        data = printed[name].between(int(start), int(end))
+        if data:
+            pieces.append(Piece(stream=str(stream), data=data, at_ns=0))
+    return replace(taped, pieces=pieces)
+
 
 _MOST_NAMES = 2_000
 

@@ -1,13 +1,18 @@
-"""What a program printed, then and now. Pure; knows outputs on tapes and JSON lines.
+"""Compare the output of the recorded run with that of the replay. Pure; knows outputs on tapes and JSON lines.
 
-A hooked Python finds its clock and its ids on the tape, and prints the same bytes. A program that only
-talks through the proxy has its own: there, ids, times and the order of racing lines do not count, and
-what it says on stderr is told, not judged.
+A hooked Python gets its clock and its ids from the tape, and prints the same bytes. A program that is recorded
+only through the proxy has its own clock and ids: there, ids, times and the order of racing lines are ignored, and
+differences on stderr are reported but do not fail the replay.
+
+Tracebacks are reduced to the program's own frames, the type, the message and the chain of exceptions: a replay
+raises a taped exception without the frames of the client's transport. Line numbers are ignored, because an edit
+above a line moves it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,7 +21,61 @@ from playhead.events import Event
 from playhead.recording.chunks import as_bytes
 from playhead.replay.matching.normalise import settled_text
 from playhead.replay.matching.taped import TapedRun
-from playhead.replay.report.tracebacks import reduced
+
+_HEADER = re.compile(r"^(?P<margin>[\s|+-]*)Traceback \(most recent call last\):$")
+_FRAME = re.compile(
+    r'^(?P<margin>[\s|]*?)  File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>.*))?$'
+)
+_LIBRARY = re.compile(
+    r"[/\\](?:site-packages|dist-packages)[/\\]"
+    r"|[/\\]lib[/\\]python3\.\d+[/\\]"
+    r"|^<frozen "
+    r"|[/\\]playhead[/\\](?:cli|encoding|hooks|host|launch|recording|replay|tape)[/\\]"
+)
+_DEEPER = 4
+
+
+def reduced(text: str) -> tuple[str, int]:
+    """The text without frames of libraries, and how many there were. Headers of tracebacks that have no
+    other frames go with them: a taped cause is raised without any.
+    """
+    if 'File "' not in text and "Traceback (" not in text:
+        return text, 0
+    kept: list[str] = []
+    headers: list[str] = []
+    ignored = 0
+    lines = text.splitlines(keepends=True)
+    at = 0
+    while at < len(lines):
+        line = lines[at].rstrip("\r\n")
+        at += 1
+        if _HEADER.match(line):
+            headers = [lines[at - 1]]
+            continue
+        frame = _FRAME.match(line)
+        if frame is None:
+            headers = []
+            kept.append(lines[at - 1])
+            continue
+        source = at
+        while at < len(lines) and _belongs(lines[at], frame["margin"]):
+            at += 1
+        if _LIBRARY.search(frame["file"]):
+            ignored += 1
+            continue
+        kept += headers
+        headers = []
+        kept.append(f'{frame["margin"]}  File "{frame["file"]}", in {frame["function"]}\n')
+        # The first line is the code; what follows marks a part of it, or repeats itself.
+        kept += lines[source : min(at, source + 1)]
+    return "".join(kept), ignored
+
+
+def _belongs(line: str, margin: str) -> bool:
+    """Whether this line shows the code of the frame above it."""
+    rest = line.removeprefix(margin)
+    return rest.startswith((" " * _DEEPER, "  [Previous line repeated"))
+
 
 # How often an agent says that it is still at work is a matter of time.
 _OF_TIME = frozenset({"tool_progress", "task_progress", "thinking_tokens", "rate_limit_event"})

@@ -23,12 +23,12 @@ from playhead.tape.care.verify import Verification, refuse_live, verify
 from playhead.tape.format import (
     SEGMENT_PREFIX,
     SEGMENT_SUFFIX,
+    decoder_for,
     is_segment,
     segment_file,
 )
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import read_manifest, write_manifest
-from playhead.tape.migrate import decoder_for
 from playhead.tape.reader import Tape
 from playhead.tape.reading.chain import Chain
 from playhead.tape.reading.merged_rows import sealed_rows

@@ -14,9 +14,9 @@ from playhead import clock
 from playhead.errors import TapeDamaged, UsageError
 from playhead.events import RUN_END, Damage, Event
 from playhead.tape.care.blob_check import BlobCheck
+from playhead.tape.format import decoder_for
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, status_of
-from playhead.tape.migrate import decoder_for
 from playhead.tape.reader import Tape
 from playhead.tape.reading.chain import Chain
 from playhead.tape.reading.seek import roots

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from playhead import clock
 from playhead.errors import StoreError, TapeDamaged
 from playhead.events import RUN_END, RUN_START, Event
+from playhead.tape.format import decoder_for
 from playhead.tape.manifest import read_manifest, status_of
-from playhead.tape.migrate import decoder_for
 from playhead.tape.reader import Tape
 from playhead.tape.reading.merged_rows import Source, keyed, merge, sealed_rows
 from playhead.tape.reading.segment_rows import Batch, Row, Strand, batches, blocks, read_segment

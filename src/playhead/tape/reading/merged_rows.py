@@ -8,8 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from playhead.events import Event
-from playhead.tape.format import FORMAT_VERSION, Decode
-from playhead.tape.migrate import decoder_for, segment_in
+from playhead.tape.format import FORMAT_VERSION, Decode, decoder_for, segment_in
 from playhead.tape.reading.segment_rows import (
     Report,
     Row,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.events import Damage, Event, Ref
-from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent
-from playhead.tape.migrate import decoder_for
+from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent, decoder_for
 from playhead.tape.reading.segment_rows import batches, blocks
 from playhead.tape.reading.segments import Segment
 from playhead.tape.sealed.seal_index import SealIndex

@@ -18,8 +18,7 @@ from stat import S_ISREG
 from playhead import clock
 from playhead.errors import StoreError, TapeTooNew
 from playhead.events import Damage
-from playhead.tape.format import FORMAT_VERSION, decoder, newer_format, segment_name
-from playhead.tape.migrate import can_migrate
+from playhead.tape.format import FORMAT_VERSION, can_migrate, decoder, newer_format, segment_name
 from playhead.tape.reading.segment_rows import Report, Strand, batches, blocks, read_segment
 from playhead.tape.sealed.seal_index import (
     FILE,

@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from playhead.cli.demo import demo_world as world
+from playhead.cli.demo import demo_command
 
 PROGRAM = """
 import sys
 from importlib.util import find_spec
 from playhead.cli import main
-from playhead.cli.demo import demo_world as world
+from playhead.cli.demo import demo_command
 if {without_sdk}:
-    world.find_spec = lambda name: None if name == "anthropic" else find_spec(name)
+    demo_command.find_spec = lambda name: None if name == "anthropic" else find_spec(name)
 sys.argv = ["playhead", "demo", "--store", {store!r}]
 main()
 """
@@ -47,9 +47,9 @@ def test_the_demo_records_shows_plays_verifies_and_replays(tmp_path, without_sdk
 
 
 def test_without_the_sdk_the_agent_is_the_same_but_for_one_import(tmp_path, monkeypatch):
-    world.copy_files(tmp_path / "with")
-    monkeypatch.setattr(world, "find_spec", lambda _: None)
-    world.copy_files(tmp_path / "without")
+    demo_command.copy_files(tmp_path / "with")
+    monkeypatch.setattr(demo_command, "find_spec", lambda _: None)
+    demo_command.copy_files(tmp_path / "without")
     before = (tmp_path / "with" / "refund_agent.py").read_text().splitlines()
     after = (tmp_path / "without" / "refund_agent.py").read_text().splitlines()
     changed = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.hooks.tools.arguments import binder, is_method
+from playhead.hooks.tools.tool_calls import binder, is_method
 
 
 def plain(a, b=2, *, c=3): ...

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.host.framing import frame, take_frames
+from playhead.host.descriptors import frame, take_frames
 from playhead.launch.shims.shim_frames import ShimCall, call_frame, read_call
 
 WORDS = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), max_size=20)

@@ -9,8 +9,7 @@ from playhead.errors import UsageError
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Piece, Taped
 from playhead.replay.modes.chaos_trials import ranked, result_of, trials
-from playhead.replay.modes.fault_answers import answer_for
-from playhead.replay.modes.fault_mode import FaultMode
+from playhead.replay.modes.fault_mode import FaultMode, answer_for
 from playhead.replay.modes.faults import drawn, fires, fits, parse_fault
 from playhead.replay.modes.taped_mode import ReplayMode
 

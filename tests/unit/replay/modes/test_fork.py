@@ -8,7 +8,7 @@ import playhead
 from playhead.errors import UsageError
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Piece, Taped
-from playhead.replay.modes.edit import edited, parse_edit
+from playhead.replay.modes.edits import edited, parse_edit
 from playhead.replay.modes.fork import ForkMode, check_fork, prefix_of
 from playhead.replay.modes.mixed import Policy
 

@@ -3,7 +3,7 @@ import pytest
 from playhead.recording.deck import Piece, Taped
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
-from playhead.replay.report.taped_output import with_output
+from playhead.replay.modes.taped_mode import with_output
 from playhead.tape.reader import Tape
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.replay.report.tracebacks import reduced
+from playhead.replay.report.printed_output import reduced
 
 RECORDED = """\
 before

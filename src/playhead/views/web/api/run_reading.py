@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from playhead.errors import TapeDamaged
-from playhead.host import garbage
 from playhead.replay.modes.replay_options import read_options
 from playhead.replay.replay_plan import read_plan
 from playhead.replay.report.verdict import judge
@@ -17,7 +16,7 @@ from playhead.story.compare import compare
 from playhead.story.event_filter import EventFilter, parse_range
 from playhead.story.story_json import call_json, item_at
 from playhead.tape.blobs import pull
-from playhead.tape.reader import Tape
+from playhead.tape.reader import Tape, collector_paused
 from playhead.views.web.api import listing
 from playhead.views.web.api.api_responses import Problem, json_bytes, json_response, raw_json
 from playhead.views.web.api.schema_checks import CheckedRequest
@@ -41,7 +40,7 @@ def model(_: Desk, asked: CheckedRequest) -> Response:
     if tag in asked.headers.get("if-none-match", ""):
         return Response(status_code=304, headers={"ETag": tag})
     if "model" not in told.made:
-        with garbage.left_alone():
+        with collector_paused():
             told.made["model"] = json_bytes(outline(told.story))
     summary = json_bytes(listing.row_of(told))
     body = b'{"summary":' + summary + b',"partial":null,"model":' + told.made["model"] + b"}"

@@ -1,6 +1,6 @@
 import gc
 
-from playhead.host import garbage
+from playhead.tape.reader import collector_paused
 
 
 def is_old(thing) -> bool:
@@ -8,7 +8,7 @@ def is_old(thing) -> bool:
 
 
 def test_what_was_made_meanwhile_is_old_and_the_collector_goes_on():
-    with garbage.left_alone():
+    with collector_paused():
         assert not gc.isenabled()
         made = [[] for _ in range(10)]
         assert not is_old(made)
@@ -17,8 +17,8 @@ def test_what_was_made_meanwhile_is_old_and_the_collector_goes_on():
 
 
 def test_a_stretch_within_another_leaves_the_collector_off():
-    with garbage.left_alone():
-        with garbage.left_alone():
+    with collector_paused():
+        with collector_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
@@ -27,7 +27,7 @@ def test_a_stretch_within_another_leaves_the_collector_off():
 def test_what_a_program_has_frozen_itself_stays_frozen():
     gc.freeze()
     try:
-        with garbage.left_alone():
+        with collector_paused():
             made = [[]]
         assert gc.get_freeze_count() > 0
         assert not is_old(made)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from playhead.errors import UsageError
-from playhead.replay.modes.request_edits import Rewrite, parse_patch
+from playhead.replay.modes.edits import Rewrite, parse_patch
 
 
 def applied(api, body, **change):

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from playhead.hooks.graft import graft
 from playhead.hooks.guest import NotAsExpected, Patches
+from playhead.hooks.replacements import graft
 
 
 @pytest.fixture

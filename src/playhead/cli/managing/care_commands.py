@@ -1,0 +1,250 @@
+"""`playhead verify`, `repair`, `seal`, `unseal`, `reindex`, `doctor` and `completion`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import get_completion_class
+from rich.text import Text
+
+from playhead import clock
+from playhead.cli.common import (
+    find_run,
+    home_of,
+    json_option,
+    overrides,
+    print_json,
+    run_argument,
+    runs_argument,
+    store_option,
+)
+from playhead.cli.progress_line import bar, counted
+from playhead.errors import TapeError, UsageError
+from playhead.launch.examination import examine
+from playhead.tape import store as stores
+from playhead.tape.care.repair import repair
+from playhead.tape.care.verify import Verification, verify
+from playhead.tape.sealed.seal import seal, unseal
+from playhead.tape.store import announce
+from playhead.views.text import words
+from playhead.views.text.console import console
+from playhead.views.text.maintenance import repair_lines, verification_lines
+from playhead.views.text.safe import one_line
+
+_DAMAGED = TapeError.exit_code
+
+
+@click.command("verify")
+@runs_argument
+@click.option("--all", "everything", is_flag=True, help="Verify every run of the store.")
+@json_option
+@store_option
+@click.pass_context
+def verify_command(
+    ctx: click.Context,
+    *,
+    runs: tuple[str, ...],
+    everything: bool,
+    as_json: bool,
+    store: Path | None,
+) -> None:
+    """Check tapes for damage and edits: every line, checksum, blob and count.
+
+    Exit code 4: a tape is damaged; each problem is reported with its segment and line.
+
+    \b
+    playhead verify last
+    playhead verify --all --json | jq '.[] | select(.ok | not)'
+    """
+    checked = [
+        (path, _verified(path))
+        for path in counted(_runs_to_verify(runs, store, everything=everything), "Verifying")
+    ]
+    if as_json:
+        print_json([_verification_json(path, found) for path, found in checked])
+    else:
+        out = console()
+        for path, found in checked:
+            for line in verification_lines(path, found, only_damaged=everything):
+                out.print(line, soft_wrap=True)
+        if everything:
+            intact = sum(_is_intact(found) for _, found in checked)
+            out.print(f"{intact:,} of {len(checked):,} runs are intact.")
+    if not all(_is_intact(found) for _, found in checked):
+        ctx.exit(_DAMAGED)
+
+
+def _runs_to_verify(
+    runs: tuple[str, ...], store: Path | None, *, everything: bool
+) -> Sequence[Path]:
+    if everything == bool(runs):
+        raise UsageError("Name the runs to check, such as `playhead verify last`, or use --all.")
+    if everything:
+        return list(stores.runs(home_of(store)))
+    return [find_run(store, run) for run in runs]
+
+
+def _verified(path: Path) -> Verification | TapeError:
+    """The result, or the reason why the tape cannot be read; the remaining runs are still checked."""
+    try:
+        return verify(path)
+    except TapeError as error:
+        return error
+
+
+def _is_intact(found: Verification | TapeError) -> bool:
+    return isinstance(found, Verification) and found.ok
+
+
+def _verification_json(path: Path, found: Verification | TapeError) -> dict[str, Any]:
+    if isinstance(found, TapeError):
+        return {"id": path.name, "path": str(path), "ok": False, "error": str(found)}
+    members = {**dataclasses.asdict(found), "events": found.events, "cut": found.cut}
+    return {"id": path.name, "path": str(path), **members}
+
+
+@click.command("repair")
+@run_argument
+@click.option(
+    "--force", is_flag=True, help="Repair a run of another machine that is still marked as running."
+)
+@json_option
+@store_option
+def repair_command(*, run: str, force: bool, as_json: bool, store: Path | None) -> None:
+    """Rescue the readable part of a damaged tape. Damaged files are moved aside, never deleted.
+
+    \b
+    playhead verify last || playhead repair last
+    """
+    path = find_run(store, run)
+    done = repair(path, force=force)
+    announce(path)
+    if not as_json:
+        out = console()
+        for line in repair_lines(path, done):
+            out.print(line, soft_wrap=True)
+        return
+    print_json(
+        {
+            "id": path.name,
+            "path": str(path),
+            "changed": done.changed,
+            "kept": done.kept,
+            "lost": done.lost,
+            "moved": [str(one) for one in done.moved],
+            "damages": [str(one) for one in done.damages],
+            "blobs_lost": done.blobs_lost,
+        }
+    )
+
+
+@click.command("seal")
+@runs_argument
+@json_option
+@store_option
+def seal_command(*, runs: tuple[str, ...], as_json: bool, store: Path | None) -> None:
+    """Compress finished runs: all segments in one file, verified before the plain files are deleted.
+
+    Every command reads a sealed run like a plain one.
+
+    \b
+    playhead seal last
+    """
+    if not runs:
+        raise UsageError("Name the run to seal, such as `playhead seal last`.")
+    done = [seal(path) for path in counted([find_run(store, run) for run in runs], "Sealing")]
+    if as_json:
+        print_json([{**dataclasses.asdict(one), "path": str(one.path)} for one in done])
+        return
+    for one in done:
+        before, after = words.size(one.bytes), words.size(one.compressed)
+        name = one.path.parent.name
+        click.echo(
+            f"{name} is sealed: {words.count(one.events)} events, {before} compressed to {after}."
+        )
+
+
+@click.command("unseal")
+@run_argument
+@json_option
+@store_option
+def unseal_command(*, run: str, as_json: bool, store: Path | None) -> None:
+    """Decompress a sealed run into plain JSON lines, byte for byte as they were recorded.
+
+    \b
+    playhead unseal last --json | jq -r ".segments[]" | xargs grep -c turn.end
+    """
+    path = find_run(store, run)
+    made = unseal(path)
+    if as_json:
+        print_json({"id": path.name, "segments": [str(one) for one in made]})
+    elif made:
+        click.echo(f"{path.name} is unsealed: {', '.join(one.name for one in made)}")
+    else:
+        click.echo(f"{path.name} is not sealed.")
+
+
+@click.command("reindex")
+@json_option
+@store_option
+def reindex_command(*, as_json: bool, store: Path | None) -> None:
+    """Rebuild the library's catalogue from the tapes.
+
+    Rarely needed: the catalogue is updated automatically, and rebuilt when it is missing. Costs are
+    computed again, with the prices of the current config.
+
+    \b
+    playhead reindex
+    playhead reindex --store /mnt/team/tapes
+    """
+    from playhead.library.indexing import reindex
+
+    began = clock.mono_ns()
+    with bar("Reading runs") as progress:
+        count = reindex(home_of(store), prices=overrides(), progress=progress)
+    took_s = (clock.mono_ns() - began) / 1e9
+    if as_json:
+        print_json({"runs": count, "took_s": round(took_s, 3)})
+        return
+    noun = "run" if count == 1 else "runs"
+    click.echo(f"Read {words.count(count)} {noun} in {words.duration(took_s)}.")
+
+
+@click.command("doctor")
+@json_option
+def doctor_command(*, as_json: bool) -> None:
+    """Check what works on this machine: fences, watching, shims, interpreters and extras.
+
+    Everything is tried; nothing is changed. What is missing is reported with the reason. The exit code
+    is 0 in either case.
+    """
+    found = examine(os.environ)
+    if as_json:
+        print_json([asdict(one) for one in found])
+        return
+    out = console()
+    for one in found:
+        mark = ("✓", "ok") if one.ok else ("✗", "failed")
+        out.print(Text.assemble(mark, f" {one.area:<7} {one.name:<12} ", one_line(one.detail, 200)))
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the script that enables tab completion.
+
+    \b
+    eval "$(playhead completion bash)"        in ~/.bashrc
+    playhead completion fish > ~/.config/fish/completions/playhead.fish
+    """
+    found = get_completion_class(shell)
+    root = click.get_current_context().find_root()
+    if found is None:
+        raise UsageError(f"There is no completion for {shell}.")
+    click.echo(found(root.command, {}, "playhead", "_PLAYHEAD_COMPLETE").source())

@@ -1,0 +1,97 @@
+"""Replace functions that cannot be replaced by assignment alone. Does not know which functions.
+
+Three cases:
+
+- Copies: `from time import time` made before the hooks were installed. A program that starts under a recording
+  copies the replacement. A program that starts recording later holds originals: those in its modules are found
+  here, those in default arguments and class bodies are not (docs/determinism.md).
+- Methods of C types, which refuse assignment. The type's dict is reached through the garbage collector, and a
+  setter that needs no permission invalidates the type's method cache. A subclass in the type's place would
+  change `type(x)` and break `isinstance` for objects that exist already.
+- Builtins: a Python function binds to an instance when it is a class attribute, a builtin does not.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from playhead.hooks.guest import NotAsExpected, Patches
+from playhead.host.lean import ModuleType
+from playhead.recording import where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def replace_copies(patches: Patches, made: dict[int, Any]) -> None:
+    """Put `made[id(original)]` in place of each original that a module of the program or of a package
+    holds under whatever name.
+    """
+    loaded: list[Any] = list(sys.modules.values())  # where a host may put anything
+    for module in loaded:
+        if not isinstance(module, ModuleType) or not _is_of_the_program(module):
+            continue
+        for name, value in list(vars(module).items()):
+            if id(value) in made:
+                patches.replace(module, name, lambda original: made[id(original)])
+
+
+def _is_of_the_program(module: ModuleType) -> bool:
+    file = vars(module).get("__file__")
+    if module.__name__ == "__main__":
+        return True
+    # Extension modules ask C for the time, not Python; the standard library's own copies serve its
+    # own waiting.
+    return isinstance(file, str) and not where.is_standard(file) and not where.is_own(file)
+
+
+def graft(patches: Patches, kind: type, name: str, made: Any) -> None:
+    """Replace `kind.name` by `made`. NotAsExpected: it is not there, or the change does not show."""
+    methods = _dict_of(kind)
+    if name not in methods:
+        raise NotAsExpected(f"{kind.__qualname__} has no {name}")
+    original = methods[name]
+    _put(kind, name, made)
+
+    def undo() -> None:
+        if _dict_of(kind).get(name) is made:
+            _put(kind, name, original)
+
+    patches.on_undo(undo)
+    if kind.__dict__.get(name) is not made:
+        raise NotAsExpected(f"{kind.__qualname__}.{name} does not let itself be replaced")
+
+
+def _dict_of(kind: type) -> dict[str, Any]:
+    for found in gc.get_referents(kind.__dict__):
+        if isinstance(found, dict):
+            return found
+    raise NotAsExpected(f"{kind.__qualname__} keeps its methods elsewhere")
+
+
+def _put(kind: type, name: str, method: Any) -> None:
+    _dict_of(kind)[name] = method
+    # Forget what the interpreter has cached about the type (PyType_Modified), then clean up.
+    descriptor = type.__dict__["__abstractmethods__"]
+    descriptor.__set__(kind, frozenset())
+    descriptor.__delete__(kind)
+
+
+class Builtin:
+    """Calls a function of ours. A builtin that is put into a class does not become a method, and
+    neither does this: `class Connection: _read = os.read` goes on working.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+def like_builtin(wrap: Callable[[Any], Callable[..., Any]]) -> Callable[[Any], Builtin]:
+    """For `Patches.replace`: what `wrap` makes, as a builtin would be."""
+    return lambda original: Builtin(wrap(original))
