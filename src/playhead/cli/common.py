@@ -51,15 +51,12 @@ def home_of(store: Path | None) -> Path:
 
 def find_run(store: Path | None, asked: str) -> Path:
     """The folder of run `asked`. `last` means the last of this project, unless --store is given."""
-    from playhead.library.catalogue import (  # not needed by `record` without --resume
-        Filter,
-        Library,
-    )
-
     home = home_of(store)
     last = re.fullmatch(r"last(?:~(\d+))?", asked)
     if last is None:
         return stores.find_run(home, asked)
+    from playhead.library.catalogue import Filter, Library  # an id is found without the catalogue
+
     project = None if store is not None else str(project_of(Path.cwd()))
     # `last` never means a replay.
     found = Library(home).entries(Filter(project=project, replays=False))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,11 +93,13 @@ def replay_command(
     fenced: bool = True,
     in_place: bool = False,
     pool: Path | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Replayed:
     """Run `command` with the tape for a world; without a `proxy` where it was recorded without.
 
     Its files are restored from the tape, in the fence; `in_place`: it finds those that are there now.
-    `pool` is the store that has their content, where it is not the tape's own.
+    `pool` is the store that has their content, where it is not the tape's own. `meanwhile` is called while
+    the command runs, to load what is needed after its end.
 
     `fenced`: the kernel keeps the command from the world. NoFence: this machine cannot.
     """
@@ -144,6 +146,7 @@ def replay_command(
         proxy=proxy and then.get("proxy") is not False,
         shims=shims,
         prepare=prepare,
+        meanwhile=meanwhile,
         env=env,
         cwd=cwd if cwd.is_dir() else None,
         seed=str(then["hash_seed"]) if then.get("hash_seed") else None,

@@ -8,22 +8,28 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.errors import TapeNotReplayable
+from playhead.host.later import Later
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.ignore import trimmer
 from playhead.replay.matching.taped import TapedRun, forget_order, load
-from playhead.replay.modes.edits import parse_edit
-from playhead.replay.modes.fault_mode import FaultMode
-from playhead.replay.modes.faults import parse_fault
-from playhead.replay.modes.fork import ForkMode
-from playhead.replay.modes.mixed import MixedMode
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.replay_plan import ReplayPlan, read_plan
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape
+
+if TYPE_CHECKING:
+    from playhead.replay.modes import edits, fault_mode, faults, fork, mixed
+else:
+    # Modes that few replays need. Every process of a replay waits for our imports before its first line runs.
+    edits = Later("playhead.replay.modes.edits")
+    fault_mode = Later("playhead.replay.modes.fault_mode")
+    faults = Later("playhead.replay.modes.faults")
+    fork = Later("playhead.replay.modes.fork")
+    mixed = Later("playhead.replay.modes.mixed")
 
 Trim = Callable[[str, Any], Any] | None
 
@@ -48,7 +54,9 @@ def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSour
         forget_order(recording)
     mode = _mode(recording, recorder, wishes, trimmer(plan.ignore))
     if wishes.faults:
-        mode = FaultMode(mode, [parse_fault(spec) for spec in wishes.faults], seed=wishes.seed)
+        mode = fault_mode.FaultMode(
+            mode, [faults.parse_fault(spec) for spec in wishes.faults], seed=wishes.seed
+        )
     started = recording.tape.manifest.started_ns
     source = TapedSource(recording.ambient, started, pace=plan.pace)
     source.time.stall_s = plan.timeout_s
@@ -63,12 +71,12 @@ def keeps_order(plan: ReplayPlan, wishes: ReplayOptions) -> bool:
 
 def _mode(recording: TapedRun, recorder: Recorder, wishes: ReplayOptions, trim: Trim) -> ReplayMode:
     if wishes.fork_at is not None:
-        edits = [parse_edit(spec) for spec in wishes.edits]
-        return ForkMode(
+        edits = [edits.parse_edit(spec) for spec in wishes.edits]
+        return fork.ForkMode(
             recording, recorder, wishes.policy, at=wishes.fork_at, edits=edits, trim=trim
         )
     if wishes.mixed:
-        return MixedMode(recording, recorder, wishes.policy, trim=trim)
+        return mixed.MixedMode(recording, recorder, wishes.policy, trim=trim)
     return ReplayMode(recording, recorder, trim=trim, lean=True)
 
 

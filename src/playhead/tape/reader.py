@@ -13,18 +13,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead.errors import TapeDamaged
 from playhead.events import Event, Ref
+from playhead.host.later import Later
 from playhead.tape.blobs import pull, unspill
-from playhead.tape.care.rebuild_manifest import manifest_from
+from playhead.tape.layout import SEALED_FILE as SEALED
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import Manifest, read_manifest
 from playhead.tape.reading.merged_rows import tape_rows
 from playhead.tape.reading.seek import Seeker
 from playhead.tape.reading.segment_rows import Damages, Row
 from playhead.tape.reading.segments import Segment, Segments
-from playhead.tape.sealed.seal_index import FILE as SEALED
+
+if TYPE_CHECKING:
+    from playhead.tape.care import rebuild_manifest
+else:
+    rebuild_manifest = Later("playhead.tape.care.rebuild_manifest")  # for damaged tapes
 
 
 @contextmanager
@@ -76,7 +82,7 @@ class Tape:
         try:
             return read_manifest(self.run)
         except TapeDamaged:
-            return manifest_from(self.rows(), folder=self.run.name)
+            return rebuild_manifest.manifest_from(self.rows(), folder=self.run.name)
 
     def segments(self) -> list[Segment]:
         """In the order in which they began: the first is the run's own process."""

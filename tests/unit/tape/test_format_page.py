@@ -13,7 +13,8 @@ from playhead.tape.blobs import THRESHOLD
 from playhead.tape.format import FORMAT_VERSION, LONGEST_LINE, close_line
 from playhead.tape.manifest import Manifest
 from playhead.tape.reader import Tape
-from playhead.tape.sealed.seal_index import IndexedFrame, SealedSegment, SealIndex
+from playhead.tape.sealed.seal_index import IndexedFrame, SealIndex
+from playhead.tape.sealed.sealed_segment import SealedSegment
 from playhead.tape.sealed.zstd import MOST
 
 ROOT = Path(__file__).parents[3]

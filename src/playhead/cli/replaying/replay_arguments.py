@@ -17,13 +17,16 @@ from playhead.errors import RunNotFound, TapeNotReplayable, UsageError
 from playhead.events import BOUNDARIES
 from playhead.replay.matching.ignore import rules_from
 from playhead.replay.modes.edits import Rewrite, parse_edit, parse_patch
-from playhead.replay.modes.faults import parse_fault
-from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
-from playhead.replay.modes.replay_options import ReplayOptions, effects_from, write_options
+from playhead.replay.modes.replay_options import (
+    DEFAULT_THRESHOLD,
+    Policy,
+    ReplayOptions,
+    effects_from,
+    write_options,
+)
 from playhead.replay.replay_plan import ReplayPlan
+from playhead.tape.layout import SEALED_FILE
 from playhead.tape.reader import Tape
-from playhead.tape.sealed.seal import unseal
-from playhead.tape.sealed.seal_index import FILE as SEALED
 from playhead.tape.single_file import SUFFIX, unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -85,10 +88,7 @@ def options_from(
             raise UsageError(
                 f"--live {one}: expected one of {', '.join(BOUNDARIES)}, or BOUNDARY:NAME."
             )
-    for spec in asked.get("faults", ()):
-        parse_fault(spec)
-    for spec in asked.get("edits", ()):
-        parse_edit(spec)
+    _check_specs(asked.get("faults", ()), asked.get("edits", ()))
     policy = Policy(
         live=tuple(asked["live"]),
         threshold=DEFAULT_THRESHOLD if asked["threshold"] is None else asked["threshold"],
@@ -108,6 +108,17 @@ def options_from(
         fork_at=fork_at,
         edits=tuple(asked.get("edits", ())),
     )
+
+
+def _check_specs(faults: Sequence[str], edits: Sequence[str]) -> None:
+    """Parse faults and edits before anything starts."""
+    if faults:
+        from playhead.replay.modes.faults import parse_fault
+
+        for spec in faults:
+            parse_fault(spec)
+    for spec in edits:
+        parse_edit(spec)
 
 
 def _is_mixed(asked: dict[str, Any]) -> bool:
@@ -169,8 +180,10 @@ def find_tape(store: Path | None, asked: str) -> Path:
 
 def plain(tape: Tape) -> Tape:
     """An unsealed copy of a sealed tape: the agent's Python may have no zstd."""
-    if not (tape.run / SEALED).exists():
+    if not (tape.run / SEALED_FILE).exists():
         return tape
+    from playhead.tape.sealed.seal import unseal
+
     folder = Path(tempfile.mkdtemp(prefix="playhead-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     copy = folder / tape.run.name

@@ -27,14 +27,9 @@ from playhead.cli.replaying.replay_arguments import (
 )
 from playhead.errors import TapeNotReplayable
 from playhead.launch.replay_command import Replayed, check_tape, replay_command
-from playhead.replay.matching.taped import load
-from playhead.replay.report.forecast import forecast
+from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report.verdict import Report
-from playhead.story import Prices, tell
-from playhead.story.compare import compare
 from playhead.tape.reader import Tape
-from playhead.views.text.comparison_text import print_comparison
-from playhead.views.text.report import print_forecast, print_report
 from playhead.views.text.safe import clean_json
 
 # Exit code of each verdict.
@@ -106,7 +101,7 @@ def command(
     tape = plain(check_tape(path))
     wishes = options_from(settings, asked)
     if asked["dry_run"]:
-        print_forecast(forecast(load(tape), wishes.policy))
+        _print_forecast(tape, wishes)
         return
     plan = plan_of(tape, settings, wishes, pace=pace, order=order, timeout_s=timeout_s)
     with store_for(store, persist=not asked["no_persist"]) as home:
@@ -114,9 +109,23 @@ def command(
         replayed = replay_command(
             tape, words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced,
             in_place=in_place, pool=path.parent.parent,
+            meanwhile=None if quiet or as_json else load_report,
         )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
     sys.exit(exit_code_of(replayed))
+
+
+def _print_forecast(tape: Tape, wishes: ReplayOptions) -> None:
+    from playhead.replay.matching.taped import load
+    from playhead.replay.report.forecast import forecast
+    from playhead.views.text.report import print_forecast
+
+    print_forecast(forecast(load(tape), wishes.policy))
+
+
+def load_report() -> None:
+    """Import the report while the command runs: rich takes 30 ms to load."""
+    import playhead.views.text.report  # noqa: F401  loaded for later
 
 
 @contextmanager
@@ -145,12 +154,19 @@ def report_end(
         line = json.dumps(report.as_json(), ensure_ascii=False, default=str) + "\n"
         os.write(2, line.encode("utf-8", "backslashreplace"))
     elif not quiet:
+        from playhead.views.text.report import print_report
+
         print_report(report)
         if report.live or report.forked_at is not None:
             _compare(original, Tape(replayed.recorded.run.path))
 
 
 def _compare(left: Tape, right: Tape) -> None:
+    """Only where something was live: the story and its comparison take a tenth of a second to load."""
+    from playhead.story import Prices, tell
+    from playhead.story.compare import compare
+    from playhead.views.text.comparison_text import print_comparison
+
     prices = Prices(overrides=config.load().sections.get("prices", {}))
     print_comparison(compare(tell(left, prices=prices), tell(right, prices=prices)), stderr=True)
 

@@ -11,19 +11,25 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import UsageError
-from playhead.llm.http.headers import undo
-from playhead.llm.provider import Provider
-from playhead.llm.providers import provider_of, provider_or_default
+from playhead.host.later import Later
 from playhead.recording.calls import Piece, Taped
+
+if TYPE_CHECKING:
+    from playhead.llm import providers
+    from playhead.llm.http import headers as http_headers
+    from playhead.llm.provider import Provider
+else:
+    # Every replay has a `Rewrite`; few change a request or a response.
+    providers = Later("playhead.llm.providers")
+    http_headers = Later("playhead.llm.http.headers")
 
 _SPEC = re.compile(r"([a-z]+):(\d+)\.response(\.text)?=(.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(NamedTuple):
     """One edit. `ordinal` counts the taped calls of the boundary from 1."""
 
     boundary: str
@@ -53,14 +59,14 @@ def edited(taped: Taped, edit: Edit, api: str) -> Taped:
         return replace(
             taped, how="returned", value=value, frozen=value, error=None, frozen_error=None
         )
-    provider = provider_of(api)
+    provider = providers.provider_of(api)
     if taped.head is None or provider is None:
         raise UsageError(
             f"The response of llm call {edit.ordinal} ({api or 'no known API'}) cannot be edited."
         )
     headers = {str(name).lower(): str(value) for name, value in taped.head.get("headers") or ()}
     raw = b"".join(piece.data for piece in taped.pieces if piece.stream == "body")
-    plain = undo(headers.get("content-encoding"), raw)
+    plain = http_headers.undo(headers.get("content-encoding"), raw)
     if plain.reason is not None:
         raise UsageError(
             f"The response of llm call {edit.ordinal} cannot be edited: {plain.reason}."
@@ -147,7 +153,7 @@ class Rewrite:
             return body
         if not isinstance(request, dict):
             return body
-        provider = provider_or_default(api)
+        provider = providers.provider_or_default(api)
         if self.model is not None and "model" in request:
             request["model"] = self.model
         if self.system is not None:

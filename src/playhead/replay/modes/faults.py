@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from playhead.errors import UsageError
+from playhead.replay.modes.replay_options import is_named
 
 _HTTP = ("status", "cut", "reset", "slow", "raise")
 _TOOL = ("raise", "return", "slow")
@@ -128,11 +128,3 @@ def drawn(told: str) -> float:
     and a replay answers it from the tape.
     """
     return int.from_bytes(hashlib.sha256(told.encode()).digest()[:7], "big") / 2**56
-
-
-def is_named(name: str, pattern: str) -> bool:
-    """Whether a call's name fits, or what follows its first word: people write the host of
-    `POST api.example.com/v1/things` and the model of `anthropic.messages claude-…`.
-    """
-    rest = name.partition(" ")[2]
-    return fnmatchcase(name, pattern) or bool(rest and fnmatchcase(rest, pattern))

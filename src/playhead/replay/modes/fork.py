@@ -14,8 +14,8 @@ from playhead.recording.calls import Call, Taped
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 from playhead.replay.modes.edits import Edit, edited
-from playhead.replay.modes.faults import is_named
-from playhead.replay.modes.mixed import MixedMode, Policy
+from playhead.replay.modes.mixed import MixedMode
+from playhead.replay.modes.replay_options import Policy, is_named
 
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
 # What Python itself asks of the system when libraries are looked for.

@@ -6,8 +6,7 @@ Knows the ladder's fuzzy rung and the policy for misses; no boundary's own ways.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from playhead.recording import deck
@@ -18,49 +17,11 @@ from playhead.replay.matching.fuzzy import FuzzyIndex
 from playhead.replay.matching.matcher import Match
 from playhead.replay.matching.side_calls import answer_side_call
 from playhead.replay.matching.taped import TapedRun, answer_of
-from playhead.replay.modes.edits import Rewrite
-from playhead.replay.modes.faults import is_named
+from playhead.replay.modes.replay_options import TOOLS, Policy
 from playhead.replay.modes.taped_mode import ReplayMode
 
-DEFAULT_THRESHOLD = 0.7
-_TOOLS = ("tool", "mcp")
 # Stand around every request of their kind.
 _WRAPPERS = ("arguments", "$json", "text")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """What may happen when the tape has no answer."""
-
-    live: tuple[str, ...] = ()
-    threshold: float = DEFAULT_THRESHOLD
-    allow_tools: tuple[str, ...] = ()
-    allow_all_tools: bool = False
-    strict: bool = False
-    # Effects by tool name, from the config; the tool's own word goes first.
-    effects: Mapping[str, str] = field(default_factory=dict)
-    rewrite: Rewrite = field(default_factory=Rewrite)
-
-    def is_live(self, call: Call) -> bool:
-        """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
-        for one in self.live:
-            boundary, colon, name = one.partition(":")
-            if boundary == call.boundary and (not colon or is_named(call.name, name)):
-                return True
-        return False
-
-    def effect_of(self, call: Call) -> str:
-        """The decorator's or the MCP annotation's word, then the config's; unknown is irreversible."""
-        if call.effect is not None:
-            return call.effect
-        found = (effect for name, effect in self.effects.items() if is_named(call.name, name))
-        return next(found, "irreversible")
-
-    def lets_through(self, call: Call) -> bool:
-        if call.boundary not in _TOOLS:
-            return False
-        named = any(is_named(call.name, name) for name in self.allow_tools)
-        return named or (self.allow_all_tools and self.effect_of(call) == "read")
 
 
 class MixedMode(ReplayMode):
@@ -93,7 +54,7 @@ class MixedMode(ReplayMode):
             return aside
         if self.policy.lets_through(call):
             return None
-        if call.boundary in _TOOLS and not self.policy.strict:
+        if call.boundary in TOOLS and not self.policy.strict:
             return blocked(call, self.policy.effect_of(call))
         raise self.part(self._missed(call, name, request, lane, step))
 
@@ -167,9 +128,9 @@ def _is_part_of_a_live_tool(call: Call) -> bool:
     """What a tool does that was let through is done as well. But for the tools that it calls in its
     turn, which nobody has named, and for state, which is never the real one.
     """
-    if call.boundary in (*_TOOLS, "state"):
+    if call.boundary in (*TOOLS, "state"):
         return False
-    return any(one.boundary in (*_TOOLS, "process") for one in deck.inside())
+    return any(one.boundary in (*TOOLS, "process") for one in deck.inside())
 
 
 def blocked(call: Call, effect: str) -> Taped:

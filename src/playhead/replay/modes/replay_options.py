@@ -1,16 +1,56 @@
-"""Options of a replay beyond the tape, to and from the plan. Knows JSON and the modes' settings."""
+"""Options of a replay beyond the tape, to and from the plan. Knows JSON and what the modes may do; loads none
+of the modes, because most replays need only one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from playhead.errors import ConfigError
+from playhead.recording.calls import Call
 from playhead.replay.modes.edits import Rewrite
-from playhead.replay.modes.mixed import DEFAULT_THRESHOLD, Policy
 
+DEFAULT_THRESHOLD = 0.7
+TOOLS = ("tool", "mcp")
 _EFFECTS = ("read", "write", "irreversible")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What may happen when the tape has no answer."""
+
+    live: tuple[str, ...] = ()
+    threshold: float = DEFAULT_THRESHOLD
+    allow_tools: tuple[str, ...] = ()
+    allow_all_tools: bool = False
+    strict: bool = False
+    # Effects by tool name, from the config; the tool's own word goes first.
+    effects: Mapping[str, str] = field(default_factory=dict)
+    rewrite: Rewrite = field(default_factory=Rewrite)
+
+    def is_live(self, call: Call) -> bool:
+        """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
+        for one in self.live:
+            boundary, colon, name = one.partition(":")
+            if boundary == call.boundary and (not colon or is_named(call.name, name)):
+                return True
+        return False
+
+    def effect_of(self, call: Call) -> str:
+        """The decorator's or the MCP annotation's word, then the config's; unknown is irreversible."""
+        if call.effect is not None:
+            return call.effect
+        found = (effect for name, effect in self.effects.items() if is_named(call.name, name))
+        return next(found, "irreversible")
+
+    def lets_through(self, call: Call) -> bool:
+        if call.boundary not in TOOLS:
+            return False
+        named = any(is_named(call.name, name) for name in self.allow_tools)
+        return named or (self.allow_all_tools and self.effect_of(call) == "read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +115,11 @@ def effects_from(section: Any) -> dict[str, str]:
                 f"[effects] {name} is {effect!r}; expected one of {', '.join(_EFFECTS)}."
             )
     return {str(name): str(effect) for name, effect in section.items()}
+
+
+def is_named(name: str, pattern: str) -> bool:
+    """Whether a call's name fits, or what follows its first word: people write the host of
+    `POST api.example.com/v1/things` and the model of `anthropic.messages claude-…`.
+    """
+    rest = name.partition(" ")[2]
+    return fnmatchcase(name, pattern) or bool(rest and fnmatchcase(rest, pattern))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from playhead.recording.calls import Call
 from playhead.replay.matching.taped import TapedCall, TapedRun
-from playhead.replay.modes.mixed import Policy
+from playhead.replay.modes.replay_options import Policy
 
 _TOOLS = ("tool", "mcp")
 

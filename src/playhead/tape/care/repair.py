@@ -36,8 +36,9 @@ from playhead.tape.reading.segment_rows import pass_over
 from playhead.tape.reading.segments import NO_FILE, Segment
 from playhead.tape.sealed.seal import append, finish
 from playhead.tape.sealed.seal_index import FILE as SEALED
-from playhead.tape.sealed.seal_index import INDEX, SealedSegment, SealIndex, read_index, write_index
+from playhead.tape.sealed.seal_index import INDEX, SealIndex, read_index, write_index
 from playhead.tape.sealed.sealed_reader import build_index, check_sealed
+from playhead.tape.sealed.sealed_segment import SealedSegment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

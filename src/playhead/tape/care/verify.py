@@ -8,22 +8,29 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.errors import TapeDamaged, UsageError
 from playhead.events import RUN_END, Damage, Event
+from playhead.host.later import Later
 from playhead.tape.care.blob_check import BlobCheck
 from playhead.tape.format import decoder_for
+from playhead.tape.layout import SEALED_FILE as SEALED
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, status_of
 from playhead.tape.reader import Tape
 from playhead.tape.reading.chain import Chain
 from playhead.tape.reading.seek import roots
 from playhead.tape.reading.segment_rows import Damages, batches, blocks
-from playhead.tape.reading.segments import Segment, Segments, is_alive
-from playhead.tape.sealed.seal_index import FILE as SEALED
-from playhead.tape.sealed.sealed_reader import check_sealed
+from playhead.tape.reading.segments import Segment, Segments, is_alive, plain_decoder
+
+if TYPE_CHECKING:
+    from playhead.tape.sealed import sealed_reader
+else:
+    sealed_reader = Later(
+        "playhead.tape.sealed.sealed_reader"
+    )  # a plain tape is checked without zstd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +113,7 @@ class _Check:
                 self._read(segment, chain)
         if (self._run / SEALED).is_file():
             plain = frozenset(segment.name for segment in found if not segment.sealed)
-            check_sealed(self._run, sealed, plain, self._look, self._damages.report)
+            sealed_reader.check_sealed(self._run, sealed, plain, self._look, self._damages.report)
         for name in claims.keys() - {segment.name for segment in found}:
             self._say(name, "the segment is missing: the manifest knows of it")
 
@@ -158,7 +165,7 @@ class _Check:
         )
 
     def _chain(self, segment: Segment, claim: SegmentSummary | None) -> Chain:
-        decode = decoder_for(segment.format)
+        decode = decoder_for(segment.format) if segment.sealed else plain_decoder(segment)
         return Chain(segment.name, decode, self._damages.report, claim=claim)
 
     def _read(self, segment: Segment, chain: Chain) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from playhead.events import Event
+from playhead.host.later import Later
 from playhead.tape.format import FORMAT_VERSION, Decode, decoder_for, segment_in
 from playhead.tape.reading.segment_rows import (
     Report,
@@ -18,17 +19,18 @@ from playhead.tape.reading.segment_rows import (
     read_merged,
     read_segment,
 )
-from playhead.tape.reading.segments import Segment
-from playhead.tape.sealed.sealed_reader import frames_of
+from playhead.tape.reading.segments import Segment, plain_decoder
+
+if TYPE_CHECKING:
+    from playhead.tape.sealed import sealed_reader
+else:
+    sealed_reader = Later("playhead.tape.sealed.sealed_reader")  # a plain tape is read without zstd
 
 T = TypeVar("T")
 # generation, monotonic ns, pid, seq
 Key = tuple[int, int, int, int]
 # The key that nothing in the source comes before, and how to open it.
 Source = tuple[Key, Callable[[], Iterator[tuple[Key, T]]]]
-
-# Smaller segments are decoded without msgspec; see `decoder`.
-_SMALL = 64 * 1024
 
 
 def merge(sources: Sequence[Source[T]]) -> Iterator[T]:
@@ -80,21 +82,14 @@ def tape_rows(segments: list[Segment], report: Report) -> Iterator[Row]:
 
 
 def plain_rows(segment: Segment, report: Report) -> Iterator[Row]:
-    decode = decoder_for(segment.format, few=_is_small(segment))
+    decode = plain_decoder(segment)
     return read_segment(batches(blocks(segment.path)), Strand(segment.name), decode, report)
-
-
-def _is_small(segment: Segment) -> bool:
-    try:
-        return segment.path.stat().st_size < _SMALL
-    except OSError:
-        return False
 
 
 def sealed_rows(sealed: list[Segment], but: frozenset[str], report: Report) -> Iterator[Row]:
     """What the sealed file holds, but for segments that have a file of their own."""
     path = sealed[0].path
-    content = (raw for _, _, raw in frames_of(path, report))
+    content = (raw for _, _, raw in sealed_reader.frames_of(path, report))
     decode = _decoder_of_all({segment.name: segment.format for segment in sealed})
     rows = read_merged(batches(content), path.name, decode, report)
     return rows if not but else (row for row in rows if row[0].segment not in but)

@@ -8,15 +8,21 @@ import re
 from array import array
 from bisect import bisect_left
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.events import Damage, Event, Ref
+from playhead.host.later import Later
 from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent, decoder_for
 from playhead.tape.reading.segment_rows import batches, blocks
-from playhead.tape.reading.segments import Segment
-from playhead.tape.sealed.seal_index import SealIndex
-from playhead.tape.sealed.sealed_reader import open_frame
-from playhead.tape.sealed.zstd import FrameDamaged
+from playhead.tape.reading.segments import Segment, plain_decoder
+
+if TYPE_CHECKING:
+    from playhead.tape.sealed import sealed_reader, zstd
+    from playhead.tape.sealed.seal_index import SealIndex
+else:
+    sealed_reader = Later("playhead.tape.sealed.sealed_reader")  # a plain tape is read without zstd
+    zstd = Later("playhead.tape.sealed.zstd")
 
 # How our own writer begins a line. Any other order of members is found by decoding the line.
 _SEQ = re.compile(rb'\{"seq":(0|[1-9]\d{0,17})[,}]')
@@ -43,9 +49,9 @@ class Seeker:
         )
 
     def _find(self, segment: Segment, seq: int, index: SealIndex | None) -> Event | None:
-        decode = decoder_for(segment.format)
         if segment.sealed:
-            return self._in_frames(segment, seq, index, decode)
+            return self._in_frames(segment, seq, index, decoder_for(segment.format))
+        decode = plain_decoder(segment)
         offsets = self._offsets.setdefault(segment.path, Offsets(segment.path, decode))
         offset = offsets.find(seq)
         if offset is None:
@@ -67,8 +73,11 @@ class Seeker:
                 continue
             if self._frame[0] != frame.offset:
                 try:
-                    self._frame = (frame.offset, open_frame(segment.path, frame).split(b"\n"))
-                except FrameDamaged as error:
+                    self._frame = (
+                        frame.offset,
+                        sealed_reader.open_frame(segment.path, frame).split(b"\n"),
+                    )
+                except zstd.FrameDamaged as error:
                     message = f"Event {segment.name}:{seq} is in a damaged frame: {error}."
                     why = str(error)
                     at = Damage(segment=segment.path.name, line=0, offset=frame.offset, why=why)

@@ -14,24 +14,38 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from stat import S_ISREG
+from typing import TYPE_CHECKING
 
 from playhead import clock
 from playhead.errors import StoreError, TapeTooNew
 from playhead.events import Damage
-from playhead.tape.format import FORMAT_VERSION, can_migrate, decoder, newer_format, segment_name
-from playhead.tape.reading.segment_rows import Report, Strand, batches, blocks, read_segment
-from playhead.tape.sealed.seal_index import (
-    FILE,
-    INDEX,
-    SealedSegment,
-    SealIndex,
-    first_of,
-    read_index,
+from playhead.host.later import Later
+from playhead.tape.format import (
+    FORMAT_VERSION,
+    INDEX_FILE,
+    SEALED_FILE,
+    Decode,
+    can_migrate,
+    decoder,
+    decoder_for,
+    newer_format,
+    segment_name,
 )
-from playhead.tape.sealed.sealed_reader import build_index
+from playhead.tape.reading.segment_rows import Report, Strand, batches, blocks, read_segment
+from playhead.tape.sealed.sealed_segment import SealedSegment, first_of
+
+if TYPE_CHECKING:
+    from playhead.tape.sealed import seal_index, sealed_reader
+    from playhead.tape.sealed.seal_index import SealIndex
+else:
+    # Most tapes are plain: they are read without zstd, hashlib and the classes of the index.
+    seal_index = Later("playhead.tape.sealed.seal_index")
+    sealed_reader = Later("playhead.tape.sealed.sealed_reader")
 
 NO_FILE = "it is no regular file"
 _LOOKS = 5
+# Smaller segments are decoded without msgspec; see `format.decoder`.
+_SMALL = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +78,15 @@ def is_alive(segment: Segment) -> bool:
     return birth is not None and segment.birth in ("", birth)
 
 
+def plain_decoder(segment: Segment) -> Decode:
+    """Decodes the lines of a segment that has a file of its own."""
+    try:
+        few = segment.path.stat().st_size < _SMALL
+    except OSError:
+        few = False
+    return decoder_for(segment.format, few=few)
+
+
 class Segments:
     """The segments of a run as they are now. A first line never changes, so it is read once."""
 
@@ -90,22 +113,22 @@ class Segments:
         index = self.index()
         for one in index.segments if index else []:
             if one.name not in found:
-                found[one.name] = _checked(one, self._run / FILE, self._report, sealed=True)
+                found[one.name] = _checked(one, self._run / SEALED_FILE, self._report, sealed=True)
         return sorted(found.values(), key=lambda segment: segment.order)
 
     def index(self) -> SealIndex | None:
         """The index of the sealed file, made anew if need be; None: nothing is sealed."""
-        state = [_state(f"{self._run}/{name}") for name in (FILE, INDEX)]
+        state = [_state(f"{self._run}/{name}") for name in (SEALED_FILE, INDEX_FILE)]
         if self._index[0] != state:
             self._index = (state, None if state[0] is None else self._read_index())
         return self._index[1]
 
     def _read_index(self) -> SealIndex:
-        index = read_index(self._run)
-        if isinstance(index, SealIndex):
+        index = seal_index.read_index(self._run)
+        if not isinstance(index, str):
             return index
-        self._report(Damage(segment=INDEX, line=0, offset=0, why=index))
-        return build_index(self._run, self._report)
+        self._report(Damage(segment=INDEX_FILE, line=0, offset=0, why=index))
+        return sealed_reader.build_index(self._run, self._report)
 
     def _opened(self, name: str, path: Path) -> Segment:
         segment = open_segment(path, self._report)

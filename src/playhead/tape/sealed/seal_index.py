@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import TapeTooNew
-from playhead.events import SEGMENT_START, Event
+from playhead.events import Event
 from playhead.tape.format import (
     FORMAT_VERSION,
     INDEX_FILE,
@@ -24,31 +24,12 @@ from playhead.tape.format import (
     decoder,
     newer_format,
 )
+from playhead.tape.sealed.sealed_segment import SealedSegment, first_of
 from playhead.tape.sealed.zstd import MOST, ZstdFrame
 
 FILE = SEALED_FILE
 INDEX = INDEX_FILE
 _LARGEST_INDEX = 256 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealedSegment:
-    """One process's share of the sealed file."""
-
-    name: str
-    run: str = ""
-    format: int = FORMAT_VERSION
-    generation: int = 0
-    pid: int = 0
-    host: str = ""
-    # Tells the process from a later one with its pid.
-    birth: str = ""
-    # Of its first event.
-    mono: int = 0
-    first: int = 0
-    last: int = 0
-    events: int = 0
-    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,28 +138,6 @@ class Indexer:
         tally.last = event.seq
         tally.events += 1
         tally.bytes += size
-
-
-def first_of(name: str, event: Event) -> SealedSegment:
-    """What the first event of a segment says about it."""
-    told = event.data if event.kind == SEGMENT_START and not event.user else None
-    said = told if isinstance(told, dict) else {}
-    return SealedSegment(
-        name=name,
-        run=_text(said.get("run")),
-        host=_text(said.get("host")),
-        birth=_text(said.get("birth")),
-        format=said["format"] if type(said.get("format")) is int else FORMAT_VERSION,
-        generation=said["generation"] if type(said.get("generation")) is int else 0,
-        pid=event.pid,
-        mono=event.mono,
-        first=event.seq,
-        last=event.seq,
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def write_index(run: Path, index: SealIndex) -> None:

@@ -5,19 +5,21 @@ of --dry-run. Knows reports; not how they are computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
 from playhead.replay.matching.nearest import around
-from playhead.replay.modes.fork import Prefix
-from playhead.replay.report.forecast import Forecast
 from playhead.replay.report.verdict import RUNGS, Report
 from playhead.views.text import words
 from playhead.views.text.console import console
 from playhead.views.text.safe import clean, one_line
 from playhead.views.text.words import compact
+
+if TYPE_CHECKING:
+    from playhead.replay.modes.fork import Prefix
+    from playhead.replay.report.forecast import Forecast
 
 _MOST_SHOWN = 5
 _MOST_EXTRAS = 20

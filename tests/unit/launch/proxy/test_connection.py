@@ -6,8 +6,7 @@ import json
 import pytest
 
 from playhead.replay.modes.edits import Rewrite
-from playhead.replay.modes.mixed import Policy
-from playhead.replay.modes.replay_options import ReplayOptions, write_options
+from playhead.replay.modes.replay_options import Policy, ReplayOptions, write_options
 from playhead.testing import HttpSite, ScriptedLLM
 
 LAST_CHUNK = b"0\r\n\r\n"

@@ -10,7 +10,7 @@ from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck, Piece, Taped
 from playhead.replay.modes.edits import edited, parse_edit
 from playhead.replay.modes.fork import ForkMode, check_fork, prefix_of
-from playhead.replay.modes.mixed import Policy
+from playhead.replay.modes.replay_options import Policy
 
 
 def ask(number: int) -> Call:

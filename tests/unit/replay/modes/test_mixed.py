@@ -5,7 +5,8 @@ import pytest
 import playhead
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck
-from playhead.replay.modes.mixed import MixedMode, Policy
+from playhead.replay.modes.mixed import MixedMode
+from playhead.replay.modes.replay_options import Policy
 
 
 @pytest.fixture
