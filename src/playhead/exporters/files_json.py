@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.story import Story
+from playhead.story.blame_across import AcrossLine
 from playhead.story.file_steps import CountedChange, FileStep, LineCount, count_lines, prompt_of
 from playhead.story.line_origins import BlamedLine
 from playhead.workspace.history import FileHistory
@@ -27,19 +28,24 @@ def files_json(
 
 
 def blame_json(path: bytes, lines: list[BlamedLine]) -> dict[str, Any]:
+    return {"path": shown(path), "lines": [_line(one) for one in lines]}
+
+
+def blame_across_json(file: str, lines: list[AcrossLine]) -> dict[str, Any]:
+    return {"path": file, "lines": [{**_line(one.line), "run": one.run} for one in lines]}
+
+
+def _line(one: BlamedLine) -> dict[str, Any]:
+    step = one.step
     return {
-        "path": shown(path),
-        "lines": [
-            {
-                "line": one.number,
-                "text": one.text,
-                "step": None if one.step is None else one.step.number,
-                "shared": one.step is not None and len(one.step.calls) > 1,
-                "llm": None if one.step is None or one.step.llm is None else one.step.llm.number,
-                "prompt": None if one.step is None else prompt_of(one.step.llm),
-            }
-            for one in lines
-        ],
+        "line": one.number,
+        "text": one.text,
+        "step": None if step is None else step.number,
+        "certain": one.is_certain,
+        "candidates": [None if s is None else s.number for s in one.candidates],
+        "shared": step is not None and len(step.calls) > 1,
+        "llm": None if step is None or step.llm is None else step.llm.number,
+        "prompt": None if step is None else prompt_of(step.llm),
     }
 
 

@@ -149,7 +149,11 @@ def as_text(entry: FileEntry | None, read: Read) -> str | None:
         return entry.target.decode("utf-8", "backslashreplace")
     if not entry.is_stored or entry.size > _LARGEST_TEXT:
         return None
-    content = read(entry)
+    return text_in(read(entry))
+
+
+def text_in(content: bytes) -> str | None:
+    """Content as text; None: it is binary."""
     if b"\0" in content[:_BINARY]:
         return None
     return content.decode("utf-8", "backslashreplace")

@@ -7,6 +7,7 @@ the step that wrote the line counts, not the one that put it back.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from playhead.errors import UsageError
@@ -16,23 +17,45 @@ from playhead.workspace.tree_listing import Change, FileEntry, shown
 
 # The share of equal lines from which on a new file is one that was moved.
 _ALIKE = 0.5
-# The step of each line; None: it was there before the run.
-Origins = list[FileStep | None]
+# The steps that may have written a line: one, unless equal lines are beside each other. None: it was
+# there before the run.
+Candidates = tuple[FileStep | None, ...]
+Origins = list[Candidates]
+START: Candidates = (None,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlamedLine:
-    """One line of the file as the run left it."""
+    """One line of the file as the run left it. `candidates`: all steps that may have written it, where
+    an equal line beside it leaves that open; `step` is the first of them.
+    """
 
     number: int
     text: str
-    step: FileStep | None
+    candidates: Candidates
+
+    @property
+    def step(self) -> FileStep | None:
+        return self.candidates[0]
+
+    @property
+    def is_certain(self) -> bool:
+        return len(self.candidates) == 1
 
 
 class LineOrigins:
     """Follows all files of a run, effect by effect, as far as the one that is asked for needs."""
 
-    def __init__(self, history: FileHistory, steps: list[FileStep], number: int = 0) -> None:
+    def __init__(
+        self,
+        history: FileHistory,
+        steps: list[FileStep],
+        number: int = 0,
+        *,
+        earlier: Callable[[bytes, list[str]], Origins] | None = None,
+    ) -> None:
+        """`earlier` gives the origins of a file's lines at the start of the run: those of earlier runs."""
+        self._earlier = earlier
         self._history = history
         self._steps = [one for one in steps if one.effect.workspace == number]
         self._number = number
@@ -45,8 +68,8 @@ class LineOrigins:
         lines = self._lines(entry, path)
         origins = self._at(path, last)
         return [
-            BlamedLine(number=number, text=text, step=step)
-            for number, (text, step) in enumerate(zip(lines, origins, strict=True), 1)
+            BlamedLine(number=number, text=text, candidates=candidates)
+            for number, (text, candidates) in enumerate(zip(lines, origins, strict=True), 1)
         ]
 
     def _last(self, path: bytes) -> tuple[FileEntry, int]:
@@ -67,7 +90,8 @@ class LineOrigins:
         """The origins of a file after so many steps."""
         before, change = self._change(path, place)
         if change is None or change.after is None:
-            return [None] * len(self._lines(self._history.start(self._number)[path], path))
+            lines = self._lines(self._history.start(self._number)[path], path)
+            return [START] * len(lines) if self._earlier is None else self._earlier(path, lines)
         key = (path, change.after.id)
         first = self._first(path, change.after.id, before)
         if first is not None:
@@ -77,7 +101,7 @@ class LineOrigins:
         step = self._steps[before]
         source = change if change.before is not None else self._source(step, change)
         if source is None:
-            origins: Origins = [step] * len(self._lines(change.after, path))
+            origins: Origins = [(step,)] * len(self._lines(change.after, path))
         else:
             old = self._at(source.path, before)
             origins = self._merged(source, change, step, old)
@@ -87,10 +111,10 @@ class LineOrigins:
     def _merged(self, source: Change, change: Change, step: FileStep, old: Origins) -> Origins:
         was = self._lines(source.before, source.path)
         now = self._lines(change.after, change.path)
-        origins: Origins = []
-        for tag, i, j, k, m in opcodes(was, now):
-            origins += old[i:j] if tag == "equal" else [step] * (m - k)
-        return origins
+        first = _origins(was, now, old, step)
+        # A second comparison, from the end: where equal lines are beside each other, it pairs others.
+        last = _origins(was[::-1], now[::-1], old[::-1], step)[::-1]
+        return [a if a is b else _joined(a, b) for a, b in zip(first, last, strict=True)]
 
     def _change(self, path: bytes, place: int) -> tuple[int, Change | None]:
         """The last change of a file in the first `place` steps, and how many came before it."""
@@ -135,3 +159,16 @@ class LineOrigins:
             why = "binary" if entry is not None and entry.is_stored else "not on the tape"
             raise UsageError(f"{shown(path)} is {why}: there are no lines to attribute.")
         return text.splitlines()
+
+
+def _origins(was: list[str], now: list[str], old: Origins, step: FileStep) -> Origins:
+    new: Candidates = (step,)
+    found: Origins = []
+    for tag, i, j, k, m in opcodes(was, now):
+        found += old[i:j] if tag == "equal" else [new] * (m - k)
+    return found
+
+
+def _joined(first: Candidates, last: Candidates) -> Candidates:
+    """Both, each step once. By identity: equal steps are the same object."""
+    return (*first, *(one for one in last if not any(one is other for other in first)))

@@ -97,6 +97,35 @@ def test_blame_names_the_step_of_each_line_across_a_move(recorded: Project) -> N
     assert line["step"] is None
 
 
+def test_blame_follows_a_file_through_all_runs_that_changed_it(project: Project) -> None:
+    sh = "import subprocess; subprocess.run(['sh', '-c', {!r}])"
+    project.write("a.txt", "zero\n")
+    project.record(sh.format("echo one >> a.txt"))
+    project.record(sh.format("echo other > b.txt"))
+    with (project.folder / "a.txt").open("a") as file:
+        file.write("by hand\n")
+    project.record(sh.format("echo two >> a.txt; mv a.txt c.txt"))
+    with (project.folder / "c.txt").open("a") as file:
+        file.write("later\n")
+    runs = sorted(one.name for one in (project.home / "runs").iterdir())
+    told = project.json("blame", "c.txt")
+    assert [(one["text"], one["run"], one["step"]) for one in told["lines"]] == [
+        ("zero", None, None),
+        ("one", runs[0], 1),
+        ("by hand", None, None),
+        ("two", runs[2], 1),
+        ("later", None, None),
+    ]
+    shown = project.playhead("blame", "c.txt").stdout.splitlines()
+    assert shown[0].split() == ["-", "1", "zero"]
+    assert shown[1].split() == [runs[0], "#1", "2", "one"]
+    (project.folder / "c.txt").unlink()
+    assert [one["text"] for one in project.json("blame", "c.txt")["lines"]][-1] == "two"
+    nothing = project.playhead("blame", "missing.txt")
+    assert nothing.returncode == 2
+    assert "No recorded run has changed missing.txt" in nothing.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -2,36 +2,70 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from playhead.cli.common import json_option, print_json, run_argument, store_option
-from playhead.cli.files.file_runs import open_file_run, path_in
-from playhead.exporters.files_json import blame_json
+from playhead.cli.common import home_of, json_option, print_json, store_option
+from playhead.cli.files.file_runs import file_runs_of, open_file_run, path_in
+from playhead.errors import UsageError
+from playhead.exporters.files_json import blame_across_json, blame_json
+from playhead.story.blame_across import BlameAcross
+from playhead.story.file_steps import text_in
 from playhead.story.line_origins import LineOrigins
-from playhead.views.text.file_changes import print_blame
+from playhead.views.text.file_changes import print_blame, print_blame_across
 
 
 @click.command("blame")
-@run_argument
-@click.argument("file", metavar="FILE")
+@click.argument("words", metavar="[RUN] FILE", nargs=-1, required=True)
+@click.option(
+    "--all", "everything", is_flag=True, help="Without RUN: search the runs of all projects."
+)
 @json_option
 @store_option
-def command(*, run: str, file: str, as_json: bool, store: Path | None) -> None:
+def command(*, words: tuple[str, ...], everything: bool, as_json: bool, store: Path | None) -> None:
     """Show which step of a run wrote each line of a file, and the prompt behind it.
 
     \b
-    playhead blame last src/app.py
+    playhead blame src/app.py          the file as it is now, across all runs that changed it
+    playhead blame last src/app.py     the file as the last run left it
     playhead blame last src/app.py --json | jq '.lines[] | select(.step == 12)'
 
-    Lines marked `start` were there before the run. `#4+` was written by the agent's own code after
-    call 4; `#4~` by calls that ran at the same time.
+    Lines marked `start` were there before the run; `-` is a line that no run wrote. `#4+` was written by
+    the agent's own code after call 4, `#4~` by calls that ran at the same time. `#4 or #9`: equal lines
+    beside each other leave open which step wrote which.
     """
-    found = open_file_run(store, run)
-    number, path = path_in(found.history, file)
+    if len(words) > 2:
+        raise click.UsageError("Expected [RUN] FILE.")
+    if len(words) == 1:
+        _across(words[0], store, everything=everything, as_json=as_json)
+        return
+    found = open_file_run(store, words[0])
+    number, path = path_in(found.history, words[1])
     lines = LineOrigins(found.history, found.steps, number).blame(path)
     if as_json:
         print_json(blame_json(path, lines))
     else:
         print_blame(lines)
+
+
+def _across(typed: str, store: Path | None, *, everything: bool, as_json: bool) -> None:
+    file = Path(os.path.realpath(Path(typed).parent)) / Path(typed).name
+    home = home_of(store)
+    runs = file_runs_of(home, file, everywhere=everything or store is not None)
+    if not runs:
+        raise UsageError(
+            f"No recorded run has changed {typed}. To see the file in one run: `playhead blame RUN {typed}`."
+        )
+    today = None
+    if file.is_file():
+        text = text_in(file.read_bytes())
+        if text is None:
+            raise UsageError(f"{typed} is binary: there are no lines to attribute.")
+        today = text.splitlines()
+    lines = BlameAcross([one.files for one in runs]).blame(runs[0].path, today)
+    if as_json:
+        print_json(blame_across_json(str(file), lines))
+    else:
+        print_blame_across(lines)

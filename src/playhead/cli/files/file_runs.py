@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playhead.cli.common import find_run
-from playhead.errors import UsageError
+from playhead.errors import PlayheadError, UsageError
+from playhead.host.project import project_of
 from playhead.story import Story, tell
+from playhead.story.blame_across import RunFiles
 from playhead.story.file_steps import FileStep, file_steps
+from playhead.tape import store as stores
 from playhead.tape.reader import Tape
 from playhead.workspace.history import FileHistory, read_history
 
@@ -39,6 +42,44 @@ def open_file_run(store: Path | None, run: str) -> FileRun:
     history = read_history(tape, path.parent.parent)
     history.start()
     return FileRun(path=path, story=tell(tape), history=history)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangingRun:
+    """A run that changed a file, whose path in its workspace is `path`."""
+
+    files: RunFiles
+    path: bytes
+
+
+def file_runs_of(home: Path, file: Path, *, everywhere: bool = False) -> list[ChangingRun]:
+    """The runs of a store that had a file in their workspace, the first one first; none of them changed
+    it: an empty list. `everywhere`: not only the runs of the file's project.
+    """
+    from playhead.library.catalogue import Filter, Library
+
+    project = None if everywhere else str(project_of(file.parent))
+    found: list[ChangingRun] = []
+    for entry in Library(home).entries(Filter(project=project, replays=False)):
+        path = stores.find_run(home, entry.id)
+        try:
+            tape = Tape(path)
+            history = read_history(tape, home)
+        except PlayheadError:
+            continue  # damaged, or from a later version: the other runs still count
+        for start in history.starts:
+            if start.tree and file.is_relative_to(start.root):
+                inner = os.fsencode(os.path.relpath(file, start.root))
+                steps = file_steps(tell(tape), history)
+                files = RunFiles(run=entry.id, history=history, steps=steps, number=start.number)
+                found.append(ChangingRun(files=files, path=inner))
+                break
+    found.reverse()
+    paths = {one.path for one in found}
+    # Workspaces may be inside each other; a file then has several paths, and the shortest root counts.
+    longest = max(paths, key=len, default=b"")
+    found = [one for one in found if one.path == longest]
+    return found if any(one.files.changes(one.path) for one in found) else []
 
 
 def path_in(history: FileHistory, typed: str) -> tuple[int, bytes]:

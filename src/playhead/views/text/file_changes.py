@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from playhead.story.blame_across import AcrossLine
 from playhead.story.file_steps import (
     CountedChange,
     FileStep,
@@ -79,19 +80,38 @@ def print_diff(patch: str, *, stderr: bool = False) -> None:
 
 
 def print_blame(lines: list[BlamedLine]) -> None:
+    for one in lines:
+        _print_line(one, _origins(one, "start"), 14)
+    _print_steps({one.step.effect.ref: one.step for one in lines if one.step is not None})
+
+
+def print_blame_across(lines: list[AcrossLine]) -> None:
+    """As `print_blame`, with the run in front of its steps."""
+    wide = max((len(one.run) for one in lines if one.run is not None), default=0)
+    for one in lines:
+        origin = _origins(one.line, "-") if one.run is None else _origins(one.line, "start")
+        _print_line(one.line, f"{one.run or '':<{wide}} {origin}", wide + 15)
+    for run in dict.fromkeys(one.run for one in lines if one.run is not None):
+        steps = [one.line.step for one in lines if one.run == run and one.line.step is not None]
+        console().print()
+        console().print(Text(run, style="name"))
+        _print_steps({one.effect.ref: one for one in steps})
+
+
+def _print_line(line: BlamedLine, origin: str, wide: int) -> None:
+    console().print(
+        Text.assemble(
+            (f"{origin:<{wide}}", "quiet" if line.step is None else "process"),
+            (f"{line.number:>5}  ", "quiet"),
+            clean(line.text),
+        ),
+        soft_wrap=True,
+    )
+
+
+def _print_steps(used: dict[str, FileStep]) -> None:
     out = console()
     width = width_of(out)
-    for one in lines:
-        origin = "start" if one.step is None else _origin(one.step)
-        out.print(
-            Text.assemble(
-                (f"{origin:<14}", "quiet" if one.step is None else "process"),
-                (f"{one.number:>5}  ", "quiet"),
-                clean(one.text),
-            ),
-            soft_wrap=True,
-        )
-    used = {one.step.effect.ref: one.step for one in lines if one.step is not None}
     if used:
         out.print()
     for step in sorted(used.values(), key=lambda one: one.number):
@@ -104,6 +124,12 @@ def print_blame(lines: list[BlamedLine]) -> None:
             )
         if (prompt := prompt_of(step.llm)) is not None:
             out.print(Text(f"    prompt: {one_line(prompt, width - 14)}", style="why"))
+
+
+def _origins(line: BlamedLine, start: str) -> str:
+    if line.is_certain:
+        return start if line.step is None else _origin(line.step)
+    return " or ".join(start if one is None else f"#{one.number}" for one in line.candidates)
 
 
 def _origin(step: FileStep) -> str:
