@@ -8,6 +8,7 @@ from playhead.story import Story
 from playhead.story.blame_across import AcrossLine
 from playhead.story.file_steps import CountedChange, FileStep, LineCount, count_lines, prompt_of
 from playhead.story.line_origins import BlamedLine
+from playhead.story.tree_difference import TreeDifference
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 
@@ -51,6 +52,15 @@ def _line(one: BlamedLine) -> dict[str, Any]:
 
 def files_json_of(changes: list[CountedChange]) -> list[dict[str, Any]]:
     return [_change(one.change, one.lines) for one in changes]
+
+
+def trees_json(difference: TreeDifference) -> dict[str, Any]:
+    return {
+        "same": difference.same,
+        "why": difference.why,
+        "changes": files_json_of(list(difference.changes)),
+        "patches": list(difference.patches),
+    }
 
 
 def change_json(history: FileHistory, change: Change, workspace: int) -> dict[str, Any]:

@@ -92,6 +92,11 @@ def moment_after(story: Story, number: int) -> int | None:
 def count_lines(history: FileHistory, change: Change, number: int = 0) -> LineCount:
     before = text_of(history, change.before, number)
     after = text_of(history, change.after, number)
+    return line_count(before, after)
+
+
+def line_count(before: str | None, after: str | None) -> LineCount:
+    """The lines that differ between two versions; None: not text."""
     if before is None or after is None:
         return LineCount(added=None, removed=None)
     added = removed = 0
@@ -107,8 +112,11 @@ def patch_of(history: FileHistory, change: Change, number: int = 0) -> str:
     return unified_patch(change, lambda entry: history.content(entry, number))
 
 
-def unified_patch(change: Change, read: Read) -> str:
-    """A unified diff of one file, as git writes it; `read` gives the content of its entries."""
+def unified_patch(change: Change, read: Read, read_after: Read | None = None) -> str:
+    """A unified diff of one file, as git writes it; `read` gives the content of its entries.
+
+    `read_after`: of the second one, where that is from another run.
+    """
     name = _quoted(change.path)
     before, after = change.before, change.after
     lines = [f"diff --git a/{name} b/{name}"]
@@ -118,7 +126,7 @@ def unified_patch(change: Change, read: Read) -> str:
         lines.append(f"deleted file mode {before.mode:o}")
     elif before is not None and after is not None and before.mode != after.mode:
         lines += [f"old mode {before.mode:o}", f"new mode {after.mode:o}"]
-    old, new = as_text(before, read), as_text(after, read)
+    old, new = as_text(before, read), as_text(after, read_after or read)
     if old is None or new is None:
         if before is None or after is None or before.id != after.id:
             lines.append(f"Binary files a/{name} and b/{name} differ")

@@ -126,6 +126,30 @@ def test_blame_follows_a_file_through_all_runs_that_changed_it(project: Project)
     assert "No recorded run has changed missing.txt" in nothing.stderr
 
 
+def test_diff_compares_the_files_that_two_runs_left(project: Project) -> None:
+    sh = "import subprocess; subprocess.run(['sh', '-c', {!r}])"
+    project.write("same.txt", "same\n")
+    git = "git -c user.name=a -c user.email=a@b.c"
+    project.record(sh.format("echo one > a.txt; echo x > only.txt"))
+    # From here on same.txt is an object of git: its content is what counts.
+    script = f"rm only.txt a.txt; git init -q; git add -A; {git} commit -qm one"
+    subprocess.run(["sh", "-c", script], cwd=project.folder, check=True)
+    project.record(sh.format("printf 'one\\ntwo\\n' > a.txt"))
+    first, second = sorted(one.name for one in (project.home / "runs").iterdir())
+    told = project.json("diff", first, second)["files"]
+    assert [(one["how"], one["path"], one["added"]) for one in told["changes"]] == [
+        ("modified", "a.txt", 1),
+        ("deleted", "only.txt", 0),
+    ]
+    text = project.playhead("diff", first, second, "--patch").stdout
+    assert "files: 2 differ at the end" in text
+    assert "+two" in text
+    assert project.json("diff", first, first)["files"]["same"] is True
+    project.record("pass", "--no-workspace")
+    text = project.playhead("diff", first, "last").stdout
+    assert "files: not compared. This run has no workspace" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -10,17 +10,24 @@ import click
 from playhead import config
 from playhead.cli.common import json_option, print_json, store_option
 from playhead.cli.replaying.replay_arguments import find_tape
+from playhead.exporters.files_json import trees_json
 from playhead.story import Prices, tell
 from playhead.story.compare import compare
+from playhead.story.tree_difference import TreeDifference, tree_difference
 from playhead.tape.reader import Tape
 from playhead.views.html.html_comparison import comparison_page
 from playhead.views.text.comparison_text import print_comparison, print_first
+from playhead.views.text.file_changes import print_trees
+from playhead.workspace.history import read_history
 
 
 @click.command("diff")
 @click.argument("left", metavar="RUN")
 @click.argument("right", metavar="RUN")
 @click.option("--bisect", is_flag=True, help="Print only the first relevant difference.")
+@click.option(
+    "--patch", is_flag=True, help="Print how the resulting files differ, as unified diffs."
+)
 @click.option("--all", "every", is_flag=True, help="Include identical steps.")
 @click.option(
     "--exit-code", "with_code", is_flag=True, help="Exit with 3 if the trajectories differ."
@@ -37,13 +44,14 @@ def command(
     left: str,
     right: str,
     bisect: bool,
+    patch: bool,
     every: bool,
     with_code: bool,
     html: Path | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
-    """Compare two runs: time, cost, tokens and calls, then step by step.
+    """Compare two runs: time, cost, tokens and calls, then step by step, then the files they left.
 
     \b
     playhead diff last~1 last
@@ -52,7 +60,8 @@ def command(
     playhead diff A B --json | jq '.steps[] | select(.kind != "same")'
     """
     prices = Prices(overrides=config.load().sections.get("prices", {}))
-    one, other = (Tape(find_tape(store, asked)) for asked in (left, right))
+    paths = [find_tape(store, asked) for asked in (left, right)]
+    one, other = (Tape(path) for path in paths)
     # Either may be a replay of the other, whose answers are then on the other tape.
     stories = [
         tell(a, prices=prices, original=_original(a, b)) for a, b in ((one, other), (other, one))
@@ -63,16 +72,37 @@ def command(
         html.write_text(page, encoding="utf-8", errors="backslashreplace")
     if as_json:
         members = dataclasses.asdict(comparison)
+        files = _files(paths, patch=patch)
         print_json(
-            {**members, "same": comparison.same, "first_difference": comparison.first_difference}
+            {
+                **members,
+                "same": comparison.same,
+                "first_difference": comparison.first_difference,
+                "files": None if files is None else trees_json(files),
+            }
         )
     elif bisect:
         print_first(comparison)
     else:
         print_comparison(comparison, every=every)
+        if (files := _files(paths, patch=patch)) is not None:
+            print_trees(files, patch=patch)
     if with_code and not comparison.same:
         click.get_current_context().exit(3)
 
 
 def _original(tape: Tape, other: Tape) -> Tape | None:
     return other if tape.manifest.replay_of == other.manifest.run else None
+
+
+def _files(paths: list[Path], *, patch: bool) -> TreeDifference | None:
+    """None: neither run has files on its tape, or one is a replay: those keep no files."""
+    tapes = [Tape(path) for path in paths]
+    if any(one.manifest.replay_of for one in tapes):
+        return None
+    left, right = (
+        read_history(tape, path.parent.parent) for tape, path in zip(tapes, paths, strict=True)
+    )
+    if not any(one.tree for history in (left, right) for one in history.starts):
+        return None
+    return tree_difference(left, right, patches=patch)

@@ -14,6 +14,7 @@ from playhead.story.file_steps import (
     prompt_of,
 )
 from playhead.story.line_origins import BlamedLine
+from playhead.story.tree_difference import TreeDifference
 from playhead.views.text.console import console, width_of
 from playhead.views.text.labels import heading
 from playhead.views.text.safe import clean, one_line
@@ -62,6 +63,25 @@ def print_call_files(changes: list[CountedChange]) -> None:
         out.print(_row(one.change, one.lines), no_wrap=True, overflow="ellipsis")
     if len(changes) > len(plain):
         out.print(Text(f"    .git: {len(changes) - len(plain):,} files", style="quiet"))
+
+
+def print_trees(difference: TreeDifference, *, patch: bool = False) -> None:
+    """Below the comparison of two runs: the files that they left behind."""
+    out = console()
+    out.print()
+    if difference.why is not None:
+        out.print(Text(f"files: not compared. {difference.why}", style="quiet"), soft_wrap=True)
+        return
+    if difference.same:
+        out.print(Text("files: both runs left the same files"))
+        return
+    count = len(difference.changes)
+    out.print(Text(f"files: {count:,} differ{'s' if count == 1 else ''} at the end"))
+    for one in difference.changes:
+        out.print(_row(one.change, one.lines), no_wrap=True, overflow="ellipsis")
+    if patch:
+        for text in difference.patches:
+            print_diff(text)
 
 
 def print_patch(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
