@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,10 @@ def skip_reason(longrepr: object) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Runs in stores of tests are marked with a key from the user's data folder: not the person's own.
+    data = tempfile.mkdtemp(prefix="playhead-tests-")
+    os.environ["XDG_DATA_HOME"] = data
+    config.add_cleanup(lambda: shutil.rmtree(data, ignore_errors=True))
     # Under xdist the workers run the tests and the controller hears of every report; it alone
     # decides how the session ends.
     if os.environ.get("CI") and not hasattr(config, "workerinput"):

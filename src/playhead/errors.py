@@ -72,6 +72,10 @@ class TapeNotReplayable(TapeError):
     pass
 
 
+class TapeNotTrusted(TapeError):
+    """Somebody else recorded the tape, and the user has not agreed to run its command."""
+
+
 class NoFence(PlayheadError):
     exit_code = 4
 

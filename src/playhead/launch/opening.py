@@ -26,6 +26,7 @@ from playhead.recording.runs import Run
 from playhead.redact import Redactor
 from playhead.tape import store as stores
 from playhead.tape.manifest import Manifest, read_manifest, status_of, write_manifest
+from playhead.tape.origin import marked_as_own
 from playhead.tape.resume import find_resumable, next_seq_of
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         generation=manifest.generation,
     )
     try:
+        if earlier is None:
+            manifest = dataclasses.replace(manifest, extra=marked_as_own(path, manifest))
         write_manifest(path, manifest)
         if earlier is not None:
             stores.announce(path)

@@ -8,7 +8,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from playhead.config import Settings
 from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
 from playhead.events import Damage
 from playhead.launch.command import Recorded, run_command
-from playhead.launch.environment import restored
 from playhead.launch.record_run import Wish
+from playhead.launch.replay_environment import restored
 from playhead.launch.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
@@ -40,6 +40,15 @@ _SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
 
 # Tapes of earlier formats do not say in which order concurrent work was done.
 _FIRST_WITH_ORDER = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentChoice:
+    """Which variables a replay has. `foreign`: another person recorded the tape."""
+
+    foreign: bool = False
+    from_here: bool = False
+    chosen: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,7 @@ def replay_command(
     in_place: bool = False,
     pool: Path | None = None,
     meanwhile: Callable[[], object] | None = None,
+    environment: EnvironmentChoice | None = None,
 ) -> Replayed:
     """Run `command` with the tape for a world; without a `proxy` where it was recorded without.
 
@@ -114,8 +124,18 @@ def replay_command(
         redact=manifest.redacted,
         command=tuple(command),
     )
-    env = restored(os.environ, then.get("env") or {}, live=bool(plan.live))
     wishes = read_options(plan.live, plan.options)
+    choice = environment or EnvironmentChoice()
+    taped = then.get("env")
+    restoring = restored(
+        os.environ,
+        taped if isinstance(taped, dict) else {},
+        live=bool(plan.live),
+        foreign=choice.foreign,
+        from_here=choice.from_here,
+        chosen=choice.chosen,
+    )
+    env = restoring.variables
 
     shims = of_facts(then)
     fence = _fence(wishes, env, cwd, sockets=bool(shims.names)) if fenced else None
@@ -156,7 +176,7 @@ def replay_command(
     report = judge(
         tape,
         Tape(recorded.run.path),
-        notes=notes,
+        notes=(*notes, *restoring.notes),
         wishes=wishes,
         order=_order_kept(tape, plan, wishes),
         fence=_report_on(fence, wishes, asked=fenced),

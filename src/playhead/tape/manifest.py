@@ -142,6 +142,9 @@ def from_members(members: Any, run: Path) -> Manifest:
             extra[name] = value
         elif isinstance(value, shape):  # an odd value is worth less than the run that it belongs to
             known[name] = value
+    if not all(isinstance(word, str) for word in known.get("command", ())):
+        del known["command"]
+    known["tags"] = {key: str(value) for key, value in known.get("tags", {}).items()}
     listed = known.get("segments")
     known["segments"] = [
         _segment(one)

@@ -36,7 +36,7 @@ _KEPT = (
     "error",
 )
 # Variables that decide what an agent asks, wherever it runs. The others stay with the folder form.
-_SHARED_VARIABLE = re.compile(
+SHARED_VARIABLE = re.compile(
     r"(?:ANTHROPIC|OPENAI|AZURE_OPENAI|GEMINI|GOOGLE_GEMINI|LITELLM|MISTRAL|GROQ|COHERE|XAI|OLLAMA)_\w+"
     r"|\w+_(?:BASE_URL|API_BASE|API_KEY|MODEL)|TZ|LANG|LC_\w+"
 )
@@ -90,7 +90,7 @@ def _portable(data: dict[str, Any]) -> dict[str, Any]:
     """Without the folders and variables of one person's machine."""
     env = data.get("env")
     chosen = (
-        {k: v for k, v in env.items() if _SHARED_VARIABLE.fullmatch(k)}
+        {k: v for k, v in env.items() if SHARED_VARIABLE.fullmatch(k)}
         if isinstance(env, dict)
         else {}
     )

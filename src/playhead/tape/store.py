@@ -78,7 +78,12 @@ def _in_work_tree(home: Path) -> bool:
 
 def redaction_key(home: Path | str) -> bytes:
     """The store's own secret: equal secrets get equal placeholders in all its tapes."""
-    path = os.path.join(home, _KEY)
+    return private_key(home, _KEY)
+
+
+def private_key(home: Path | str, name: str) -> bytes:
+    """32 random bytes in a file of the store, made when they are first needed."""
+    path = os.path.join(home, name)
     try:
         key = _content(path)
         if len(key) >= 32:

@@ -27,11 +27,14 @@ from playhead.cli.batch.batch_options import (
 from playhead.cli.batch.batch_selection import Shard, Target, cores, select, shard_of
 from playhead.cli.batch.batch_workers import WorkerPool
 from playhead.cli.common import Duration, home_of, overrides, store_option
-from playhead.errors import StoreError, UsageError
+from playhead.cli.replaying.approval import approved_command, can_ask
+from playhead.cli.replaying.replay_arguments import find_tape
+from playhead.errors import StoreError, TapeError, UsageError
 from playhead.exporters.batch_reports import junit_xml, step_summary
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
+from playhead.tape.reader import Tape
 from playhead.tape.store import open_store
 from playhead.views.html.html_results import results_page
 from playhead.views.text.replay_results import BatchProgress, print_results
@@ -116,6 +119,8 @@ def command(
     of `playhead replay`, and a command after `--`, are passed to each replay. Invariants can also be
     set in the config, under [batch.invariants].
 
+    Tapes that somebody else recorded need --trust, or a command after `--`.
+
     Exit codes: 0 all passed, 3 diverged, 4 unusable tape, 5 invariant violated.
     """
     ctx = click.get_current_context()
@@ -132,12 +137,28 @@ def command(
     if dry_run:
         click.echo("".join(f"{one.key}  {one.name}\n" for one in targets), nl=False)
         return
+    _ask_once(asked, targets)
     results = _run(
         asked, targets, home_of(store), jobs or cores(), timeout, fail_fast=fail_fast, resume=resume
     )
     _write(results, junit=junit, json_file=json_file, html=html)
     print_results(results)
     ctx.exit(results.exit_code)
+
+
+def _ask_once(asked: BatchRequest, targets: Sequence[Target]) -> None:
+    """Ask here for tapes that somebody else recorded: the replays run without a terminal.
+
+    Without one here, each of these replays refuses, and the batch counts it as unusable.
+    """
+    if asked.command or "--trust" in asked.options or not can_ask():
+        return
+    for target in targets:
+        path = find_tape(None, str(target.path))
+        try:
+            approved_command(path, Tape(path), ())
+        except TapeError:
+            continue  # its replay reports the reason
 
 
 def _run(

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from playhead.cli.common import Duration, json_option, print_json, run_argument, store_option
+from playhead.cli.replaying.approval import approved_command, trust_option
 from playhead.cli.replaying.replay_arguments import find_tape, plain
 from playhead.errors import UsageError
 from playhead.launch.replay_command import check_tape
@@ -44,11 +45,12 @@ from playhead.views.text.replay_results import ChaosProgress, print_chaos
 @click.option(
     "--timeout", type=Duration(), default=120.0, help="Time limit of one replay. Default: 2m."
 )
+@trust_option
 @json_option
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, runs: int, seed: int, jobs: int, timeout: float, as_json: bool, store: Path | None,
+    run: str, runs: int, seed: int, jobs: int, timeout: float, trusted: bool, as_json: bool, store: Path | None,
     command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Inject one failure at a time, at every step, and list those that broke the agent first.
@@ -60,11 +62,13 @@ def command(
     Each trial is a replay with one fault: nothing is sent, and no run is stored. Exit codes: 0 the
     agent survived all faults; 3 it did not.
     """
-    tape = plain(check_tape(find_tape(store, run)))
+    path = find_tape(store, run)
+    tape = plain(check_tape(path))
+    approved_command(path, tape, command_line, trusted=trusted)
     planned = trials(load(tape), runs, seed)
     with ChaosProgress(len(planned)) as progress:
         found = try_all(
-            tape.run, planned, command_line, jobs=jobs, timeout=timeout, seed=seed,
+            path, planned, command_line, jobs=jobs, timeout=timeout, seed=seed,
             on_result=progress.tell,
         )  # fmt: skip
     results = ranked(found)
@@ -92,7 +96,8 @@ def try_all(
             trial = trials[number]
             report = Path(folder) / f"{number}.json"
             words = ["replay", str(tape), "--fault", trial.spec, "--seed", str(seed)]
-            words += ["--no-persist", "--quiet", "--report", str(report)]
+            # The user has agreed already. The original run, not a copy: a copy counts as foreign.
+            words += ["--trust", "--no-persist", "--quiet", "--report", str(report)]
             words += ["--", *command] if command else []
             return result_of(trial, _replay(words, report, timeout))
 

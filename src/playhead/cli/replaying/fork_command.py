@@ -11,6 +11,12 @@ import click
 from playhead import config
 from playhead.cli.common import run_argument, store_option
 from playhead.cli.files.apply_fork import apply_fork
+from playhead.cli.replaying.approval import (
+    approved_command,
+    environment_choice,
+    environment_options,
+    option_with_real_effects,
+)
 from playhead.cli.replaying.replay_arguments import (
     fault_options,
     find_tape,
@@ -18,7 +24,6 @@ from playhead.cli.replaying.replay_arguments import (
     options_from,
     plain,
     plan_of,
-    words_of,
 )
 from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
 from playhead.errors import UsageError
@@ -58,6 +63,7 @@ from playhead.views.text.report import print_forecast, words_on_prefix
 @click.option("--unfenced", is_flag=True, help="Run without the kernel fence.")
 @click.option("--quiet", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
+@environment_options
 @mixed_options
 @fault_options
 @store_option
@@ -99,10 +105,14 @@ def command(
         print_forecast(forecast(recording, wishes.policy, before=at))
         return
     plan = plan_of(tape, settings, wishes)
+    option = option_with_real_effects(asked, unfenced=unfenced)
+    approval = approved_command(path, tape, command_line, real_effects=option)
+    environment = environment_choice(approval, asked)
     with store_for(store, persist=not asked["no_persist"]) as home:
         replayed = replay_command(
-            tape, words_of(tape, command_line), settings, plan, store=home,
+            tape, approval.words, settings, plan, store=home,
             notes=(words_on_prefix(prefix),), fenced=not unfenced, pool=path.parent.parent,
+            environment=environment,
         )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
         if applies:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ import click
 
 from playhead.cli.common import find_run
 from playhead.config import Settings
-from playhead.errors import RunNotFound, TapeNotReplayable, UsageError
+from playhead.errors import RunNotFound, UsageError
 from playhead.events import BOUNDARIES
 from playhead.replay.matching.ignore import rules_from
 from playhead.replay.modes.edits import Rewrite, parse_edit, parse_patch
@@ -156,14 +156,6 @@ def plan_of(
         live=wishes.policy.live,
         options=write_options(wishes),
     )
-
-
-def words_of(tape: Tape, command_line: Sequence[str]) -> list[str]:
-    """The command to run: the one that was given, or the recorded one."""
-    words = list(command_line) or list(tape.manifest.command)
-    if not words:
-        raise TapeNotReplayable("This tape has no command. Add the command to run: -- CMD…")
-    return words
 
 
 def find_tape(store: Path | None, asked: str) -> Path:

@@ -16,6 +16,13 @@ import click
 
 from playhead import config
 from playhead.cli.common import run_argument, store_option
+from playhead.cli.replaying.approval import (
+    approved_command,
+    environment_choice,
+    environment_options,
+    option_with_real_effects,
+    trust_option,
+)
 from playhead.cli.replaying.replay_arguments import (
     fault_options,
     find_tape,
@@ -23,7 +30,6 @@ from playhead.cli.replaying.replay_arguments import (
     options_from,
     plain,
     plan_of,
-    words_of,
 )
 from playhead.errors import TapeNotReplayable
 from playhead.launch.replay_command import Replayed, check_tape, replay_command
@@ -74,13 +80,16 @@ EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
 @click.option(
     "--in-place", is_flag=True, help="Use the project files of today, not the recorded ones."
 )
+@trust_option
+@environment_options
 @mixed_options
 @fault_options
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
     run: str, report_file: Path | None, pace: bool, order: str, timeout_s: float, no_proxy: bool, unfenced: bool,
-    quiet: bool, as_json: bool, in_place: bool, store: Path | None, command_line: tuple[str, ...], **asked: Any,
+    quiet: bool, as_json: bool, in_place: bool, trusted: bool, store: Path | None,
+    command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """Re-run the agent with every answer taken from the tape: offline, free and fast.
 
@@ -90,6 +99,9 @@ def command(
     playhead replay last -- python agent2.py  other code against the same tape
     playhead replay last --live llm           a live model, taped tools
     playhead replay last --fault llm:3=529    inject a failure
+
+    If somebody else recorded the tape, Playhead shows its command and asks before it runs it; without a
+    terminal it needs --trust, or your own command after --.
 
     The program finds the files of the recording; the real ones stay untouched.
     Nothing is sent and nothing is executed, except what --live names. The program's stdout and stderr
@@ -104,11 +116,13 @@ def command(
         _print_forecast(tape, wishes)
         return
     plan = plan_of(tape, settings, wishes, pace=pace, order=order, timeout_s=timeout_s)
+    effects = option_with_real_effects(asked, unfenced=unfenced)
+    approval = approved_command(path, tape, command_line, trusted=trusted, real_effects=effects)
+    environment = environment_choice(approval, asked)
     with store_for(store, persist=not asked["no_persist"]) as home:
-        words = words_of(tape, command_line)
         replayed = replay_command(
-            tape, words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced,
-            in_place=in_place, pool=path.parent.parent,
+            tape, approval.words, settings, plan, store=home, proxy=not no_proxy, fenced=not unfenced,
+            in_place=in_place, pool=path.parent.parent, environment=environment,
             meanwhile=None if quiet or as_json else load_report,
         )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)

@@ -46,7 +46,13 @@ def of_facts(facts: Mapping[str, Any]) -> Wanted:
     """The inverse of `as_facts`; a run without shims has none in its replay."""
     told = facts.get("shims")
     told = told if isinstance(told, dict) else {}
-    names = tuple(str(one) for one in told.get("names") or ())
+    listed = told.get("names")
+    # A name with a folder in it would put a shim, or look for a program, where the tape says.
+    names = tuple(
+        one
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, str) and one not in ("", ".", "..") and not {"/", "\0"} & {*one}
+    )
     shell, mounted = bool(told.get("shell")), bool(told.get("mounted"))
     return Wanted(names=names, shell=shell, mounted=mounted)
 

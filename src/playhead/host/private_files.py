@@ -1,0 +1,66 @@
+"""Open, read and replace the files of a store. Knows file types and limits; not what the files hold.
+
+A store can come from another person. Its files may then be links to the user's own files, named pipes that
+never deliver a byte, devices without an end, or simply too large. And a name that somebody can guess can be
+planted before we write to it. So all code that reads or writes a store opens its files here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from stat import S_ISREG
+
+from playhead import clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+# Not through a link; and an open pipe without a writer returns at once instead of waiting for one.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_regular(path: Path | str) -> int:
+    """A descriptor for reading. OSError: there is no file, or it is a link, pipe, device or folder."""
+    fd = os.open(path, _READ)
+    if not S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return fd
+
+
+def file_of(path: Path | str) -> BinaryIO:
+    """`open(path, "rb")` for a file of a store."""
+    return open(open_regular(path), "rb")
+
+
+def read_regular(path: Path | str, limit: int) -> bytes:
+    """The content of a file of at most `limit` bytes. OSError: see `open_regular`, or it is larger."""
+    with file_of(path) as file:
+        # One byte more than it has: a file may grow. A buffer of `limit` bytes would cost more than the read.
+        raw = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
+        if len(raw) > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
+        return raw
+
+
+def create_part(path: Path | str) -> tuple[int, str]:
+    """A new file beside `path`, open for writing, and its name: for its owner alone, and unguessable."""
+    part = f"{path}.{clock.urandom(8).hex()}.part"
+    return os.open(part, _CREATE, 0o600), part
+
+
+def replace_file(path: Path | str, content: bytes) -> None:
+    """Write `content` to `path` atomically: a reader sees the old file or the new one, never a part."""
+    fd, part = create_part(path)
+    try:
+        # Through a file object: on a nearly full disk write(2) writes a part and reports success.
+        with open(fd, "wb") as file:
+            file.write(content)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise

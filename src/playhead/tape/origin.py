@@ -1,0 +1,109 @@
+"""Tell whether this user recorded a tape. Knows the user's store, marks and digests; not what a replay does.
+
+A tape names a command that a replay runs, so a tape from another person needs the user's consent. A run is
+the user's own if it lies in the user's store, or if its manifest has a mark that only this user can make.
+See docs/design/022-trust.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playhead.host.later import Later
+from playhead.host.private_files import file_of
+from playhead.tape.manifest import Manifest
+from playhead.tape.store import default_home, private_key
+
+if TYPE_CHECKING:
+    import hashlib
+    import hmac
+    import json
+else:
+    hashlib = Later("hashlib")
+    hmac = Later("hmac")
+    json = Later("json")
+
+# The member of `extra` that holds the mark, and members that say that a run came from elsewhere.
+ORIGIN = "origin"
+_FROM_ELSEWHERE = ("imported", "imported_from", "pulled", "pulled_from")
+_KEY = "origin.key"
+_TRUSTED = "trusted"
+_BLOCK = 1024 * 1024
+
+
+def marked_as_own(
+    run: Path, manifest: Manifest, environ: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """`manifest.extra` with the mark of this user; unchanged for a run in the user's own store.
+
+    Recording fails open: without a key there is no mark, and a replay will ask.
+    """
+    if _is_in_own_store(run, environ):
+        return manifest.extra
+    try:
+        return {**manifest.extra, ORIGIN: _mark(run, manifest, environ)}
+    except OSError:
+        return manifest.extra
+
+
+def is_own(run: Path, manifest: Manifest, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this user recorded the run in that folder."""
+    if any(manifest.extra.get(name) for name in _FROM_ELSEWHERE):
+        return False
+    if _is_in_own_store(run, environ):
+        return True
+    mark = manifest.extra.get(ORIGIN)
+    if not isinstance(mark, str) or not os.path.exists(default_home(environ) / _KEY):
+        return False
+    try:
+        return hmac.compare_digest(mark.encode(), _mark(run, manifest, environ).encode())
+    except OSError:
+        return False
+
+
+def _is_in_own_store(run: Path, environ: Mapping[str, str]) -> bool:
+    """By real path: a link in the user's store leads to a tape of anybody."""
+    return os.path.realpath(run.parent) == os.path.realpath(default_home(environ) / "runs") and (
+        not os.path.islink(run)
+    )
+
+
+def _mark(run: Path, manifest: Manifest, environ: Mapping[str, str]) -> str:
+    """Path and inode are part of it: a copy that another person changed is not this user's run."""
+    home = default_home(environ)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = os.stat(run)
+    place = [os.path.realpath(run), found.st_dev, found.st_ino]
+    facts = [manifest.run, manifest.command, manifest.cwd, *place]
+    raw = json.dumps(facts, ensure_ascii=True).encode()
+    return hmac.new(private_key(home, _KEY), raw, hashlib.sha256).hexdigest()
+
+
+def digest_of(run: Path, manifest: Manifest) -> str:
+    """What consent is given to: the command, its folder, and every byte of the segments.
+
+    Large values and files are covered too, because segments name them by their hash.
+    """
+    digest = hashlib.sha256(json.dumps([manifest.command, manifest.cwd]).encode())
+    for path in sorted(one for one in run.iterdir() if one.name.startswith("tape")):
+        with file_of(path) as file:
+            digest.update(f"\0{path.name}\0{os.fstat(file.fileno()).st_size}\0".encode())
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def is_trusted(digest: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether the user has agreed to run the command of this tape before."""
+    return os.path.exists(default_home(environ) / _TRUSTED / digest)
+
+
+def trust(digest: str, environ: Mapping[str, str] = os.environ) -> None:
+    """Remember that the user agreed. OSError: the user's store cannot be written."""
+    folder = default_home(environ) / _TRUSTED
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    os.close(os.open(folder / digest, flags, 0o600))
