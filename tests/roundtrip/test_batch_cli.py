@@ -76,9 +76,11 @@ def recorded(tmp_path_factory):
 
 
 @pytest.fixture
-def folder(recorded, tmp_path):
+def folder(recorded, tmp_path, monkeypatch):
     """The agent of `recorded`, and a copy of its store."""
     shutil.copytree(recorded / "store", tmp_path / "store")
+    # A copy is the user's own only in the user's own store.
+    monkeypatch.setenv("PLAYHEAD_HOME", str(tmp_path / "store"))
     yield recorded
     for name in ("odd", "turns", "gate"):
         (recorded / name).unlink(missing_ok=True)
