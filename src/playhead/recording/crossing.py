@@ -66,7 +66,7 @@ class Crossing:
         self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
         self._buffer: ChunkBuffer | None = None
         # What was around before it was entered; it may be entered again before it is left.
-        self._outside: tuple[Token[Any], Token[Any], Any] | None = None
+        self._outside: tuple[Token[Any], Token[Any], Token[Any] | None, Any] | None = None
         recorder = deck.recorder
         self._started = mono_ns()
         at = call.at or where.asked(3)
@@ -242,17 +242,23 @@ class Crossing:
     def __enter__(self) -> Crossing:  # noqa: PYI034  (typing.Self came with 3.11)
         """While inside, further crossings are children of this one."""
         ref = self.seq if self.deck.recorder.segment is self._segment else self.ref
+        printed = None
+        if self.call.boundary == "tool" and lanes.printing.get() is None:
+            printed = lanes.printing.set(self)
         enclosed = lanes.enclosing.set(ref)
-        self._outside = (enclosed, inside.set((*inside.get(), self.call)), self._outside)
+        around = (*inside.get(), self.call)
+        self._outside = (enclosed, inside.set(around), printed, self._outside)
         return self
 
     def __exit__(self, kind: object = None, error: object = None, traceback: object = None) -> None:
         if self._outside is None:
             raise AssertionError("only what was entered is left")
-        around, calls, self._outside = self._outside
+        around, calls, printed, self._outside = self._outside
         try:
             lanes.enclosing.reset(around)
             inside.reset(calls)
+            if printed is not None:
+                lanes.printing.reset(printed)
         except ValueError:
             return  # the host left the block in another context: there is nothing to undo
 

@@ -15,7 +15,7 @@ from playhead.errors import Divergence
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
-from playhead.recording import ambient, lanes, pacing
+from playhead.recording import ambient, lanes, pacing, printed
 from playhead.recording.causes import Asked
 from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import END
@@ -97,6 +97,8 @@ class Deck:
         if crossing.taped is not None:
             try:
                 if not adapter.streams:
+                    if crossing.taped.pieces:
+                        printed.serve(crossing)
                     crossing.reach(END)
                 return adapter.serve(crossing)
             except BaseException as error:
@@ -117,6 +119,8 @@ class Deck:
             try:
                 if adapter.streams:
                     return await adapter.serve(crossing)
+                if crossing.taped.pieces:
+                    await printed.serve_async(crossing)
                 await crossing.reach_end_async()
                 return adapter.serve(crossing)
             except BaseException as error:

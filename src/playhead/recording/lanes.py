@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from playhead.events import Ref
     from playhead.recording.calls import Call
+    from playhead.recording.crossing import Crossing
 
     Luggage = list[tuple[ContextVar[Any], Any]]
 else:
@@ -94,9 +95,13 @@ enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=Non
 inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 _CARRIED = frozenset({"http", "llm"})
 
+# The outermost tool call that the code running now is part of. A replay does not run the tool, so what the
+# tool prints is a part of its answer.
+printing: ContextVar[Crossing | None] = ContextVar("playhead_printing", default=None)
+
 # What a thread or a job takes along from where it was started, beside a lane of its own: Python
 # gives threads an empty context. Others put their variables here.
-carried: list[ContextVar[Any]] = [enclosing]
+carried: list[ContextVar[Any]] = [enclosing, printing]
 
 
 # The attribute of a future that has the lane of its job.

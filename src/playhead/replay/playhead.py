@@ -345,9 +345,9 @@ class Playhead:
         finally:
             _give(self._guard)
 
-    def skip_to(self, place: Place, *, passes: bool = True) -> None:
+    def skip_to(self, place: Place) -> None:
         """Every lane waits, and this is the earliest point that one waits for: no lane comes to the points
-        before it. `passes`: the lane is there now.
+        before it.
         """
         _take(self._guard)
         try:
@@ -358,8 +358,7 @@ class Playhead:
             self._next[place.segment] = max(self._next[place.segment], place.index)
         finally:
             _give(self._guard)
-        if passes:
-            self.pass_by(place)
+        self.pass_by(place)
 
     def _late(self, place: Place) -> None:
         if place.skipped:

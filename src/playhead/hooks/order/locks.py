@@ -27,7 +27,8 @@ def before_acquire(lock: Any) -> None:
     if head is None or not lanes.have_threads() or not _is_program() or lanes.is_carried():
         return
     place = head.ahead(lanes.current.get().name)
-    if place is not None and not _cold.get(lock):
+    # The thread of an event loop does not wait here: its other tasks could not come to their points.
+    if place is not None and not _cold.get(lock) and order_slot.loop_here() is None:
         head.await_turn(place)
     _held.setdefault(_thread.get_ident(), []).append((lock, place))
 

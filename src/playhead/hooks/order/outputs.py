@@ -1,7 +1,8 @@
 """The order in which threads write to stdout and stderr. Knows Python's own text streams.
 
 The stream objects stay the same; only `write` of the instance is replaced. A program without threads
-decides itself in which order it prints, and pays nothing.
+decides itself in which order it prints, and pays nothing. What a tool prints belongs to the tool's call
+(`recording/printed`), and has its place there.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import io
 import os
 
 from playhead.hooks.guest import Patches
-from playhead.recording import lanes, order_slot, points
+from playhead.recording import lanes, order_slot, points, printed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+    from typing import Any
 
 
 class _Turnstile:
@@ -38,13 +40,27 @@ os.register_at_fork(after_in_child=_turnstile.start_anew)
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is sys."""
-    for stream in (module.stdout, module.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(module, name)
         if type(stream) is io.TextIOWrapper:
-            patches.replace(stream, "write", _write)
+            printed.writers[name] = stream.write
+            patches.replace(stream, "write", _writer(name))
+    patches.on_undo(printed.writers.clear)
 
 
-def _write(original: Callable[[str], int]) -> Callable[[str], int]:
+def _writer(name: str) -> Callable[[Any], Callable[[str], int]]:
+    def wrap(original: Callable[[str], int]) -> Callable[[str], int]:
+        return _write(name, original)
+
+    return wrap
+
+
+def _write(name: str, original: Callable[[str], int]) -> Callable[[str], int]:
     def write(text: str) -> int:
+        if lanes.printing.get() is not None and type(text) is str:
+            with _turnstile.lock:
+                if printed.note(name, text):
+                    return original(text)
         if not lanes.have_threads() or not order_slot.is_kept():
             return original(text)
         order_slot.wait_for(points.OUTPUT)

@@ -16,10 +16,10 @@ from playhead.errors import Divergence
 from playhead.hooks import answers
 from playhead.hooks.answers import Named
 from playhead.hooks.tools.tool_calls import is_claimed
-from playhead.recording import deck
+from playhead.recording import deck, printed
 from playhead.recording.adapter import Adapter
 from playhead.recording.crossing import END
-from playhead.recording.deck import Call, Crossing
+from playhead.recording.deck import Call, Crossing, Piece
 
 _STREAM = "yielded"
 
@@ -179,8 +179,12 @@ def _line(item: Any) -> bytes:
 
 
 def _served(crossing: Crossing, named: Named) -> Generator[Any, Any, Any]:
-    for point, item in _taped_items(crossing, named):
+    for point, piece in _taped_pieces(crossing):
         crossing.reach(point)
+        if piece.stream != _STREAM:
+            printed.write(crossing, piece)
+            continue
+        item = _item(crossing, piece, named)
         try:
             yield item
         except GeneratorExit:
@@ -191,8 +195,12 @@ def _served(crossing: Crossing, named: Named) -> Generator[Any, Any, Any]:
 
 
 async def _served_async(crossing: Crossing, named: Named) -> AsyncGenerator[Any, Any]:
-    for point, item in _taped_items(crossing, named):
+    for point, piece in _taped_pieces(crossing):
         await crossing.reach_async(point)
+        if piece.stream != _STREAM:
+            printed.write(crossing, piece)
+            continue
+        item = _item(crossing, piece, named)
         try:
             yield item
         except GeneratorExit:
@@ -202,13 +210,17 @@ async def _served_async(crossing: Crossing, named: Named) -> AsyncGenerator[Any,
     _taped_end(crossing, named)
 
 
-def _taped_items(crossing: Crossing, named: Named) -> Iterator[tuple[int, Any]]:
+def _taped_pieces(crossing: Crossing) -> Iterator[tuple[int, Piece]]:
     taped = crossing.taped
     for point, piece in enumerate(taped.pieces if taped is not None else ()):
-        if piece.stream == _STREAM:
-            item = answers.value_of(decode_std(piece.data), named, what=crossing.call.name)
-            crossing.chunk(piece.data, _STREAM)
-            yield point, item
+        if piece.stream == _STREAM or piece.stream in printed.STREAMS:
+            yield point, piece
+
+
+def _item(crossing: Crossing, piece: Piece, named: Named) -> Any:
+    item = answers.value_of(decode_std(piece.data), named, what=crossing.call.name)
+    crossing.chunk(piece.data, _STREAM)
+    return item
 
 
 def _taped_end(crossing: Crossing, named: Named) -> Any:

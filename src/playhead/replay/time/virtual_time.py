@@ -411,8 +411,11 @@ class VirtualTime:
             if changes != self._changes or wait.first() is not place:
                 return False
             self._changes += 1
-            self.follow(place.ns)
-            self.order.skip_to(place, passes=wait.gate is None or not wait.gate.is_before)
+            # A thread that waits for a lock only guesses that its next point is under the lock. If the
+            # guess stops everything, the thread gets its lock; no point is skipped for a guess.
+            if wait.gate is None or not wait.gate.is_before:
+                self.follow(place.ns)
+                self.order.skip_to(place)
             wait.release(place)
         return True
 
