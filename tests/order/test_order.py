@@ -10,7 +10,13 @@ from tests.order.shapes import LIMIT_S, PLAYHEAD, measure, run
 from tests.order.world import serve
 
 # One program of each family; `make test-order` has all of them.
-QUICK = ("queue_workers", "thread_pool_requests", "async_processes", "sse_streams")
+QUICK = (
+    "queue_workers",
+    "thread_pool_requests",
+    "async_processes",
+    "sse_streams",
+    "tools_that_print",
+)
 
 WORKERS = """
 import queue, sys, threading

@@ -70,19 +70,27 @@ class ChunkBuffer:
     """The pieces of one call's streams that are not on the tape yet."""
 
     __slots__ = (
-        *("_call", "_cleaners", "_head", "_last", "_lock", "_pieces", "_recorder", "_scheduled"),
+        *("_call", "_cleaners", "_head", "_is_inner", "_last", "_lock", "_pieces", "_recorder"),
+        *("_scheduled",),
         *("_size", "_started", "_stream", "count", "total"),
     )
 
     def __init__(
-        self, recorder: Recorder, call: Ref, started: int, head: dict[str, Any] | None = None
+        self,
+        recorder: Recorder,
+        call: Ref,
+        started: int,
+        is_inner: bool = False,  # noqa: FBT001, FBT002  on the way of every stream
+        head: dict[str, Any] | None = None,
     ) -> None:
-        """`head` comes before a body that is short and will be here at once: they go onto the tape
-        together with the outcome, if that comes within these milliseconds.
+        """`is_inner`: the call is made within a tool, and its pieces have no place in the order. `head` comes
+        before a body that is short and will be here at once: they go onto the tape together with the outcome,
+        if that comes within these milliseconds.
         """
         self._recorder = recorder
         self._call = call
         self._started = started
+        self._is_inner = is_inner
         # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
         self._lock = _make_lock()
         self._cleaners: dict[str, StreamCleaner] = {}
@@ -105,7 +113,7 @@ class ChunkBuffer:
                 self._write(now)
             self._stream = stream
             self._pieces.append((piece, now - self._started))
-            if stream not in ACTS:
+            if stream not in ACTS and not self._is_inner:
                 points.note_call(self._call, now - self._started, now)
             self._size += len(piece)
             self.count += 1

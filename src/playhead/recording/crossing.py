@@ -44,7 +44,7 @@ class Crossing:
 
     __slots__ = (
         *("_buffer", "_ended", "_head", "_heard", "_mark", "_outside", "_segment", "_shown_ns"),
-        *("_started", "call", "deck", "instead", "seq", "taped"),
+        *("_started", "call", "deck", "instead", "is_inner", "seq", "taped"),
     )
 
     def __init__(
@@ -59,6 +59,8 @@ class Crossing:
         self.taped = taped
         # The body to send in place of the one that the program made.
         self.instead = instead
+        # Within a tool: a replay does not come to its points.
+        self.is_inner = lanes.printing.get() is not None
         self._ended = False
         # The taped moment of the last point that the client got.
         self._shown_ns = 0
@@ -106,10 +108,11 @@ class Crossing:
             return  # the call itself was lost, and that is counted
         now = mono_ns()
         at_ns = now - self._started
-        points.note_call(ref, at_ns, now)
+        if not self.is_inner:
+            points.note_call(ref, at_ns, now)
         data = {"stream": "head", "value": value, "at_ns": [at_ns]}
         if short and clean and self._buffer is None and recorder.level == "full":
-            self._buffer = ChunkBuffer(recorder, ref, self._started, data)
+            self._buffer = ChunkBuffer(recorder, ref, self._started, self.is_inner, data)
             return
         recorder.append(NewEvent(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
 
@@ -127,7 +130,7 @@ class Crossing:
             self._heard.append(body)
         now = mono_ns()
         when = now - self._started
-        if self.seq is not None:
+        if self.seq is not None and not self.is_inner:
             points.note_call(self.seq, when, now)
         told = {"stream": "head", "value": head, "at_ns": [when]}
         self.end("returned", members, (told, "body", [(body, when)] if body else []))
@@ -142,7 +145,7 @@ class Crossing:
             return
         buffer = self._buffer
         if buffer is None:
-            buffer = self._buffer = ChunkBuffer(recorder, ref, self._started)
+            buffer = self._buffer = ChunkBuffer(recorder, ref, self._started, self.is_inner)
         buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":
             self._heard.append(piece)
@@ -284,7 +287,8 @@ class Crossing:
             return
         now = mono_ns()
         took, counts = now - self._started, None
-        points.note_call(ref, took, now)
+        if not self.is_inner:
+            points.note_call(ref, took, now)
         if self._buffer is not None:
             held = self._buffer.finish()
             counts = (self._buffer.count, self._buffer.total)

@@ -78,9 +78,12 @@ def _shortened(name: str, ordinal: int) -> str:
 
 
 def is_carried() -> bool:
-    """Whether the code running now carries a request to a server. A replay answers the request and
-    starts none of the tasks and threads that carried it: they must not shift the numbers of the others.
+    """Whether the code running now carries a request to a server, or is a part of a tool. A replay answers
+    the request and the tool, and starts none of the tasks and threads that worked on the answer: they must
+    not shift the numbers of the others.
     """
+    if printing.get() is not None:
+        return True
     calls = inside.get()
     return bool(calls) and any(call.boundary in _CARRIED for call in calls)
 
@@ -95,8 +98,8 @@ enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=Non
 inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 _CARRIED = frozenset({"http", "llm"})
 
-# The outermost tool call that the code running now is part of. A replay does not run the tool, so what the
-# tool prints is a part of its answer.
+# The outermost tool call that the code running now is part of. A replay does not run the tool, so nothing
+# that happens in it has a place in the order; and what it prints is a part of its answer.
 printing: ContextVar[Crossing | None] = ContextVar("playhead_printing", default=None)
 
 # What a thread or a job takes along from where it was started, beside a lane of its own: Python

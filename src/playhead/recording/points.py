@@ -22,6 +22,7 @@ import os
 
 from playhead import events
 from playhead.clock import mono_ns
+from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 
 TYPE_CHECKING = False
@@ -173,9 +174,11 @@ def note_call(call: Ref, at_ns: int, now: int) -> None:
 
 
 def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:
-    """Something was learnt in this lane. Without a number it is the next of its kind there."""
+    """Something was learnt in this lane. Without a number it is the next of its kind there. What happens
+    within a tool has no place: a replay does not run the tool.
+    """
     log = _log
-    if log is not None:
+    if log is not None and lanes.printing.get() is None:
         log.add((mono_ns(), turn(), lane.name, kind, number or lane.count(kind), detail))
 
 

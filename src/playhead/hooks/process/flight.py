@@ -216,7 +216,8 @@ class Flight:
         if self._exit is None:
             now = clock.mono_ns()
             self._exit, self._exited_ns = code, now - self._started
-            if (crossing := self.crossing) is not None and crossing.seq is not None:
+            crossing = self.crossing
+            if crossing is not None and crossing.seq is not None and not crossing.is_inner:
                 points.note_call(crossing.seq, self._exited_ns, now)
             by_pid.pop(self.pid, None)
             self._leave_at_exit()
