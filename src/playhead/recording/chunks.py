@@ -80,8 +80,9 @@ class ChunkBuffer:
         recorder: Recorder,
         call: Ref,
         started: int,
-        is_inner: bool = False,  # noqa: FBT001, FBT002  on the way of every stream
         head: dict[str, Any] | None = None,
+        *,
+        is_inner: bool = False,
     ) -> None:
         """`is_inner`: the call is made within a tool, and its pieces have no place in the order. `head` comes
         before a body that is short and will be here at once: they go onto the tape together with the outcome,

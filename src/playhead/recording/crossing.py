@@ -112,7 +112,7 @@ class Crossing:
             points.note_call(ref, at_ns, now)
         data = {"stream": "head", "value": value, "at_ns": [at_ns]}
         if short and clean and self._buffer is None and recorder.level == "full":
-            self._buffer = ChunkBuffer(recorder, ref, self._started, self.is_inner, data)
+            self._buffer = ChunkBuffer(recorder, ref, self._started, data, is_inner=self.is_inner)
             return
         recorder.append(NewEvent(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
 
@@ -145,7 +145,9 @@ class Crossing:
             return
         buffer = self._buffer
         if buffer is None:
-            buffer = self._buffer = ChunkBuffer(recorder, ref, self._started, self.is_inner)
+            buffer = self._buffer = ChunkBuffer(
+                recorder, ref, self._started, is_inner=self.is_inner
+            )
         buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":
             self._heard.append(piece)
