@@ -15,7 +15,7 @@ from playhead.errors import Divergence
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
-from playhead.recording import ambient, lanes, pacing, printed
+from playhead.recording import ambient, lanes, pacing, tool_output
 from playhead.recording.causes import Asked
 from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import END
@@ -98,7 +98,7 @@ class Deck:
             try:
                 if not adapter.streams:
                     if crossing.taped.pieces:
-                        printed.serve(crossing)
+                        tool_output.serve(crossing)
                     crossing.reach(END)
                 return adapter.serve(crossing)
             except BaseException as error:
@@ -120,7 +120,7 @@ class Deck:
                 if adapter.streams:
                     return await adapter.serve(crossing)
                 if crossing.taped.pieces:
-                    await printed.serve_async(crossing)
+                    await tool_output.serve_async(crossing)
                 await crossing.reach_end_async()
                 return adapter.serve(crossing)
             except BaseException as error:
