@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from playhead.recording.deck import Deck
+
     Hook = Callable[[ModuleType, "Patches"], None]
 
 
@@ -33,6 +35,8 @@ class Patches:
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []
         self._undos: list[Callable[[], None]] = []
+        # What each run learns of this hook: a run may begin when the hook is in place already.
+        self.reports: list[NewEvent] = []
 
     def on_undo(self, undo: Callable[[], None]) -> None:
         """For a change that is no attribute: how to take it back."""
@@ -94,17 +98,33 @@ def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
     except Exception as error:  # noqa: BLE001  whatever a hook trips over must not break the host's import
         patches.undo()
         why = f"{type(error).__name__}: {safe_str(error)}"
-        report(
-            events.HOLE,
-            {"boundary": boundary, "what": library, "version": version_of(module), "why": why},
-        )
-        if (open_deck := deck.active()) is not None:
-            open_deck.recorder.warn(
-                f"{library} cannot be hooked ({why}); what it does is not recorded."
+        patches.reports.append(
+            NewEvent(
+                events.HOLE,
+                {"boundary": boundary, "what": library, "version": version_of(module), "why": why},
             )
-        return patches
-    report(events.HOOK, {"boundary": boundary, "library": library, "version": version_of(module)})
+        )
+    else:
+        patches.reports.append(
+            NewEvent(
+                events.HOOK,
+                {"boundary": boundary, "library": library, "version": version_of(module)},
+            )
+        )
+    for open_deck in deck.all_intercepting():
+        tell(patches, open_deck)
     return patches
+
+
+def tell(patches: Patches, open_deck: Deck) -> None:
+    """Put on the tape of this deck what is hooked, or is not and why."""
+    for event in patches.reports:
+        open_deck.recorder.append(event)
+        if event.kind == events.HOLE:
+            what, why = event.data["what"], event.data["why"]
+            open_deck.recorder.warn(
+                f"{what} cannot be hooked ({why}); what it does is not recorded."
+            )
 
 
 def report(kind: str, data: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ Our file is imported only when the library is: a program pays for what it uses.
 
 from __future__ import annotations
 
-from playhead.hooks.guest import Patches, hook_module
+from playhead.hooks.guest import Patches, hook_module, tell
 from playhead.host.importing import forget, when_imported
 from playhead.host.later import loaded
 from playhead.host.lean import NamedTuple
@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+
+    from playhead.recording.deck import Deck
 
 
 class Row(NamedTuple):
@@ -106,13 +108,16 @@ REPLAY_ROWS: tuple[Row, ...] = (
 _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []
 
 
-def install() -> None:
-    """Watch for every library of ROWS, and in a replay for those of REPLAY_ROWS. Idempotent."""
+def install(opened: Deck | None = None) -> None:
+    """Watch for every library of ROWS, and in a replay for those of REPLAY_ROWS. Idempotent: a deck that is
+    `opened` when the hooks are in place already is told of them.
+    """
     if _installed:
+        if opened is not None:
+            for patches in [one for _, those in _installed for one in list(those)]:
+                tell(patches, opened)
         return
-    open_deck = deck.active()
-    is_replay = open_deck is not None and open_deck.mode is not None
-    for row in ROWS + REPLAY_ROWS if is_replay else ROWS:
+    for row in ROWS + REPLAY_ROWS if deck.is_replay() else ROWS:
         done: list[Patches] = []
         callback = _callback(row, done)
         _installed.append((callback, done))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import os
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -23,8 +25,9 @@ from playhead.host.later import Later
 from playhead.host.stderr import say
 from playhead.launch import opening
 from playhead.launch.opening import Wish
-from playhead.recording import deck, runs, where
+from playhead.recording import deck, lanes, runs, turns, where
 from playhead.recording.around import around, place_of
+from playhead.recording.deck import Deck
 from playhead.recording.runs import NO_RUN, NoRun, Run
 
 if TYPE_CHECKING:
@@ -161,14 +164,31 @@ class Opened:
     def __init__(self, wish: Wish, at: str) -> None:
         self.run = begin(wish, at=at)
         self._token: Any = None
+        self._outside: list[Any] = []
 
     def enter(self) -> None:
-        if isinstance(self.run, Run):
-            self._token = runs.push(self.run)
+        if not isinstance(self.run, Run):
+            return
+        scope = _decks.get(self.run)
+        is_scoped = not self.run.owned or scope is not deck.of_process()
+        if scope is not None and is_scoped:
+            # A run of its own: it begins with a lane of its own, outside of every turn and call.
+            self._outside = lanes.unpack(
+                [
+                    (lanes.current, lanes.Lane(lanes.root_here(), scope)),
+                    (lanes.enclosing, None),
+                    (lanes.inside, ()),
+                    (lanes.printing, None),
+                    (turns.here, None),
+                ]
+            )
+        self._token = runs.push(self.run, is_scoped=is_scoped)
 
     def leave(self) -> None:
         if isinstance(self.run, Run):
             runs.pull(self.run, self._token)
+            for token in reversed(self._outside):
+                lanes.reset(token.var, token)
 
     def end(self, error: BaseException | None, value: Any = None) -> None:
         if isinstance(self.run, Run):
@@ -180,7 +200,9 @@ def begin(wish: Wish, *, at: str) -> Run | NoRun:
     if wish.enabled is False:
         return NO_RUN
     outer = runs.current()
-    if isinstance(outer, Run) and wish.run_id is None and wish.store is None:
+    # A replay joins in any case: it must not create, move or change recordings.
+    is_own = wish.run_id is not None or wish.store is not None
+    if isinstance(outer, Run) and (deck.is_replay() or not is_own):
         return Run(outer.recorder, outer.manifest, owner=False)  # joined: it is one run
     try:
         settings = config.load()
@@ -208,26 +230,50 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
 
 
 def _attend(started: Run, *, intercept: bool) -> None:
+    """Lead the calls of a run to its tape: those of the whole process, or of what the run starts."""
+    is_scoped = deck.of_process() is not None or not _is_of_program()
     if intercept:
-        _intercepting.add(started)
         rules.post(started.recorder)
-        hooking.start(started.recorder)
-    elif deck.active() is None:
-        # For what the user declares: tools, watched stores.
-        deck.activate(deck.Deck(started.recorder))
+        start = hooking.start_scoped if is_scoped else hooking.start
+        _decks[started] = start(started.recorder)
+        return
+    # For the tools and stores that the program declares.
+    made = _decks[started] = deck.Deck(started.recorder)
+    made.intercepts = False
+    if is_scoped:
+        deck.open_scope(made)
+    else:
+        deck.activate(made)
+
+
+def _is_of_program() -> bool:
+    """Whether the code running now is the program's own top: its main thread, outside of event loops. A run
+    that begins here also gets what threads do that were started earlier; a run that begins in a thread or a
+    task, one of many in a server, gets what it started alone.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    loops: Any = sys.modules.get("asyncio.events")
+    trio: Any = sys.modules.get("trio.lowlevel")
+    if loops is not None and loops._get_running_loop() is not None:
+        return False
+    return not (hasattr(trio, "in_trio_run") and trio.in_trio_run())
 
 
 def finish(started: Run, error: BaseException | None) -> None:
     if not started.owned or started.is_forked:
         started.end(error)
         return
-    open_deck = deck.active()
-    if open_deck is not None and open_deck.recorder is started.recorder:
-        if started in _intercepting:
-            hooking.stop(open_deck)
-            rules.withdraw(open_deck.recorder.run)
-        deck.deactivate(open_deck)
-    _intercepting.discard(started)
+    made = _decks.pop(started, None)
+    if made is not None:
+        is_scoped = made is not deck.of_process()
+        if made.intercepts:
+            (hooking.stop_scoped if is_scoped else hooking.stop)(made)
+            rules.withdraw(started.path)
+        elif is_scoped:
+            deck.close_scope(made)
+        else:
+            deck.deactivate(made)
     started.end(error)
     write_session(started, os.environ.get("PLAYHEAD_RECORD_SESSION"))
     _ending.discard(started)
@@ -244,7 +290,8 @@ def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
 
 
 _ending: set[Run] = set()
-_intercepting: set[Run] = set()
+# How the calls of a run reach it.
+_decks: dict[Run, Deck] = {}
 
 
 def _end_all() -> None:

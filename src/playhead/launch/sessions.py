@@ -342,7 +342,7 @@ def _share(whole: TapedRun, worker: str) -> TapedRun:
 def _inside(
     run: Run, mode: SessionMode, world: World, function: Worker
 ) -> tuple[Any, BaseException | None]:
-    outer = deck.active()
+    outer = deck.of_process()
     if outer is not None:
         deck.deactivate(outer)
     source = TapedSource(mode.recording.ambient, mode.recording.tape.manifest.started_ns)

@@ -58,7 +58,7 @@ def replay(
     write_manifest(run.path, run.manifest)
     write_plan(run.path, plan)
     mode, _ = mode_of(plan, run.recorder)
-    if (usual := deck.active()) is not None:
+    if (usual := deck.of_process()) is not None:
         deck.deactivate(usual)
     made = deck.Deck(run.recorder, mode)
     deck.activate(made)

@@ -121,7 +121,7 @@ def chosen_level(asked: Level | None) -> Level:
 
 def is_replaying() -> bool:
     """Whether the world of this process comes from a tape: then what lies on disk is another time's."""
-    active = deck.active()
+    active = deck.declared()
     return active is not None and active.mode is not None
 
 

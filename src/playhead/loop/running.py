@@ -61,7 +61,7 @@ def taped_resumes() -> int:
     """How often the session was resumed on the tape that this process is answered from: then it goes on
     as often by itself.
     """
-    active = deck.active()
+    active = deck.declared()
     recording = None if active is None else getattr(active.mode, "recording", None)
     return 0 if recording is None else int(recording.tape.manifest.generation)
 
@@ -193,7 +193,7 @@ def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[s
     """What an iteration leaves is its command's doing. Where that is on a tape, this is as well: in a
     replay no command runs that could write a status file, and nobody presses Ctrl-C.
     """
-    active = deck.active()
+    active = deck.declared()
     recorded = iteration.session.recorded
     if active is None or recorded is None or recorded.calls or recorded.level != "full":
         return live()

@@ -196,23 +196,100 @@ class TapingSource:
         run.add(values)
 
 
+class _Nowhere:
+    """The log of code that belongs to no run: readings are made, and nothing is kept."""
+
+    def append(self, reading: object, /) -> None:
+        return
+
+
+class ScopedSource:
+    """The source of the run that the code running now belongs to, where a process has several runs.
+    `find` returns it, or None for code that belongs to no run.
+    """
+
+    def __init__(self, find: Callable[[], Source | None]) -> None:
+        self._find = find
+
+    @property
+    def began_ns(self) -> int:
+        found = self._find()
+        return clock.wall_ns() if found is None else found.began_ns
+
+    @property
+    def log(self) -> Any:
+        found = self._find()
+        return _NOWHERE if found is None else found.log
+
+    def read(
+        self,
+        kind: str,
+        code: CodeType,
+        live: Callable[[], Any],
+        derive: Derive | None = None,
+        lane: Lane | None = None,
+    ) -> Any:
+        found = self._find()
+        return live() if found is None else found.read(kind, code, live, derive, lane)
+
+    def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
+        found = self._find()
+        return live() if found is None else found.pass_by(kind, live, waits=waits)
+
+    def settle(self) -> None:
+        if (found := self._find()) is not None:
+            found.settle()
+
+    def flush(self) -> None:
+        if (found := self._find()) is not None:
+            found.flush()
+
+    def start_anew(self) -> None:
+        return  # each of the sources does so itself
+
+
+_NOWHERE = _Nowhere()
+
+# The source that hooks read from: the one of the process, or a ScopedSource.
 _source: Source | None = None
+_of_process: Source | None = None
+_scoped: ScopedSource | None = None
 
 
 def source() -> Source | None:
     return _source
 
 
+def of_process() -> Source | None:
+    """The source of code that belongs to no other run than that of the process."""
+    return _of_process
+
+
 def begin(chosen: Source) -> None:
-    global _source  # noqa: PLW0603  one slot a process
-    _source = chosen
+    global _of_process  # noqa: PLW0603  one slot a process
+    _of_process = chosen
+    _choose()
 
 
 def end(chosen: Source) -> None:
-    global _source  # noqa: PLW0603  one slot a process
+    global _of_process  # noqa: PLW0603  one slot a process
     chosen.flush()
-    if _source is chosen:
-        _source = None
+    if _of_process is chosen:
+        _of_process = None
+        _choose()
+
+
+def scope(find: Callable[[], Source | None] | None) -> None:
+    """From here on `find` decides which source is read; None: that of the process, as before."""
+    global _scoped  # noqa: PLW0603  one slot a process
+    _scoped = None if find is None else ScopedSource(find)
+    _choose()
+
+
+def _choose() -> None:
+    global _source  # noqa: PLW0603  one slot a process
+    # `began_ns` is that of a run: it is read, and never set.
+    _source = _of_process if _scoped is None else _scoped  # type: ignore[assignment]
 
 
 def flush() -> None:
@@ -293,8 +370,8 @@ def steady_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
 
 
 def _start_anew() -> None:
-    if _source is not None:
-        _source.start_anew()
+    if _of_process is not None:
+        _of_process.start_anew()
 
 
 os.register_at_fork(after_in_child=_start_anew)

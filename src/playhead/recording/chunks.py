@@ -115,7 +115,7 @@ class ChunkBuffer:
             self._stream = stream
             self._pieces.append((piece, now - self._started))
             if stream not in ACTS and not self._is_inner:
-                points.note_call(self._call, now - self._started, now)
+                points.note_call(self._call, now - self._started, now, self._recorder)
             self._size += len(piece)
             self.count += 1
             self.total += len(piece)

@@ -109,7 +109,7 @@ class Crossing:
         now = mono_ns()
         at_ns = now - self._started
         if not self.is_inner:
-            points.note_call(ref, at_ns, now)
+            points.note_call(ref, at_ns, now, recorder)
         data = {"stream": "head", "value": value, "at_ns": [at_ns]}
         if short and clean and self._buffer is None and recorder.level == "full":
             self._buffer = ChunkBuffer(recorder, ref, self._started, data, is_inner=self.is_inner)
@@ -131,7 +131,7 @@ class Crossing:
         now = mono_ns()
         when = now - self._started
         if self.seq is not None and not self.is_inner:
-            points.note_call(self.seq, when, now)
+            points.note_call(self.seq, when, now, recorder)
         told = {"stream": "head", "value": head, "at_ns": [when]}
         self.end("returned", members, (told, "body", [(body, when)] if body else []))
 
@@ -290,7 +290,7 @@ class Crossing:
         now = mono_ns()
         took, counts = now - self._started, None
         if not self.is_inner:
-            points.note_call(ref, took, now)
+            points.note_call(ref, took, now, recorder)
         if self._buffer is not None:
             held = self._buffer.finish()
             counts = (self._buffer.count, self._buffer.total)

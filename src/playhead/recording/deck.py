@@ -7,8 +7,6 @@ performed or served, and no boundary asks which mode is active.
 
 from __future__ import annotations
 
-import os
-
 from playhead import events
 from playhead.encoding.values import safe_str
 from playhead.errors import Divergence
@@ -24,12 +22,25 @@ from playhead.recording.crossing import inside as _inside
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
+# Which deck is used where, handed on: hooks know one module.
+from playhead.recording.scopes import activate as activate  # noqa: PLC0414
+from playhead.recording.scopes import active as active  # noqa: PLC0414
+from playhead.recording.scopes import all_intercepting as all_intercepting  # noqa: PLC0414
+from playhead.recording.scopes import close_scope as close_scope  # noqa: PLC0414
+from playhead.recording.scopes import deactivate as deactivate  # noqa: PLC0414
+from playhead.recording.scopes import declared as declared  # noqa: PLC0414
+from playhead.recording.scopes import is_open as is_open  # noqa: PLC0414
+from playhead.recording.scopes import is_replay as is_replay  # noqa: PLC0414
+from playhead.recording.scopes import of_process as of_process  # noqa: PLC0414
+from playhead.recording.scopes import open_scope as open_scope  # noqa: PLC0414
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
 
     from playhead.events import Ref
+    from playhead.recording import points
     from playhead.recording.adapter import Adapter
     from playhead.recording.calls import Call as Call  # noqa: PLC0414  (handed on: see __getattr__)
     from playhead.recording.calls import Piece as Piece  # noqa: PLC0414
@@ -37,6 +48,11 @@ if TYPE_CHECKING:
     from playhead.workspace.watch.call_marks import CallMarks
 
     T = TypeVar("T")
+
+    # See `hooks.process.children`.
+    Carrier = Callable[
+        [list[str], "Mapping[str, str] | None", str], tuple[list[str], "dict[str, str] | None"]
+    ]
 
 
 class Mode(Protocol):
@@ -75,6 +91,14 @@ class Deck:
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
         # Where calls are marked for the process that watches the workspace; None: nothing watches.
         self.marks: CallMarks | None = None
+        # Of a run that was opened in a thread or a task, beside others: its clock and entropy, the log of its
+        # points, and how its children join it.
+        self.source: ambient.Source | None = None
+        self.log: points.PointLog | None = None
+        self.carrier: Carrier | None = None
+        # False: the run has only the calls of tools and stores that the program declares, although hooks of
+        # another run may be in place.
+        self.intercepts = True
 
     @property
     def rewriting(self) -> Rewriting | None:
@@ -282,34 +306,6 @@ class Deck:
 def inside() -> tuple[Call, ...]:
     """The calls that the code running now is part of, innermost last."""
     return _inside.get()
-
-
-_active: Deck | None = None
-
-
-def active() -> Deck | None:
-    """The deck of this process; None when nothing records or replays: hooks then pass through."""
-    return _active
-
-
-def activate(deck: Deck) -> None:
-    global _active  # noqa: PLW0603  (one deck a process is what this module is about)
-    _active = deck
-
-
-def _forked() -> None:
-    """A lock that another thread held at the fork would never be released here."""
-    if _active is not None:
-        _active.forked()
-
-
-os.register_at_fork(after_in_child=_forked)
-
-
-def deactivate(deck: Deck) -> None:
-    global _active  # noqa: PLW0603  (one deck a process is what this module is about)
-    if _active is deck:
-        _active = None
 
 
 _calls = Later("playhead.recording.calls")

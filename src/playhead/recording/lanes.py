@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from playhead.events import Ref
     from playhead.recording.calls import Call
     from playhead.recording.crossing import Crossing
+    from playhead.recording.deck import Deck
 
     Luggage = list[tuple[ContextVar[Any], Any]]
 else:
@@ -33,10 +34,13 @@ _DEEPEST = 12
 class Lane:
     """A name and the count of what was started from here. Shared by all who run in it."""
 
-    __slots__ = ("_counts", "_ordinals", "name")
+    __slots__ = ("_counts", "_ordinals", "name", "scope")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, scope: Deck | None = None) -> None:
         self.name = name
+        # The deck of the run that this lane belongs to; None: the deck of the process. Everything that
+        # starts from a lane inherits it, so concurrent runs in one process stay apart.
+        self.scope = scope
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
         self._counts: dict[str, count[int]] = {}
 
@@ -49,11 +53,11 @@ class Lane:
 
     def child(self) -> Lane:
         if is_carried():
-            return Lane(f"{self.name}/~{self.count('~')}")
+            return Lane(f"{self.name}/~{self.count('~')}", self.scope)
         ordinal = next(self._ordinals)
         if self.name.count("/") < _DEEPEST:
-            return Lane(f"{self.name}/{ordinal}")
-        return Lane(_shortened(self.name, ordinal))
+            return Lane(f"{self.name}/{ordinal}", self.scope)
+        return Lane(_shortened(self.name, ordinal), self.scope)
 
     def process(self) -> str:
         """The lane of a process that is started from here. Counted apart: a replay does not start the
@@ -118,6 +122,13 @@ def have_threads() -> bool:
     return _has_threads
 
 
+def root_here() -> str:
+    """The name of the first lane of a run that begins here: that of the lane that the program named, if any."""
+    name = current.get().name
+    is_named = name != MAIN.name and not name.startswith(f"{MAIN.name}/")
+    return name if is_named else "main"
+
+
 def pack() -> Luggage:
     """A lane for what is about to be started here, and what it takes along."""
     global _has_threads  # noqa: PLW0603  one flag a process
@@ -147,6 +158,7 @@ class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
         self._tokens: list[Token[Lane]] = []
 
     def __enter__(self) -> Lane:
+        self._lane.scope = current.get().scope
         self._tokens.append(current.set(self._lane))
         return self._lane
 

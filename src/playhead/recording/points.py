@@ -22,6 +22,7 @@ import os
 
 from playhead import events
 from playhead.clock import mono_ns
+from playhead.host.lean import Protocol
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 
@@ -43,6 +44,16 @@ ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
 _MOST_LOOSE = 2048
 _MOST_NAMES = 4096
 _NO_TURN = (0, 0)
+
+
+class Scopes(Protocol):
+    """The logs of several runs that are open in one process."""
+
+    def log_of_lane(self, lane: Lane | None) -> PointLog | None:
+        """The log of the run that a lane belongs to; without a lane, of the current one."""
+
+    def log_of(self, recorder: Recorder | None) -> PointLog | None:
+        """The log of the run that this recorder writes."""
 
 
 class PointLog:
@@ -134,6 +145,8 @@ def unpack(data: Any) -> list[list[Any]]:
 
 
 _log: PointLog | None = None
+# Where a process has several runs: finds the log of each.
+_scoped: Scopes | None = None
 # The running event loop of this thread; None before asyncio was imported.
 _running: Callable[[], Any] = lambda: None  # noqa: E731  replaced by a function of C
 
@@ -151,7 +164,19 @@ def end() -> None:
 
 
 def active() -> PointLog | None:
+    """The log of the run that the code running now belongs to; None: no points are noted."""
+    return _log if _scoped is None else _scoped.log_of_lane(None)
+
+
+def of_process() -> PointLog | None:
+    """The log of code that belongs to no other run than that of the process."""
     return _log
+
+
+def scope(scopes: Scopes | None) -> None:
+    """From here on `scopes` decides which log a point is noted in; None: that of the process, as before."""
+    global _scoped  # noqa: PLW0603  one slot a process
+    _scoped = scopes
 
 
 def watch_loops(running: Callable[[], Any]) -> None:
@@ -166,9 +191,11 @@ def turn() -> tuple[int, int]:
     return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
 
 
-def note_call(call: Ref, at_ns: int, now: int) -> None:
-    """The head, a piece or the end of a call has come, `at_ns` after the call began."""
-    log = _log
+def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None) -> None:
+    """The head, a piece or the end of a call on this recorder's tape has come, `at_ns` after the call began.
+    The current lane does not decide which run it belongs to: a thread without a run may read the answer.
+    """
+    log = _log if _scoped is None else _scoped.log_of(recorder)
     if log is not None and type(call) is int:
         log.add((now, turn(), call, at_ns))
 
@@ -177,7 +204,7 @@ def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:
     """Something was learnt in this lane. Without a number it is the next of its kind there. What happens
     within a tool has no place: a replay does not run the tool.
     """
-    log = _log
+    log = _log if _scoped is None else _scoped.log_of_lane(lane)
     if log is not None and lanes.printing.get() is None:
         log.add((mono_ns(), turn(), lane.name, kind, number or lane.count(kind), detail))
 

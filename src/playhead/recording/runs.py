@@ -237,7 +237,7 @@ NO_RUN = NoRun()
 
 _here: ContextVar[Run | None] = ContextVar("playhead_run", default=None)
 lanes.carried.append(_here)
-# Threads start with an empty context: they belong to the run that the process opened last.
+# Code whose context names no run belongs to the run that the program opened last around all it does.
 _process: list[Run] = []
 
 
@@ -258,8 +258,10 @@ def here() -> Run | None:
     return _here.get()
 
 
-def push(run: Run) -> Any:
-    _process.append(run)
+def push(run: Run, *, is_scoped: bool = False) -> Any:
+    """Make it the run of this context, and unless `is_scoped` of contexts that name none."""
+    if not is_scoped:
+        _process.append(run)
     return _here.set(run)
 
 

@@ -32,8 +32,8 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_here: ContextVar[Turn | None] = ContextVar("playhead_turn", default=None)
-lanes.carried.append(_here)
+here: ContextVar[Turn | None] = ContextVar("playhead_turn", default=None)
+lanes.carried.append(here)
 
 # No line of the host's code ends a turn.
 _NOWHERE = '""'
@@ -155,14 +155,13 @@ class Turn:
     def enter(self) -> None:
         """What happens now belongs to this turn, until `leave`."""
         if self._recorder is not None:
-            here = lanes.enclosing.set(self._ref(self._recorder)), _here.set(self)
-            self._tokens.append(here)
+            self._tokens.append((lanes.enclosing.set(self._ref(self._recorder)), here.set(self)))
 
     def leave(self) -> None:
         if self._tokens:
-            enclosing, here = self._tokens.pop()
-            lanes.reset(lanes.enclosing, enclosing)
-            lanes.reset(_here, here)
+            around, turn = self._tokens.pop()
+            lanes.reset(lanes.enclosing, around)
+            lanes.reset(here, turn)
 
     def end(self, error: BaseException | None, value: Any = None) -> None:
         """Put its end on the tape, with all that leads to the place where it failed, if it did."""
@@ -200,7 +199,7 @@ def _how(error: BaseException | None) -> str:
 
 def current() -> Turn | None:
     """The turn that the code running now belongs to; one that has ended is nobody's."""
-    turn = _here.get()
+    turn = here.get()
     return turn if turn is not None and turn.is_open else None
 
 

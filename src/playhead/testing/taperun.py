@@ -139,7 +139,7 @@ def replaying(source: Path, *, ignore: tuple[Rule, ...] = ()) -> Iterator[TapeRu
 
 @contextmanager
 def _hooked(run: Run, mode: ReplayMode, started_ns: int, taped: list[Any]) -> Iterator[None]:
-    outer = deck.active()
+    outer = deck.of_process()
     if outer is not None:
         deck.deactivate(outer)
     made = session.start(run.recorder, mode, source=TapedSource(taped, started_ns))

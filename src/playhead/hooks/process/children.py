@@ -54,11 +54,12 @@ def carry(
 ) -> tuple[list[str], Env]:
     """The argv and env to start a child with; `(argv, None)` means: as the caller had it."""
     words, ref = list(argv), ref_of(crossing)
-    if _carrier is None or ref is None:
+    carrier = crossing.deck.carrier or _carrier
+    if carrier is None or ref is None:
         return words, None
     try:
         told = None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
-        carried, made = _carrier(list(words), told, ref)
+        carried, made = carrier(list(words), told, ref)
     except Exception as error:  # noqa: BLE001  fails open
         # An environment that cannot be one is the caller's to hear about, from the call itself.
         crossing.deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")

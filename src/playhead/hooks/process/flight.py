@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from playhead.hooks import answers
     from playhead.hooks.process.player import Player
     from playhead.recording.calls import Taped
+    from playhead.recording.recorder import Recorder
 
     F = TypeVar("F", bound=Callable[..., None])
 else:
@@ -105,7 +106,11 @@ class Flight:
     def crossing(self) -> Crossing | None:
         """None where there is nobody left to tell: the run is over, or this is a forked copy."""
         crossing = self._crossing
-        return crossing if crossing is not None and crossing.deck is deck.active() else None
+        return crossing if crossing is not None and deck.is_open(crossing.deck) else None
+
+    @property
+    def recorder(self) -> Recorder | None:
+        return None if self._crossing is None else self._crossing.deck.recorder
 
     @_fails_open
     def started(self, pid: int) -> None:
@@ -114,8 +119,8 @@ class Flight:
         _unfinished.add(self)
         if (crossing := self.crossing) is not None:
             last_words = crossing.deck.recorder.last_words
-            if leave_all not in last_words:
-                last_words.append(leave_all)
+            if not any(type(one) is _LeaveAll for one in last_words):
+                last_words.append(_LeaveAll(crossing.deck.recorder))
 
     @_fails_open
     def failed(self, error: BaseException) -> None:
@@ -218,7 +223,7 @@ class Flight:
             self._exit, self._exited_ns = code, now - self._started
             crossing = self.crossing
             if crossing is not None and crossing.seq is not None and not crossing.is_inner:
-                points.note_call(crossing.seq, self._exited_ns, now)
+                points.note_call(crossing.seq, self._exited_ns, now, crossing.deck.recorder)
             by_pid.pop(self.pid, None)
             self._leave_at_exit()
         self._end_if_over()
@@ -345,9 +350,21 @@ def flight_of(crossing: Crossing) -> Flight | None:
     return next((one for one in _unfinished if one._crossing is crossing), None)
 
 
-def leave_all() -> None:
+def leave_all(recorder: Recorder | None = None) -> None:
+    """The run of this recorder ends, or every run of the process: its processes outlive it."""
     for flight in list(_unfinished):
-        flight.leave()
+        if recorder is None or flight.recorder is recorder:
+            flight.leave()
+
+
+class _LeaveAll:
+    """The last words of a run: see `leave_all`."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def __call__(self) -> None:
+        leave_all(self._recorder)
 
 
 def _forget_all() -> None:

@@ -67,7 +67,7 @@ class Watch:
 
     def snapshot(self, when: str = "now") -> None:
         """Record the store's present content."""
-        open_deck = deck.active()
+        open_deck = deck.declared()
         if open_deck is not None:
             self._snapshot(open_deck.recorder, when)
 
@@ -94,7 +94,7 @@ class Watch:
 
     def _begin(self) -> Deck | None:
         """Take the first snapshot in each run that uses the store; the deck, if there is one."""
-        open_deck = deck.active()
+        open_deck = deck.declared()
         if open_deck is not None and open_deck.recorder not in self._begun:
             recorder = open_deck.recorder
             self._begun.add(recorder)

@@ -141,10 +141,10 @@ class _PlainCall(_FunctionCall):
 
 
 def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
-    name, active = declared.name, deck.active
+    name, find = declared.name, deck.declared
 
     def recorded(*args: Any, **kwargs: Any) -> Any:
-        open_deck = active()
+        open_deck = find()
         if open_deck is None or (claims and is_claimed(name, declared)):
             return function(*args, **kwargs)
         return open_deck.perform(declared.call(args, kwargs), _PlainCall(declared, args, kwargs))
@@ -154,7 +154,7 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
 
 def _wrap_coroutine(declared: Declared, function: Callable[..., Any]) -> Callable[..., Any]:
     async def recorded(*args: Any, **kwargs: Any) -> Any:
-        open_deck = deck.active()
+        open_deck = deck.declared()
         if open_deck is None or is_claimed(declared.name, declared):
             return await function(*args, **kwargs)
         return await open_deck.perform_async(

@@ -67,7 +67,7 @@ class _AsyncGeneratorCall(_GeneratorCall):
 def wrap_generator(declared: DeclaredTool, function: Callable[..., Any]) -> Callable[..., Any]:
     def recorded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         make = partial(function, *args, **kwargs)
-        open_deck = deck.active()
+        open_deck = deck.declared()
         if open_deck is None or is_claimed(declared.name, declared):
             return (yield from make())
         adapter = _GeneratorCall(declared, make)
@@ -81,7 +81,7 @@ def wrap_async_generator(
 ) -> Callable[..., Any]:
     async def recorded(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         make = partial(function, *args, **kwargs)
-        open_deck = deck.active()
+        open_deck = deck.declared()
         if open_deck is None or is_claimed(declared.name, declared):
             items = make()
         else:

@@ -4,11 +4,14 @@ began.
 
 from __future__ import annotations
 
+import os
+
 from playhead.hooks import registry
 from playhead.hooks.order import lane_hooks
 from playhead.hooks.process import flight as process_flight
 from playhead.hooks.process.children import set_carrier
 from playhead.host.later import Later
+from playhead.host.lean import RLock
 from playhead.launch.guest import children_env as children
 from playhead.recording import ambient, chunks, deck, lanes, points
 from playhead.recording.deck import Deck, Mode
@@ -42,26 +45,27 @@ def start(
     `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
     `shims`. `inner`: a call of another process started this one, and owns the files it changes.
     """
-    # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
-    lanes.MAIN.restart()
-    made = Deck(recorder, mode)
-    made.marks = None if inner else marks_of(recorder.folder)
-    deck.activate(made)
-    if source is None and recorder.level == "full":
-        source = ambient.TapingSource(recorder)
-    if source is not None:
-        # Before the hooks: those of entropy reseed what was seeded before they came.
-        ambient.begin(source)
-    if mode is None and recorder.level == "full":
-        points.begin(points.PointLog(recorder, chunks.flush_soon))
-    if mode is not None:
-        surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
-    lane_hooks.install()
-    registry.install()
-    carriage = children.Carriage(
-        recorder.folder, terminals=terminals, seed=seed, detours=detours, shims=shims
-    )
-    set_carrier(carriage.carry)
+    with _changing:
+        # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
+        lanes.MAIN.restart()
+        made = Deck(recorder, mode)
+        made.marks = None if inner else marks_of(recorder.folder)
+        deck.activate(made)
+        if source is None and recorder.level == "full":
+            source = ambient.TapingSource(recorder)
+        if source is not None:
+            # Before the hooks: those of entropy reseed what was seeded before they came.
+            ambient.begin(source)
+        if mode is None and recorder.level == "full":
+            points.begin(points.PointLog(recorder, chunks.flush_soon))
+        if mode is not None:
+            surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
+            registry.uninstall()  # a recording around this replay has fewer hooks
+        _hook(made)
+        carriage = children.Carriage(
+            recorder.folder, terminals=terminals, seed=seed, detours=detours, shims=shims
+        )
+        set_carrier(carriage.carry)
     return made
 
 
@@ -69,14 +73,67 @@ def stop(made: Deck) -> None:
     """The inverse: every library is as it was. Lanes stay hooked: without a deck they cost nothing,
     and a run without interception may still be using them.
     """
-    set_carrier(None)
-    if (source := ambient.source()) is not None:
-        ambient.end(source)
-    points.end()
-    registry.uninstall()
-    if made.mode is not None:
-        surroundings.leave()
-    deck.deactivate(made)
+    with _changing:
+        process_flight.leave_all(made.recorder)
+        set_carrier(None)
+        if (source := ambient.of_process()) is not None:
+            ambient.end(source)
+        points.end()
+        if made.mode is not None:
+            registry.uninstall()
+            surroundings.leave()
+        _unhook(made)
+        deck.deactivate(made)
+
+
+def start_scoped(recorder: Recorder) -> Deck:
+    """The same for a run beside others in this process: the deck gets what the lanes of its scope do."""
+    with _changing:
+        made = Deck(recorder)
+        if recorder.level == "full":
+            made.source = ambient.TapingSource(recorder)
+            made.log = points.PointLog(recorder, chunks.flush_soon)
+        made.carrier = children.Carriage(recorder.folder).carry
+        deck.open_scope(made)
+        _hook(made)
+    return made
+
+
+def stop_scoped(made: Deck) -> None:
+    with _changing:
+        process_flight.leave_all(made.recorder)
+        deck.close_scope(made)
+        _unhook(made)
+
+
+# Threads may begin and end runs at the same time. Re-entrant: a hook may import what begins a run.
+_changing = RLock()
+# Those who need the hooks.
+_users: list[Deck] = []
+
+
+def _hook(made: Deck) -> None:
+    _users.append(made)
+    lane_hooks.install()
+    registry.install(made)
+
+
+def _unhook(made: Deck) -> None:
+    if made in _users:
+        _users.remove(made)
+    if not _users:
+        registry.uninstall()
+    else:
+        registry.install()  # where a replay has taken them out
+
+
+def _renew_lock() -> None:
+    """In a forked child: a thread that is not here may have held it."""
+    global _changing  # noqa: PLW0603  one a process
+    _changing = RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _is_hooked() -> bool:

@@ -149,7 +149,7 @@ class Client:
         lanes.enclosing.set(parent)
         # Which connection a client takes is a race: conversations are told apart by what is said.
         lanes.current.set(lanes.MAIN)
-        open_deck = deck.active()
+        open_deck = deck.declared()
         if open_deck is None:
             why = "Nothing is recorded any more, and nothing is replayed: the run has ended."
             return await self._refuse(url, why)

@@ -467,6 +467,7 @@ def hooks():
 
     class Nothing:
         mode = "replay"
+        intercepts = True
         live = ()
 
         class recorder:  # noqa: N801

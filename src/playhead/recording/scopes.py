@@ -1,0 +1,132 @@
+"""Which deck gets a call: that of the process, or that of the run that a thread or a task opened.
+
+Knows lanes, and the process-wide slots of clock, entropy and order; does not know what a deck does with a
+call. Import these names from `playhead.recording.deck`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.recording import ambient, lanes, points
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from playhead.recording.deck import Deck
+    from playhead.recording.recorder import Recorder
+
+# The deck of the process: of a recorded or replayed command, or of the run that a program opened around all it
+# does. It gets every call that belongs to no other run.
+_process: Deck | None = None
+# The decks of runs that threads and tasks opened, by their recorder, each for what it started alone.
+_scoped: dict[Recorder, Deck] = {}
+
+
+def active() -> Deck | None:
+    """The deck of the run that the code running now belongs to; None when nothing records or replays its
+    calls: hooks then pass through.
+    """
+    found = declared() if _scoped else _process
+    return found if found is not None and found.intercepts else None
+
+
+def declared() -> Deck | None:
+    """The same for the tools and stores that a program declares itself: these need no hooks."""
+    scope = _scope_of(lanes.current.get()) if _scoped else None
+    return _process if scope is None else scope
+
+
+def _scope_of(lane: lanes.Lane) -> Deck | None:
+    """The deck of the run that this lane belongs to; None: that of the process."""
+    scope = lane.scope
+    # A replay answers for the whole process: a call that escaped it would be performed for real.
+    if scope is None or scope.recorder not in _scoped or is_replay():
+        return None
+    return scope
+
+
+def is_replay() -> bool:
+    """Whether this process is replayed."""
+    return _process is not None and _process.mode is not None
+
+
+def is_open(deck: Deck) -> bool:
+    """Whether the run of this deck still lasts."""
+    return deck is _process or deck.recorder in _scoped
+
+
+def all_intercepting() -> list[Deck]:
+    """The decks of all runs of this process that hooks write to."""
+    found = [*([] if _process is None else [_process]), *list(_scoped.values())]
+    return [deck for deck in found if deck.intercepts]
+
+
+def of_process() -> Deck | None:
+    """The deck of code that belongs to no other run than that of the process."""
+    return _process
+
+
+def activate(deck: Deck) -> None:
+    """Make it the deck of the process."""
+    global _process  # noqa: PLW0603  (one a process)
+    _process = deck
+
+
+def deactivate(deck: Deck) -> None:
+    global _process  # noqa: PLW0603  (one a process)
+    if _process is deck:
+        _process = None
+
+
+class _Scopes:
+    """Finds what belongs to the run of a lane or of a recorder."""
+
+    def log_of_lane(self, lane: lanes.Lane | None) -> points.PointLog | None:
+        scope = _scope_of(lane or lanes.current.get())
+        return points.of_process() if scope is None else scope.log
+
+    def log_of(self, recorder: Recorder | None) -> points.PointLog | None:
+        scope = None if recorder is None else _scoped.get(recorder)
+        return points.of_process() if scope is None else scope.log
+
+    def source(self) -> ambient.Source | None:
+        scope = _scope_of(lanes.current.get())
+        return ambient.of_process() if scope is None else scope.source
+
+
+_scopes = _Scopes()
+
+
+def open_scope(deck: Deck) -> None:
+    """Open a run beside others. The lanes whose `scope` is this deck belong to it, and what starts from them."""
+    _scoped[deck.recorder] = deck
+    ambient.scope(_scopes.source)
+    points.scope(_scopes)
+
+
+def close_scope(deck: Deck) -> None:
+    if deck.source is not None:
+        deck.source.flush()
+    if deck.log is not None:
+        deck.log.flush()
+    _scoped.pop(deck.recorder, None)
+    if not _scoped:
+        ambient.scope(None)
+        points.scope(None)
+
+
+def _forked() -> None:
+    """In a forked child. A lock that another thread held at the fork would never be released here, and what
+    waited to be written is the parent's to write.
+    """
+    if _process is not None:
+        _process.forked()
+    for deck in _scoped.values():
+        deck.forked()
+        if deck.source is not None:
+            deck.source.start_anew()
+        if deck.log is not None:
+            deck.log.start_anew()
+
+
+os.register_at_fork(after_in_child=_forked)
