@@ -14,10 +14,9 @@ import playhead
 from playhead import clock
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.deck import Call, Deck
-from playhead.replay.matching.fuzzy import FuzzyIndex
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.faults import drawn
-from playhead.replay.modes.mixed import MixedMode
+from playhead.replay.modes.mixed import FuzzyIndex, MixedMode
 from playhead.replay.modes.replay_options import Policy
 from playhead.tape.reader import Tape
 

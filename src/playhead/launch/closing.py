@@ -22,7 +22,7 @@ from playhead.launch import connections
 from playhead.launch.connections import RecordedPlaces, port_of
 from playhead.launch.guest import rules
 from playhead.launch.guest.python_argv import is_closed, is_python
-from playhead.launch.proxy.switches import why_silent
+from playhead.launch.proxy.ports import why_silent
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.encoder import NewEvent
 from playhead.recording.runs import Run

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from playhead.llm.decoding import error_of_text
-from playhead.llm.http.headers import Headers, content_type_of, header, retry_after_of, undo
+from playhead.llm.http_headers import Headers, content_type_of, header, retry_after_of, undo
 from playhead.llm.llm_exchange import (
     Image,
     LlmError,
@@ -29,8 +29,8 @@ from playhead.llm.llm_exchange import (
     ToolResult,
     ToolUse,
     Usage,
+    summary,
 )
-from playhead.llm.llm_summary import summary
 from playhead.llm.providers import api_of, model_in, provider_of, stream_in
 
 __all__ = [

@@ -6,8 +6,8 @@ import codecs
 from collections.abc import Iterable
 from typing import Any
 
-from playhead.llm.http.body_frames import BodyFrames
-from playhead.llm.http.jsontext import count, mappings, parse, string
+from playhead.llm.body_frames import BodyFrames
+from playhead.llm.jsontext import count, mappings, parse, string
 from playhead.llm.llm_exchange import LlmError, LlmMessage, LlmResponse
 
 _SHOWN = 500

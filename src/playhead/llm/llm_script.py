@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
-from playhead.llm.http.headers import undo
+from playhead.llm.http_headers import undo
 
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
 Ending = Literal["close", "reset", "stall"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from playhead.llm.http.headers import Headers, header
+from playhead.llm.http_headers import Headers, header
 from playhead.llm.llm_exchange import LlmExchange, LlmRequest, LlmResponse
 
 if TYPE_CHECKING:

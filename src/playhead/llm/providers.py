@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from playhead.llm.anthropic import AnthropicMessages
 from playhead.llm.gemini import GeminiGenerate
-from playhead.llm.http.headers import Headers, header, undo
+from playhead.llm.http_headers import Headers, header, undo
 from playhead.llm.openai import OpenAiChat, OpenAiResponses
 from playhead.llm.provider import Provider
 

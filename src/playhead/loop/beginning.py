@@ -18,11 +18,10 @@ from playhead.host.stderr import say
 from playhead.launch import record_run as recording
 from playhead.launch.opening import Wish
 from playhead.loop import state as states
-from playhead.loop import status_folder as scratch
 from playhead.loop.iteration import RecordedLoop
 from playhead.loop.session import Session
 from playhead.loop.stages import IterationFailed, Stage, parse_stages
-from playhead.loop.state import State
+from playhead.loop.state import State, hold, let_go
 from playhead.recording import deck, runs
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
@@ -56,7 +55,7 @@ def open_session(
     if is_replaying():
         return _made(folder, fresh, context, keeps_state=False)
     check_free(home, session, resume=resume, force=force)
-    held = scratch.hold(folder)
+    held = hold(folder)
     try:
         state = _state(home, folder, fresh, resume=resume, force=force)
         run = None
@@ -64,7 +63,7 @@ def open_session(
             run = _opened(session, home, level, command, resume=resume, force=force)
         made = _made(folder, state, context, run=run, held=held)
     except BaseException:
-        scratch.let_go(folder, held)
+        let_go(folder, held)
         raise
     made.save(made.state)
     return made
@@ -134,7 +133,7 @@ def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
     if is_replaying() or isinstance(runs.current(), Run):
         return
     folder = states.folder_of(home, session)
-    held = scratch.hold(folder)
+    held = hold(folder)
     if held is not None:
         os.close(held)
     if resume or force:

@@ -1,11 +1,15 @@
-"""The folder of one iteration: prompt, response, text, context, decision, timing. Knows levels, secrets
-and permissions; not how the iteration is run.
+"""Record one iteration: its folder (prompt, response, text, context, decision, timing) and its events on the tape.
 
     stage-00-plan/iterations/001/
       prompt.md  response.jsonl  text.md  context.md    at `full`; below, NAME.sha256 (hash, bytes)
       status.json  timing.json                          at every level
 
-A disk that says no costs files, never the iteration: `complain` hears of it.
+Knows levels, secrets and permissions; does not know how the iteration is run. A disk error costs files, never the
+iteration: `complain` receives the message.
+
+On the tape an iteration is a turn. If the command itself is not recorded (below `full`, in a shell script), the
+turn contains it as a call, with the response as its stdout. The events are written by a recorder in this process,
+or by the successive commands of a shell script.
 """
 
 from __future__ import annotations
@@ -13,19 +17,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from playhead import clock
-from playhead.events import Level
+from playhead import clock, events
+from playhead.encoding.values import Frozen
+from playhead.events import Level, Ref
+from playhead.host.later import Later
 from playhead.redact.streams import StreamCleaner
 from playhead.tape.blobs import THRESHOLD, blob_path
 from playhead.tape.store import move_aside
 
 if TYPE_CHECKING:
     from playhead.loop.stages import Decision
+    from playhead.recording import chunks
     from playhead.redact import Redactor
+else:
+    chunks = Later("playhead.recording.chunks")  # only a response needs it
+
 
 Complain = Callable[[OSError], None]
 
@@ -208,3 +218,73 @@ def timing_of(started_ns: int, ended_ns: int, exit_code: int | None) -> dict[str
 
 def _json(members: dict[str, Any]) -> bytes:
     return json.dumps(members, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+class Tell(Protocol):
+    """Writes an event and gives back its seq; None: it is lost. `clean`: no secret is in it."""
+
+    def __call__(
+        self, kind: str, data: Any, parent: Ref | None, *, clean: bool = False
+    ) -> Ref | None: ...
+
+
+class Answer(NamedTuple):
+    """What came back from the command of an iteration. `how` as outcomes have it."""
+
+    response: Response
+    how: str
+    took_ns: int
+    exit_code: int | None
+    # Tokens, cost and counts, as far as the agent said them.
+    usage: Mapping[str, Any]
+
+
+def begin_turn(tell: Tell, name: str, *, prompt: str | None, level: Level) -> Ref | None:
+    data: dict[str, Any] = {"name": name}
+    if level != "minimal" and prompt is not None:
+        data["input"] = prompt
+    return tell(events.TURN_START, data, None)
+
+
+def begin_call(
+    tell: Tell, turn: Ref | None, command: str, *, prompt: str | None, level: Level
+) -> Ref | None:
+    """The command as a call: at `minimal` the turn alone says that there was one."""
+    if level == "minimal":
+        return None
+    request = {"stdin": {"text": prompt or ""}}
+    return tell(events.CALL, {"boundary": "process", "name": command, "request": request}, turn)
+
+
+def end_call(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> None:
+    if call is None:
+        return
+    response = said.response
+    if level == "full" and response.raw:
+        chunk: dict[str, Any] = {"call": call, "stream": "stdout", **chunks.as_text(response.raw)}
+        chunk |= {"sizes": [response.size], "at_ns": [said.took_ns]}
+        tell(events.CHUNK, chunk, call, clean=True)
+    ended: dict[str, Any] = {
+        "call": call,
+        "how": said.how,
+        "took_ns": said.took_ns,
+        "bytes": response.size,
+        "exit_code": said.exit_code,
+    }
+    if level == "standard":
+        # At `full` the response itself says so.
+        ended["usage"] = dict(said.usage) or None
+        ended["value"] = response.digest  # what is kept is a hash of it, the same for the same
+    tell(events.OUTCOME, ended, call)
+
+
+def end_turn(
+    tell: Tell, turn: Ref | None, name: str, *, took_ns: int, failure: str | None, value: Any
+) -> None:
+    data: dict[str, Any] = {"turn": turn, "name": name, "took_ns": took_ns}
+    if failure is None:
+        data |= {"how": "returned", "value": value}
+    else:
+        error = Frozen({"$exception": "IterationFailed", "message": failure})
+        data |= {"how": "raised", "error": error}
+    tell(events.TURN_END, data, turn)

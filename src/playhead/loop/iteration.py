@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead import clock
 from playhead.events import Level
 from playhead.host.later import Later
-from playhead.loop import files, trace
+from playhead.loop import files
 from playhead.loop import state as states
-from playhead.loop import status_folder as scratch
+from playhead.loop.files import Answer, Tell, begin_call, begin_turn, end_call, end_turn
 from playhead.loop.stages import Decision, Stage, decide
-from playhead.loop.state import Open
+from playhead.loop.state import Open, clear_status
 from playhead.recording import lanes
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class RecordedLoop(NamedTuple):
 
     run: Path
     level: Level
-    tell: trace.Tell
+    tell: Tell
     redactor: Redactor | None
     calls: bool
 
@@ -107,7 +107,7 @@ class Iteration:
         self.session.save(states.begun(self.session.state, self.opened))
         try:
             if self.session.keeps_state:
-                scratch.clear_status(self.session.folder)
+                clear_status(self.session.folder)
         except OSError as error:
             self.session.complain(error)
 
@@ -122,10 +122,10 @@ class Iteration:
         if recorded is None:
             return
         level = recorded.level
-        turn = trace.begin(recorded.tell, self.name, prompt=prompt, level=level)
+        turn = begin_turn(recorded.tell, self.name, prompt=prompt, level=level)
         call = None
         if recorded.calls:
-            call = trace.ask(recorded.tell, turn, command, prompt=prompt, level=level)
+            call = begin_call(recorded.tell, turn, command, prompt=prompt, level=level)
         self.opened = self.opened._replace(turn=turn, call=call)
         self.session.state = self.session.state._replace(open=self.opened)
         if turn is not None:
@@ -203,14 +203,14 @@ class Iteration:
         text = "" if self.outline is None else self.outline.text
         ended = self.opened.wall_ns + self.took_ns
         self._files.end(text, decision, files.timing_of(self.opened.wall_ns, ended, exit_code))
-        said = trace.Answer(
+        said = Answer(
             response=self._files.response,
             how=how,
             took_ns=self.took_ns,
             exit_code=exit_code,
             usage=self._usage(),
         )
-        trace.answer(recorded.tell, self.opened.call, said, level=recorded.level)
+        end_call(recorded.tell, self.opened.call, said, level=recorded.level)
         value: dict[str, Any] = {"decision": decision.word, "exit_code": exit_code}
         if decision.reason is not None:
             value["reason"] = decision.reason
@@ -218,7 +218,7 @@ class Iteration:
             value["text"] = text
         elif recorded.level == "full" and self._is_whole and not recorded.calls:
             value["text"] = self._files.response.raw.decode("utf-8", "replace")
-        trace.end(
+        end_turn(
             recorded.tell,
             self.opened.turn,
             self.name,

@@ -1,5 +1,5 @@
-"""What a loop is asked to do: stages, prompts, the command. Pure but for reading prompts; knows
-placeholders, not processes.
+"""The task of a loop: stages, prompts and the command. Pure but for reading prompts; knows placeholders, not
+processes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_prompt(plan: Plan, stage: Stage, number: int) -> str | None:
         ) from None
 
 
-def check(plan: Plan, *, replaying: bool = False) -> None:
+def check_plan(plan: Plan, *, replaying: bool = False) -> None:
     """Before anything is run: every prompt and the context are there. In a replay nobody reads the
     context: it was for the command, and that is on the tape.
     """
@@ -107,6 +107,6 @@ def filled(text: str, words: Mapping[str, str]) -> str:
     return "".join((*out, text[at:]))
 
 
-def called(command: Sequence[str]) -> str:
+def command_name(command: Sequence[str]) -> str:
     """What people call it."""
     return os.path.basename(command[0]) or command[0]

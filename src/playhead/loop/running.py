@@ -1,27 +1,117 @@
-"""Run the command of a loop, iteration by iteration. Knows processes, their output and interruption;
-what is kept of it is the session's.
+"""Run the command of a loop, iteration by iteration. Knows processes, their output and interruption.
+
+Ctrl-C and SIGTERM do not cut an iteration off: the command ends in its own way after the terminal's Ctrl-C, its
+output is read to the end, and then the loop stops. So the tape holds exactly what the loop has seen.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import FrameType, TracebackType
 from typing import IO, Any
 
-from playhead.loop import plan as plans
 from playhead.loop import state as states
 from playhead.loop.beginning import is_replaying, open_session
 from playhead.loop.iteration import Iteration
-from playhead.loop.plan import Plan
+from playhead.loop.plan import (
+    Plan,
+    argv_of,
+    check_plan,
+    command_name,
+    prompt_path,
+    read_prompt,
+    takes_prompt,
+)
 from playhead.loop.progress import Progress
 from playhead.loop.session import Session
-from playhead.loop.stopping import PATIENCE_S, Stops, Terminated, code_of, end, stop_with
 from playhead.recording import deck
 from playhead.recording.adapter import FunctionAdapter
+
+# As shells say it.
+INTERRUPTED, TERMINATED = 130, 143
+_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+# How long a command that was asked to end may take to do so by itself.
+PATIENCE_S = 10.0
+
+
+class Terminated(BaseException):
+    """SIGTERM: as KeyboardInterrupt, by another hand."""
+
+
+class Stops:
+    """Stands in for the two signals' handlers while it is entered; in the main thread alone."""
+
+    def __init__(self) -> None:
+        # What the loop will leave with; 0: nobody has asked it to.
+        self.code = 0
+        self.process: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, Any] = {}
+        self._asked = 0
+
+    def __enter__(self) -> Stops:  # noqa: PYI034  (typing.Self came with 3.11)
+        if threading.current_thread() is threading.main_thread():
+            self._before = {one: signal.signal(one, self._hear) for one in _CODES}
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def check(self) -> None:
+        """Stop here, if somebody has asked for it."""
+        if self.code:
+            stop_with(self.code)
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        self.code = _CODES[signal.Signals(number)]
+        self._asked += 1
+        process = self.process
+        if process is None:
+            return
+        # Ctrl-C reaches the command as well; SIGTERM was sent to us alone. Whoever asks twice means it.
+        if number == signal.SIGTERM or self._asked > 1:
+            with suppress(OSError):
+                process.terminate()
+        if self._asked == 1:
+            threading.Thread(target=_see_to_it, args=(process,), daemon=True).start()
+
+
+def stop_with(code: int) -> None:
+    """Raise what leaves with that code."""
+    raise KeyboardInterrupt if code == INTERRUPTED else Terminated
+
+
+def code_of(stopped: BaseException) -> int:
+    return INTERRUPTED if isinstance(stopped, KeyboardInterrupt) else TERMINATED
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Have it end: by itself, by request, by force."""
+    for last_word in (None, process.terminate, process.kill):
+        if last_word is not None:
+            last_word()
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def _see_to_it(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        end(process)
+
 
 # What a pipe takes before anybody reads: more than this is written beside, not before, the reading.
 _PIPE = 32 * 1024
@@ -42,7 +132,7 @@ class Result:
 
 def run(plan: Plan, progress: Progress | None = None) -> Result:
     """Make every iteration that is still to be made. UsageError: nothing was run."""
-    plans.check(plan, replaying=is_replaying())
+    check_plan(plan, replaying=is_replaying())
     shown = progress or Progress(quiet=True)
     session = open_session(
         plan.session, plan.stages, context=plan.context, record=plan.record, level=plan.level,
@@ -89,13 +179,13 @@ def _through(plan: Plan, session: Session, shown: Progress) -> Result:
 
 def _make(plan: Plan, iteration: Iteration, shown: Progress, stops: Stops) -> None:
     shown.begin(iteration)
-    prompt = plans.read_prompt(plan, iteration.stage, iteration.number)
-    iteration.prompt(prompt or "", command=plans.called(plan.command))
+    prompt = read_prompt(plan, iteration.stage, iteration.number)
+    iteration.prompt(prompt or "", command=command_name(plan.command))
     told = iteration.environment()
-    argv = plans.argv_of(plan.command, prompt, told)
-    if (path := plans.prompt_path(plan, iteration.stage, iteration.number)) is not None:
+    argv = argv_of(plan.command, prompt, told)
+    if (path := prompt_path(plan, iteration.stage, iteration.number)) is not None:
         told["PLAYHEAD_PROMPT"] = str(path.absolute())
-    sent = None if prompt is None or plans.takes_prompt(plan.command) else prompt.encode()
+    sent = None if prompt is None or takes_prompt(plan.command) else prompt.encode()
 
     def hear(raw: bytes) -> None:
         glances = iteration.piece(raw)

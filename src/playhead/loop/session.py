@@ -10,9 +10,8 @@ from pathlib import Path
 from playhead import clock
 from playhead.host.stderr import say
 from playhead.loop import state as states
-from playhead.loop import status_folder as scratch
 from playhead.loop.iteration import Iteration, RecordedLoop
-from playhead.loop.state import Open, State
+from playhead.loop.state import Open, State, let_go, status_file
 
 
 class Session:
@@ -52,7 +51,7 @@ class Session:
 
     @property
     def status_file(self) -> Path:
-        return scratch.status_file(self.folder)
+        return status_file(self.folder)
 
     def iterations(self) -> Iterator[Iteration]:
         """Each one that is still to be made. The one before ends when the next is asked for."""
@@ -78,7 +77,7 @@ class Session:
         if self.state.status == "running":
             self.save(states.interrupted(self.state))
         if self.keeps_state:
-            scratch.let_go(self.folder, self._held)
+            let_go(self.folder, self._held)
             self._held = None
         if self._on_close is not None:
             done, self._on_close = self._on_close, None

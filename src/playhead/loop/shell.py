@@ -17,11 +17,10 @@ from playhead.events import LEVELS, Level, Ref, Status
 from playhead.host.later import Later
 from playhead.host.stderr import say
 from playhead.loop import state as states
-from playhead.loop import status_folder as scratch
 from playhead.loop.iteration import Iteration, RecordedLoop
 from playhead.loop.session import Session, taken_up
 from playhead.loop.stages import Stage, parse_stages
-from playhead.loop.state import State
+from playhead.loop.state import State, let_go
 from playhead.recording.encoder import DatedEvent, OpenSegment, append
 from playhead.redact import Redactor
 from playhead.tape import store as stores
@@ -98,7 +97,7 @@ def end(name: str, home: Path, status: Status | None) -> Status:
     told = status or ("failed" if state.status == "error" else "ok")
     after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[told]
     session.save(state._replace(status=after))
-    scratch.let_go(session.folder, None)
+    let_go(session.folder, None)
     if session.recorded is not None and state.segment is not None:
         try:
             _close(session.recorded, state.segment, told)

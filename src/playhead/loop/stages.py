@@ -1,6 +1,6 @@
-"""The stages of a loop and what an iteration decides. Pure; knows words, not files or processes.
+"""The stages of a loop, and the decision of an iteration. Pure; does not know files or processes.
 
-No dataclasses here and in what a step of a shell script loads besides: they would be half of its time.
+No dataclasses in the modules that a step of a shell script loads: they would double its time.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from playhead import llm
-from playhead.llm.http.headers import undo
+from playhead.llm.http_headers import undo
 from playhead.recording.chunks import as_text
 from playhead.story.shape import CallItem, Failure, Item, NoteItem, Story, TurnItem
 from playhead.story.streamed_text import text_pieces

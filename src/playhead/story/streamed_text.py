@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from playhead.llm import LlmExchange
-from playhead.llm.http.sse import SseParser, looks_like_sse
+from playhead.llm.body_frames import SseParser, looks_like_sse
 from playhead.llm.providers import provider_of
 from playhead.story.shape import CallItem, StreamPiece
 

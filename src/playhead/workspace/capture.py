@@ -11,12 +11,10 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 
-from playhead.workspace import limits
-from playhead.workspace.blobs.database_copy import is_database, read_database
 from playhead.workspace.blobs.pool import LARGE, PoolWriter
-from playhead.workspace.blobs.stable_read import open_file, read_file
-from playhead.workspace.git.git_objects import blob_name
-from playhead.workspace.limits import LeftOut
+from playhead.workspace.blobs.stable_read import is_database, open_file, read_database, read_file
+from playhead.workspace.chosen_files import LARGEST_FILE, LeftOut, is_secret
+from playhead.workspace.git_objects import blob_name
 from playhead.workspace.tree_listing import FOLDER, UNREAD, FileEntry, git_id, hash_only, link_id
 
 _PACKS = b".git/objects/pack/"
@@ -72,8 +70,8 @@ class Capture:
 
     def _large(self, path: bytes, status: os.stat_result) -> FileEntry | None:
         is_pack = path.startswith(_PACKS)
-        if limits.is_secret(path) or (status.st_size > limits.LARGEST_FILE and not is_pack):
-            self._leave_out(path, "secret" if limits.is_secret(path) else "large")
+        if is_secret(path) or (status.st_size > LARGEST_FILE and not is_pack):
+            self._leave_out(path, "secret" if is_secret(path) else "large")
             return _unread(status)
         full = self._full(path)
         try:
@@ -119,7 +117,7 @@ class Capture:
         The hash proves that the file was read whole: no further look at it is needed.
         """
         expected = self._tracked.get(path)
-        if expected is None or expected not in self.objects or limits.is_secret(path):
+        if expected is None or expected not in self.objects or is_secret(path):
             return None
         try:
             fd = open_file(full)
@@ -132,7 +130,7 @@ class Capture:
         return git_id(expected.hex()) if blob_name(data) == expected else None
 
     def _is_secret(self, path: bytes, data: bytes) -> bool:
-        if limits.is_secret(path):
+        if is_secret(path):
             return True
         return any(one in data for one in self._secrets())
 

@@ -8,7 +8,7 @@ import stat
 
 from playhead.workspace.blobs.stable_read import hash_file, open_file, read_file
 from playhead.workspace.chosen_files import ChosenFiles
-from playhead.workspace.git.git_objects import blob_name
+from playhead.workspace.git_objects import blob_name
 from playhead.workspace.tree_listing import (
     FOLDER,
     UNREAD,

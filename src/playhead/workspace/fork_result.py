@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from playhead.workspace import limits
 from playhead.workspace.blobs.stable_read import read_file
+from playhead.workspace.chosen_files import LARGEST_FILE
 from playhead.workspace.folder_compare import compare_folder, entry_now, is_now
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, Tree, between
@@ -94,7 +94,7 @@ def _contents(root: bytes, entries: Mapping[bytes, FileEntry | None]) -> dict[st
     """The bytes of files, read now: the fork's folder is gone afterwards."""
     found: dict[str, bytes] = {}
     for path, entry in entries.items():
-        if entry is None or not entry.is_file or entry.size > limits.LARGEST_FILE:
+        if entry is None or not entry.is_file or entry.size > LARGEST_FILE:
             continue
         with suppress(OSError):
             found[entry.id] = read_file(os.path.join(root, path)).data

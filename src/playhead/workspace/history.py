@@ -16,7 +16,7 @@ from playhead.errors import TapeDamaged, UsageError
 from playhead.events import Event
 from playhead.tape.reader import Tape
 from playhead.workspace.blobs.pool import Pool
-from playhead.workspace.git.git_objects import GitObjects
+from playhead.workspace.git_objects import GitObjects
 from playhead.workspace.tree_listing import (
     Change,
     FileEntry,

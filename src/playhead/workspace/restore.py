@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from playhead.errors import UsageError
-from playhead.workspace.limits import LeftOut
+from playhead.workspace.chosen_files import LeftOut
 from playhead.workspace.tree_listing import Change, FileEntry, Tree
 
 Read = Callable[[FileEntry], bytes]

@@ -16,12 +16,17 @@ from typing import Any
 
 from playhead import clock
 from playhead.errors import StoreError
-from playhead.workspace import limits
 from playhead.workspace.blobs.pool import Pool, PoolWriter, make_private
 from playhead.workspace.capture import Capture
-from playhead.workspace.chosen_files import ChosenFiles
-from playhead.workspace.git.git_objects import object_names
-from playhead.workspace.limits import LeftOut
+from playhead.workspace.chosen_files import (
+    LONGEST_S,
+    MOST_ENTRIES,
+    MOST_NAMED,
+    ChosenFiles,
+    LeftOut,
+    why_refused,
+)
+from playhead.workspace.git_objects import object_names
 from playhead.workspace.tree_listing import FOLDER, FileEntry, encode_listing, shown
 
 _PACKS = b".git/objects/pack/"
@@ -62,7 +67,7 @@ class Snapshot:
     git: bool
 
     def as_data(self) -> dict[str, Any]:
-        named = [{"path": shown(o.path), "why": o.why} for o in self.left_out[: limits.MOST_NAMED]]
+        named = [{"path": shown(o.path), "why": o.why} for o in self.left_out[:MOST_NAMED]]
         return {
             "root": self.root,
             "tree": self.tree,
@@ -85,7 +90,7 @@ def take_snapshot(
     entering: Callable[[bytes], object] | None = None,
 ) -> tuple[Snapshot, WorkspaceState]:
     """StoreError if the folder cannot be a workspace; OSError if the store is full."""
-    why = limits.why_refused(root)
+    why = why_refused(root)
     if why is not None:
         raise StoreError(f"{root} is not recorded as a workspace: {why}.")
     started = clock.mono_ns()
@@ -119,10 +124,10 @@ def _seen(
     left_out = state.capture.left_out
     for one in state.selection.walk(entering=entering, left_out=left_out.append):
         found.append(one)
-        if len(found) > limits.MOST_ENTRIES:
+        if len(found) > MOST_ENTRIES:
             raise StoreError(
                 f"{os.fsdecode(state.root)} is not recorded as a workspace: it has more than "
-                f"{limits.MOST_ENTRIES:,} files."
+                f"{MOST_ENTRIES:,} files."
             )
     return found
 
@@ -131,7 +136,7 @@ def _capture_all(
     state: WorkspaceState, seen: list[tuple[bytes, os.stat_result]], known: KnownFiles, started: int
 ) -> None:
     """The repository's own files first: whether an object can be restored is known then."""
-    latest = started + int(limits.LONGEST_S * 1e9)
+    latest = started + int(LONGEST_S * 1e9)
     entries, stamps, files = state.entries, state.stamps, known.files
     rest: list[tuple[bytes, os.stat_result]] = []
     for path, status in seen:

@@ -20,8 +20,8 @@ from playhead.llm import (
     tool_calls_of,
 )
 from playhead.llm.anthropic import decode_anthropic as anthropic
+from playhead.llm.body_frames import parse_sse
 from playhead.llm.gemini import decode_gemini as gemini
-from playhead.llm.http.sse import parse
 from playhead.llm.openai import decode_chat as openai_chat
 from playhead.llm.openai import decode_responses as openai_responses
 from playhead.llm.providers import all_providers
@@ -94,7 +94,7 @@ def test_a_wrong_type_in_any_field_of_a_document_is_survived(path):
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.name)
 def test_a_wrong_type_in_any_field_of_an_event_is_survived(path):
     protocol = PROTOCOL_OF[path.name.partition("_")[0]]
-    events = [event.data for event in parse(path.read_bytes())[0] if event.data != "[DONE]"]
+    events = [event.data for event in parse_sse(path.read_bytes())[0] if event.data != "[DONE]"]
     seen = set()
     for at, text in enumerate(events):
         document = json.loads(text)

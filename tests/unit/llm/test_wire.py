@@ -4,8 +4,7 @@ import subprocess
 
 import pytest
 
-from playhead.llm import decode_request, decode_response, tool_calls_of
-from playhead.llm.http import headers
+from playhead.llm import decode_request, decode_response, http_headers, tool_calls_of
 
 ANTHROPIC = "anthropic.messages"
 SSE = {"Content-Type": "text/event-stream; charset=utf-8"}
@@ -44,7 +43,7 @@ def test_an_encoding_that_cannot_be_undone_is_the_error_of_the_answer(monkeypatc
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(headers, "import_module", missing)
+    monkeypatch.setattr(http_headers, "import_module", missing)
     answer = decode_response(ANTHROPIC, 200, {"content-encoding": "br"}, b"\x0b\x02")
     assert answer.error is not None
     assert answer.error.type == "undecodable"
@@ -185,7 +184,7 @@ print(json.dumps(found))
     for api, name in names.items():
         (tmp_path / name).write_bytes(sample(name))
         files.append((api, str(tmp_path / name)))
-    source = headers.__file__.rpartition("/playhead/")[0]
+    source = http_headers.__file__.rpartition("/playhead/")[0]
     done = subprocess.run(
         [guest_python, "-S", "-E", "-c", f"import sys; sys.path.append({source!r})\n{program}"],
         input=json.dumps(files),

@@ -16,11 +16,11 @@ from tests.unit.workspace.conftest import Session, fingerprint
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.tape.reader import Tape
 from playhead.workspace.blobs import packs
-from playhead.workspace.blobs.delta import apply_delta, encode_delta
+from playhead.workspace.blobs.packs import apply_delta, encode_delta
 from playhead.workspace.blobs.pool import Pool, PoolWriter
+from playhead.workspace.chosen_files import why_refused
 from playhead.workspace.folder_compare import compare_folder
 from playhead.workspace.history import read_history
-from playhead.workspace.limits import why_refused
 from playhead.workspace.restore import apply_effects, restore_tree
 from playhead.workspace.snapshot import StatIndex, take_snapshot
 from playhead.workspace.taping import open_workspaces

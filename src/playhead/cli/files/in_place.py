@@ -13,7 +13,7 @@ from playhead.errors import PlayheadError, UsageError
 from playhead.views.text.safe import one_line
 from playhead.workspace.blob_collection import note_undo, undo_root
 from playhead.workspace.blobs.pool import Pool, PoolWriter
-from playhead.workspace.limits import LeftOut
+from playhead.workspace.chosen_files import LeftOut
 from playhead.workspace.restore import Read, apply_effects
 from playhead.workspace.snapshot import take_snapshot
 from playhead.workspace.tree_listing import Change, FileEntry, Tree, decode_listing, shown

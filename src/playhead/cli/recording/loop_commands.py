@@ -15,7 +15,6 @@ from playhead.cli.common import home_of, json_option, store_option
 from playhead.cli.recording.record_command import counted, load_model, note, say
 from playhead.events import LEVELS, Level
 from playhead.launch.command import record_command
-from playhead.loop import plan as plans
 from playhead.loop import steps
 from playhead.loop.beginning import (
     check_free,
@@ -24,7 +23,7 @@ from playhead.loop.beginning import (
     wants_record,
     wish_for,
 )
-from playhead.loop.plan import Plan
+from playhead.loop.plan import Plan, check_plan, prompt_path, takes_prompt
 from playhead.loop.progress import Progress
 from playhead.loop.running import run
 from playhead.loop.shell import STATUSES
@@ -105,7 +104,7 @@ def loop_command(
         resume=resume,
         force=force,
     )
-    plans.check(plan, replaying=is_replaying())
+    check_plan(plan, replaying=is_replaying())
     home = home_of(store)
     check_free(home, session, resume=resume, force=force)
     if dry_run:
@@ -149,11 +148,11 @@ def forecast(plan: Plan) -> list[str]:
     """The lines of --dry-run."""
     lines = []
     for stage in plan.stages:
-        path = plans.prompt_path(plan, stage, 1)
+        path = prompt_path(plan, stage, 1)
         asked = "no prompt" if path is None else str(path)
         most = f"at most {stage.most}" if stage.most > 1 else "1" if stage.most else "any number"
         lines.append(f"{stage.name}: {most} × {' '.join(plan.command)}  ({asked})")
-    where = "by {prompt}" if plans.takes_prompt(plan.command) else "by stdin"
+    where = "by {prompt}" if takes_prompt(plan.command) else "by stdin"
     told = (
         f"recorded at {chosen_level(plan.level)}"
         if wants_record(asked=plan.record)

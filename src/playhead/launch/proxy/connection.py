@@ -17,23 +17,18 @@ from typing import Any
 from playhead.errors import Divergence
 from playhead.hooks.http.exchange import Exchange, HttpAdapter, Pair, Request, call_of
 from playhead.hooks.http.http1 import NotHttp
-from playhead.launch.proxy import (
-    live,
-    refusal,
-)
+from playhead.launch.proxy import live
 from playhead.launch.proxy import proxied_request as asking
 from playhead.launch.proxy import (
     proxied_websocket as sockets,
 )
 from playhead.launch.proxy import (
-    side_traffic as side,
-)
-from playhead.launch.proxy import (
     taped_response as taped,
 )
 from playhead.launch.proxy.authority import Authority
-from playhead.launch.proxy.proxied_request import ProxiedRequest
+from playhead.launch.proxy.proxied_request import ProxiedRequest, side_facts
 from playhead.launch.proxy.routes import Origin, addresses, arrived, guessed
+from playhead.launch.proxy.taped_response import bad_request, diverged
 from playhead.recording import deck, lanes, where
 from playhead.recording.crossing import Crossing
 from playhead.recording.deck import Deck
@@ -109,7 +104,7 @@ class Client:
                 if not goes_on:
                     break
         except NotHttp as error:
-            self.writer.write(refusal.bad_request(str(error)))
+            self.writer.write(bad_request(str(error)))
         except (ConnectionError, ssl.SSLError):
             return  # the client has left, or trusts us not; what was on its way has been told
         finally:
@@ -120,7 +115,7 @@ class Client:
         """From here on we are the server that the client wants to reach behind TLS."""
         host, _, port = asked.target.rpartition(":")
         if self._authority is None or not port.isdigit():
-            self.writer.write(refusal.bad_request("this proxy makes no tunnels (see --connect)"))
+            self.writer.write(bad_request("this proxy makes no tunnels (see --connect)"))
             return False
         loop = asyncio.get_running_loop()
         name = host.strip("[]").lower()
@@ -165,7 +160,7 @@ class Client:
             return await self._refuse(url, str(error))
 
     async def _refuse(self, url: str, why: str) -> bool:
-        self.writer.write(refusal.diverged(url, why))
+        self.writer.write(diverged(url, why))
         await self.writer.drain()
         return False
 
@@ -186,7 +181,7 @@ class _Passing(HttpAdapter):
                 plain.headers,
                 plain.body,
                 where.json_text(_agent(plain)),
-                side.facts(plain.method, url, plain.body),
+                side_facts(plain.method, url, plain.body),
             )
         )
         self._client = client

@@ -1,20 +1,129 @@
-"""Ask the real server, and pass on what comes, byte for byte as it comes. Knows one connection to a
-server for each of a client's; not what a tape is.
+"""Forward a request to the real server and pass its response on, byte for byte, as it arrives.
+
+Knows TLS and the tunnels of corporate networks. Opens one server connection per client connection. Does not know
+tapes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
+import functools
+import os
+import socket
+import ssl
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.http1 import AnswerReader, NotHttp
-from playhead.launch.proxy import upstream
 from playhead.launch.proxy.proxied_request import ProxiedRequest, passed_on
 from playhead.launch.proxy.routes import Origin
 
 if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
+
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+_PIECE = 64 * 1024
+_LONGEST_CONNECT_S = 60.0
+
+
+class NoTunnel(ConnectionError):
+    """The network's own proxy does not let us through."""
+
+
+async def connect(origin: Origin, env: Mapping[str, str]) -> Stream:
+    """A connection to that server. OSError: there is none to be had."""
+    try:
+        return await asyncio.wait_for(_connect(origin, env), _LONGEST_CONNECT_S)
+    except asyncio.TimeoutError:
+        raise TimeoutError(f"{origin} does not answer") from None
+
+
+async def _connect(origin: Origin, env: Mapping[str, str]) -> Stream:
+    host = origin.host.strip("[]")
+    if origin.scheme == "http":
+        return await asyncio.open_connection(host, origin.port, limit=_PIECE)
+    tunnel = _tunnel(origin, env)
+    if tunnel is None:
+        return await asyncio.open_connection(
+            host, origin.port, limit=_PIECE, ssl=context(), server_hostname=host
+        )
+    return await _through(tunnel, origin, host)
+
+
+async def _through(tunnel: str, origin: Origin, host: str) -> Stream:
+    """Ask the network's proxy first, on the bare socket: a stream that becomes another is closed by
+    its own `__del__`.
+    """
+    where = urlsplit(tunnel if "://" in tunnel else f"http://{tunnel}")
+    loop = asyncio.get_running_loop()
+    (family, _, _, _, address), *_ = await loop.getaddrinfo(
+        where.hostname, where.port or 80, type=socket.SOCK_STREAM
+    )
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        await loop.sock_connect(connection, address)
+        await loop.sock_sendall(connection, _asking(where, f"{host}:{origin.port}"))
+        await _let_through(connection)
+        return await asyncio.open_connection(
+            sock=connection, limit=_PIECE, ssl=context(), server_hostname=host
+        )
+    except BaseException:
+        connection.close()
+        raise
+
+
+async def _let_through(connection: socket.socket) -> None:
+    """NoTunnel says what the network's proxy said instead."""
+    loop = asyncio.get_running_loop()
+    answer = b""
+    while not answer.endswith(b"\r\n\r\n") and (more := await loop.sock_recv(connection, 4096)):
+        answer += more
+    if answer.split(b" ", 2)[1:2] != [b"200"]:
+        said = answer.partition(b"\r\n")[0].decode("latin-1")
+        raise NoTunnel(f"the network's proxy answers {said!r}")
+
+
+def _asking(where: SplitResult, place: str) -> bytes:
+    lines = [f"CONNECT {place} HTTP/1.1", f"Host: {place}"]
+    if where.username:
+        secret = f"{unquote(where.username)}:{unquote(where.password or '')}"
+        lines.append(f"Proxy-Authorization: Basic {base64.b64encode(secret.encode()).decode()}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _tunnel(origin: Origin, env: Mapping[str, str]) -> str | None:
+    """The network's own proxy for this server, as the variables of curl and others say."""
+    names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    proxy = next((env[name] for name in names if env.get(name)), None)
+    spared = env.get("no_proxy") or env.get("NO_PROXY") or ""
+    return None if _is_spared(origin.host, spared) else proxy
+
+
+def _is_spared(host: str, spared: str) -> bool:
+    for word in spared.replace(" ", "").lower().split(","):
+        name = word.partition(":")[0].lstrip("*").lstrip(".")
+        if word == "*" or (name and (host == name or host.endswith(f".{name}"))):
+            return True
+    return False
+
+
+@functools.cache
+def context() -> ssl.SSLContext:
+    """Whom to trust: as the system and SSL_CERT_FILE say, and as node is told."""
+    made = ssl.create_default_context()
+    if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
+        with contextlib.suppress(OSError):
+            made.load_verify_locations(extra)
+    made.set_alpn_protocols(["http/1.1"])
+    return made
+
 
 _PIECE = 64 * 1024
 # A client that gets the end of its connection along with the last bytes may never look at those. So
@@ -28,7 +137,7 @@ class LiveServer:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._stream: upstream.Stream | None = None
+        self._stream: Stream | None = None
         self._origin: Origin | None = None
 
     @property
@@ -75,7 +184,7 @@ class LiveServer:
                 if self._client.has_left:
                     raise
         self.close()
-        self._stream, self._origin = await upstream.connect(origin, self._client.env), origin
+        self._stream, self._origin = await connect(origin, self._client.env), origin
         return await self._sent(raw)
 
     async def _sent(self, raw: bytes) -> tuple[asyncio.StreamReader, bytes]:

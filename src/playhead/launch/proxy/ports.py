@@ -1,14 +1,131 @@
-"""The ports of the proxy, taken before the command starts. Knows sockets and the command's environment; not
-HTTP, and not which process serves the ports.
+"""Reserve the proxy's ports before the command starts, and point the command to them.
+
+Knows sockets, the command's environment, and the command-line switch of agents that ignore base URL variables
+(Codex). A switch is added only where the command line makes it safe. Does not know HTTP.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 
-from playhead.launch.proxy import switches
 from playhead.launch.proxy.routes import Detour, Origin, addresses, detours, origins, through
+
+_DEFAULT = "https://api.openai.com/v1"
+_URL = re.compile(r"https?://[^\s\"'\\,}\]]+")
+_SETS_A_URL = re.compile(r"\s*(?:openai_base_url|model_providers\b[^=]*)\s*=")
+_SETS_A_PROVIDER = re.compile(r"\s*(?:openai_base_url|model_provider|profile|oss_provider)\s*=")
+# Words after which Codex may be asked to use something else than its usual server.
+_OTHERWISE = frozenset({"--oss", "--local-provider", "-p", "--profile", "--remote"})
+# Agents that look at the variables; and words by which they are asked for something else than work.
+_AGENTS = frozenset({"claude", "gemini", "opencode", "crush", "goose", "qwen"})
+_IDLE = frozenset(
+    {
+        *("login", "logout", "mcp", "completion", "features", "help", "plugin", "update", "apply"),
+        *("-h", "--help", "-v", "-V", "--version", "doctor", "install", "auth", "setup-token"),
+    }
+)
+
+Turn = Callable[[str], str]
+
+
+def addresses_in(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """The addresses that the command line itself leads to, and so the proxy has to stand for."""
+    if not is_codex(command):
+        return []
+    named = [url for at in _settings(command) for url in _urls(command[at])]
+    return named or ([_DEFAULT] if _is_safe(command, env) else [])
+
+
+def turned(command: Sequence[str], env: Mapping[str, str], turn: Turn) -> list[str]:
+    """The command with its addresses turned to the proxy: those it names, or the usual one."""
+    words = list(command)
+    if not is_codex(words):
+        return words
+    named = [at for at in _settings(words) if _urls(words[at])]
+    for at in named:
+        words[at] = _URL.sub(lambda hit: turn(hit.group()), words[at])
+    if not named and _is_safe(words, env):
+        at = _program(words) + 1
+        words[at:at] = ["-c", f'openai_base_url="{turn(_DEFAULT)}"']
+    return words
+
+
+def why_silent(command: Sequence[str]) -> str | None:
+    """Of an agent that asked no model as far as anybody saw: what may be the reason. None: it is no
+    agent that we know, or it was not asked to work.
+    """
+    name = next((word.rpartition("/")[2] for word in command[:1]), "")
+    if _IDLE & set(command) or not (name in _AGENTS or is_codex(command)):
+        return None
+    if is_codex(command):
+        return (
+            "no call of it came by the proxy: Codex has a login or a configuration of its own. Name its "
+            "server, for a ChatGPT login -c 'openai_base_url=\"https://chatgpt.com/backend-api/codex\"'"
+        )
+    return "no call of it came by the proxy: its own settings may name another server"
+
+
+def is_codex(command: Sequence[str]) -> bool:
+    return _program(command) >= 0
+
+
+def _program(command: Sequence[str]) -> int:
+    """Where in the command the program is named: `codex`, `npx @openai/codex`, `node …/codex.js`."""
+    for at, word in enumerate(command[:3]):
+        name = word.rpartition("/")[2]
+        if name in ("codex", "codex.js") or "@openai/codex" in word:
+            return at
+        if name not in ("npx", "bunx", "node", "bun", "-y", "--yes", "env", "exec"):
+            break
+    return -1
+
+
+def _settings(command: Sequence[str]) -> list[int]:
+    """Where `-c KEY=VALUE` stands, in whatever form, for keys that hold addresses."""
+    found = []
+    for at, word in enumerate(command):
+        before = command[at - 1] if at else ""
+        text = word if before in ("-c", "--config") else _joined(word)
+        if text is not None and _SETS_A_URL.match(text):
+            found.append(at)
+    return found
+
+
+def _joined(word: str) -> str | None:
+    for prefix in ("--config=", "-c"):
+        if word.startswith(prefix) and len(word) > len(prefix):
+            return word[len(prefix) :]
+    return None
+
+
+def _urls(word: str) -> list[str]:
+    return _URL.findall(word)
+
+
+def _is_safe(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether it is the usual server that is meant: by a key, and nothing says otherwise."""
+    words = set(command)
+    if _OTHERWISE & words or _IDLE & words or not env.get("CODEX_API_KEY"):
+        return False
+    for word in command:
+        if _SETS_A_PROVIDER.match(_joined(word) or word):
+            return False
+    home = env.get("CODEX_HOME") or os.path.join(env.get("HOME", ""), ".codex")
+    return not _configures(os.path.join(home, "config.toml"))
+
+
+def _configures(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return any(_SETS_A_PROVIDER.match(line) for line in file)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True  # it says something, and we do not know what
+
 
 _BACKLOG = 256
 
@@ -42,13 +159,13 @@ class ProxyPorts:
         found = addresses(env)
         self.env = dict(env)
         self.listeners: dict[Origin, socket.socket] = {}
-        for origin in origins([*found.values(), *switches.addresses_in(command, env)]):
+        for origin in origins([*found.values(), *addresses_in(command, env)]):
             self.listeners[origin] = listen()
         self._ports = {origin: one.getsockname()[1] for origin, one in self.listeners.items()}
         self.numbers = frozenset(self._ports.values())
         self.detours: dict[str, Detour] = detours(env, found, self._ports)
         # The command with the addresses in its arguments replaced by those of the proxy.
-        self.command = switches.turned(command, env, self._turn)
+        self.command = turned(command, env, self._turn)
 
     def _turn(self, url: str) -> str:
         return through(url, self._ports) or url

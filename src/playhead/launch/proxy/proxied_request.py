@@ -1,13 +1,21 @@
-"""A request as it arrives at the proxy, and as it is sent on. Knows HTTP/1.1 framing; no deck."""
+"""A request as it arrives at the proxy and as it is forwarded, and whether it is side traffic.
+
+Side traffic (probes, telemetry, update checks, titles) is not the agent's work. It is recorded and marked; a
+replay answers it if it can, and never fails because of it. Knows HTTP/1.1 framing; does not know the deck.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from playhead.hooks.http.http1 import NotHttp
-from playhead.llm.http.headers import undo
+from playhead.llm.http_headers import undo
+from playhead.replay.matching.matcher import SIDE
 
 Pair = tuple[str, str]
 
@@ -136,3 +144,69 @@ def _readable(encodings: str) -> str:
     words = [word.strip() for word in encodings.split(",")]
     kept = [word for word in words if word.partition(";")[0].strip().lower() in _READABLE]
     return ", ".join(kept) or "identity"
+
+
+_PATHS = (
+    ("probe", re.compile(r"/api/hello/?$|/healthz?/?$|/ping/?$")),
+    (
+        "telemetry",
+        re.compile(
+            r"/api/event_logging|/api/claude_code/(?:metrics|organizations)|/api/claude_cli_feedback"
+            r"|/v1/(?:traces|metrics|logs)$|/otlp/|/v1/rgstr|/v1/initialize$|/envelope/$|/analytics"
+            r"|/telemetry|/codex/analytics|:recordCodeAssistMetrics|/log\?"
+        ),
+    ),
+    (
+        "catalogue",
+        re.compile(
+            r"/models(?:\?client_version=.*)?$|/api/(?:oauth|claude_code|organizations)/"
+            r"|/latest(?:\?|$)|/wham/|/api/codex/|/mcp-registry|/plugins"
+        ),
+    ),
+)
+# Small models that name a session, or guess its topic, while the agent works.
+_TITLE = re.compile(
+    r"\b(?:titles?|naming|topic)\b.{0,300}\b(?:sessions?|conversations?|chats?|threads?|coding)\b"
+    r"|\b(?:sessions?|conversations?|chats?|threads?)\b.{0,300}\b(?:titles?|topic)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_LARGEST_TITLE = 32 * 1024
+
+
+def side_facts(method: str, url: str, body: bytes) -> dict[str, Any]:
+    """What a call is marked with; empty for the agent's own work."""
+    kind = kind_of(method, url, body)
+    return {} if kind is None else {SIDE: kind}
+
+
+def kind_of(method: str, url: str, body: bytes) -> str | None:
+    """`probe`, `telemetry`, `catalogue` or `title`; None: the agent's work."""
+    if method == "HEAD":
+        return "probe"
+    path = url.partition("://")[2]
+    path = path[path.find("/") :] if "/" in path else "/"
+    for kind, pattern in _PATHS:
+        if pattern.search(path) and (kind != "catalogue" or method == "GET"):
+            return kind
+    if method == "POST" and 0 < len(body) < _LARGEST_TITLE and _is_title(body):
+        return "title"
+    return None
+
+
+def _is_title(body: bytes) -> bool:
+    """A question without tools whose instructions are about what to call a session."""
+    try:
+        asked = json.loads(body)
+    except ValueError:
+        return False
+    if not isinstance(asked, dict) or asked.get("tools"):
+        return False
+    said = [asked.get(name) for name in ("system", "instructions", "systemInstruction")]
+    turns = asked.get("messages") or asked.get("input") or []
+    for turn in turns if isinstance(turns, list) else []:
+        role = turn.get("role") if isinstance(turn, dict) else None
+        if role == "assistant":
+            return False
+        if role in ("system", "developer"):
+            said.append(turn)
+    return _TITLE.search(json.dumps([one for one in said if one])) is not None

@@ -1,20 +1,55 @@
-"""Answer a client of the proxy from the tape: the same pieces, the same end. Knows `Taped` and HTTP/1.1."""
+"""Answer a client of the proxy from the tape, with the same pieces and the same end, or refuse it.
+
+A refusal has status 400 and `x-should-retry: false`: agents retry any other error for minutes.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING
 
 from playhead.hooks.http import http1
 from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.served import PATIENCE_S, SLOW_NS
-from playhead.launch.proxy import refusal
 from playhead.launch.proxy.live import LAST_BYTES_S
 from playhead.launch.proxy.proxied_request import ProxiedRequest
 from playhead.recording.deck import Taped
 
 if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
+
+
+def diverged(url: str, message: str) -> bytes:
+    """The replay has no answer to this: in words, in the shape of the API that was asked."""
+    error = {"type": "invalid_request_error", "message": message, "code": "playhead_divergence"}
+    body: dict[str, object] = {"type": "error", "error": error}
+    if "/v1beta" in url or ":generateContent" in url or ":streamGenerateContent" in url:
+        body = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    return _answer("400 Bad Request", json.dumps(body))
+
+
+def bad_request(why: str) -> bytes:
+    return _answer("400 Bad Request", json.dumps({"error": {"message": f"playhead: {why}"}}))
+
+
+def nothing(method: str, *, is_llm: bool) -> bytes:
+    """An empty answer, for side traffic that the tape does not know."""
+    if is_llm:
+        return diverged("", "This side request is not on the tape; nothing depends on it.")
+    if method == "HEAD":
+        return b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    return _answer("200 OK", "{}")
+
+
+def _answer(status: str, body: str) -> bytes:
+    raw = body.encode()
+    head = (
+        f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\nx-should-retry: false\r\n"
+        f"content-length: {len(raw)}\r\n"
+    )
+    close = "" if status.startswith("200") else "connection: close\r\n"
+    return f"{head}{close}\r\n".encode() + raw
 
 
 async def answer(client: Client, exchange: Exchange, asked: ProxiedRequest) -> bool:
@@ -89,7 +124,7 @@ async def _headless(
         exchange.left()
         return False
     if taped.how == "returned":
-        client.writer.write(refusal.nothing(asked.method, is_llm=exchange.is_llm))
+        client.writer.write(nothing(asked.method, is_llm=exchange.is_llm))
         exchange.returned()
         return asked.keeps_alive
     error = taped.error if isinstance(taped.error, Exception) else ConnectionResetError()

@@ -22,8 +22,7 @@ from playhead.launch.proxy.ports import ProxyPorts
 from playhead.launch.shims.post import Shims
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.process import END, SIGNALS, WATCH, SidecarProcess
-from playhead.launch.sidecar.proxy_service import ProxyService
-from playhead.launch.sidecar.services import Service, SharedDeck
+from playhead.launch.sidecar.services import ProxyService, Service, SharedDeck
 from playhead.launch.sidecar.shim_service import ShimService
 from playhead.recording.recorder import Recorder
 from playhead.tape.output_position import OutputPage

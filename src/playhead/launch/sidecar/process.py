@@ -19,8 +19,7 @@ from contextlib import suppress
 from playhead import clock
 from playhead.host.descriptors import frame, take_frames
 from playhead.launch.guest.printed import OutputBuffer
-from playhead.launch.sidecar.command_streams import Stream
-from playhead.launch.sidecar.pump import Pump
+from playhead.launch.sidecar.command_streams import Pump, Stream
 from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.tape.output_position import OutputPage
 

@@ -1,7 +1,8 @@
-"""A part of the sidecar that serves clients: sockets, and a thread that starts with the first client.
+"""The parts of the sidecar that serve clients (sockets and a thread that starts with the first client), and the
+proxy as one of them.
 
-Knows threads and when they end; not what is served. A run whose command never connects starts no thread and
-loads nothing: the sidecar only polls the listening sockets.
+A run whose command never connects starts no thread and loads nothing: the sidecar only polls the listening
+sockets.
 """
 
 from __future__ import annotations
@@ -9,24 +10,29 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from playhead.encoding.values import safe_str
 from playhead.host.later import Later
+from playhead.launch.proxy.ports import ProxyPorts
 from playhead.recording import deck
 from playhead.recording.deck import Deck
 from playhead.recording.recorder import Recorder
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from playhead.launch.proxy import proxy_server
     from playhead.replay import begin
     from playhead.replay import replay_plan as plan
 else:
-    # Loaded in the sidecar of a replay, when the first client connects.
     begin = Later("playhead.replay.begin")
     plan = Later("playhead.replay.replay_plan")
+    asyncio = Later("asyncio")
+    proxy_server = Later("playhead.launch.proxy.proxy_server")
 
 
 class SharedDeck:
@@ -124,3 +130,22 @@ class Service:
         if self._is_alone:
             self.clear_up()
         self.is_over = True
+
+
+class ProxyService(Service):
+    """Serves the ports that the command's environment leads to."""
+
+    def __init__(self, world: SharedDeck, ports: ProxyPorts) -> None:
+        super().__init__(world, tuple(ports.listeners.values()))
+        self._listeners = ports.listeners
+        self._env: Mapping[str, str] = ports.env
+
+    def serve(self, stop: int) -> None:
+        self.world.enter()
+        asyncio.run(self._serve(stop))
+
+    async def _serve(self, stop: int) -> None:
+        over = asyncio.Event()
+        asyncio.get_running_loop().add_reader(stop, over.set)
+        proxy = proxy_server.Proxy(self._listeners, self._env, paced=self.world.is_paced)
+        await proxy.serve_until(over)

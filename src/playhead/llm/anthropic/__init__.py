@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from playhead.host.later import Later
 from playhead.llm.anthropic import decode_anthropic
-from playhead.llm.http.headers import Headers
+from playhead.llm.http_headers import Headers
 from playhead.llm.llm_exchange import LlmRequest, LlmResponse
 from playhead.llm.provider import (
     Json,

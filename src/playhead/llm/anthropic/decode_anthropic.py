@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from playhead.llm.body_frames import STREAM, BodyFrames, frames_of
 from playhead.llm.decoding import (
     arguments_of,
     broken_answer,
@@ -12,8 +13,7 @@ from playhead.llm.decoding import (
     unread,
     why_broken,
 )
-from playhead.llm.http.body_frames import STREAM, BodyFrames, frames_of
-from playhead.llm.http.jsontext import (
+from playhead.llm.jsontext import (
     count,
     flag,
     items,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.host.later import Later
 from playhead.llm.gemini import decode_gemini
-from playhead.llm.http.headers import Headers
+from playhead.llm.http_headers import Headers
 from playhead.llm.llm_exchange import LlmRequest, LlmResponse
 from playhead.llm.provider import Json, Provider, has_keys, replace_first_text, text_or_empty
 

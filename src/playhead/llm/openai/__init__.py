@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from playhead.host.later import Later
-from playhead.llm.http.headers import Headers
+from playhead.llm.http_headers import Headers
 from playhead.llm.llm_exchange import LlmExchange, LlmRequest, LlmResponse
 from playhead.llm.openai import decode_chat, decode_responses
 from playhead.llm.provider import Json, Provider, has_keys, replace_first_text, text_or_empty

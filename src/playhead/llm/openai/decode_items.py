@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead.llm.decoding import arguments_of
-from playhead.llm.http.jsontext import joined, mapping, mappings, prose, string
+from playhead.llm.jsontext import joined, mapping, mappings, prose, string
 from playhead.llm.llm_exchange import (
     LlmMessage,
     Other,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead.llm.body_frames import STREAM, BodyFrame, BodyFrames, frames_of
 from playhead.llm.decoding import (
     broken_answer,
     error_of,
@@ -14,8 +15,7 @@ from playhead.llm.decoding import (
     unread,
     why_broken,
 )
-from playhead.llm.http.body_frames import STREAM, BodyFrame, BodyFrames, frames_of
-from playhead.llm.http.jsontext import (
+from playhead.llm.jsontext import (
     count,
     flag,
     items,

@@ -1,7 +1,8 @@
-"""Pair a call with a taped one. Knows the ladder of DESIGN §6 and nothing of files or modes.
+"""Pair a call with a taped one. Knows the ladder of matches (exact, normalised…); does not know files or modes.
 
-Under one lock; each taped call is served once; the ordinal is taken when the call begins, so the
-order in which answers arrive does not count.
+Thread-safe by one lock. Each taped call is served once. The ordinal is taken when the call begins, so the order in
+which answers arrive does not matter. Side traffic, such as telemetry, is paired separately and never fails a
+replay.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from playhead.recording.calls import Call, Taped
 from playhead.replay.matching.fingerprint import canonical_text, plain_key
 from playhead.replay.matching.normalise import Places, Settler
-from playhead.replay.matching.taped import TapedCall
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 
 Rung = str  # exact, normalised; other modes add theirs
 
@@ -205,3 +207,27 @@ class Matcher:
 
     def _trimmed(self, call: TapedCall) -> Any:
         return call.request if self._trim is None else self._trim(call.boundary, call.request)
+
+
+# The fact of a call that says what kind of side traffic it is.
+SIDE = "side"
+
+
+def is_side(call: TapedCall) -> bool:
+    return bool(call.event.data.get(SIDE))
+
+
+def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None:
+    """For side traffic that the tape does not have as it is asked now: what was answered to its like
+    then, or nothing at all. None: this call is the agent's work.
+    """
+    kind = call.facts.get(SIDE)
+    if not kind:
+        return None
+    found: dict[str, Any] = {"rung": SIDE}
+    for taped in recording.calls:
+        alike = taped.boundary == call.boundary and taped.name == name and is_side(taped)
+        if alike and taped.outcome is not None:
+            found["of"] = taped.ref
+            return answer_of(recording.tape, taped, match=found)
+    return Taped(how="returned", match=found)

@@ -18,13 +18,12 @@ from playhead.host.later import Later
 from playhead.recording.calls import Piece, Taped
 
 if TYPE_CHECKING:
-    from playhead.llm import providers
-    from playhead.llm.http import headers as http_headers
+    from playhead.llm import http_headers, providers
     from playhead.llm.provider import Provider
 else:
     # Every replay has a `Rewrite`; few change a request or a response.
     providers = Later("playhead.llm.providers")
-    http_headers = Later("playhead.llm.http.headers")
+    http_headers = Later("playhead.llm.http_headers")
 
 _SPEC = re.compile(r"([a-z]+):(\d+)\.response(\.text)?=(.*)", re.DOTALL)
 

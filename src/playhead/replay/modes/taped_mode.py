@@ -24,10 +24,9 @@ from playhead.recording.calls import Call, Piece, Taped
 from playhead.recording.chunks import as_bytes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
-from playhead.replay.matching.matcher import Matcher
+from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.nearest import nearest
 from playhead.replay.matching.normalise import places_of
-from playhead.replay.matching.side_calls import answer_side_call, is_side
 from playhead.replay.matching.taped import TapedRun, answer_of
 from playhead.replay.report.divergence import Parting, advice_for
 from playhead.tape.reader import Tape

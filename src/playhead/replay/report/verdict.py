@@ -13,7 +13,7 @@ from typing import Any
 from playhead import events
 from playhead.events import BOUNDARIES, Event
 from playhead.recording.calls import Call
-from playhead.replay.matching.side_calls import is_side
+from playhead.replay.matching.matcher import is_side
 from playhead.replay.matching.taped import TapedCall, TapedRun, load
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report import extras

@@ -20,9 +20,11 @@ from playhead.testing.scripted_llm.reply_selection import (
     Respond,
     ScriptRanOut,
     ScriptSelection,
+    ServedApis,
+    is_hello,
+    is_model_list,
 )
 from playhead.testing.scripted_llm.script_file import ScriptSource, load_script
-from playhead.testing.scripted_llm.served_apis import ServedApis, is_hello, is_model_list
 from playhead.testing.scripted_llm.server_http1 import ServedExchange, deliver, encode_json
 from playhead.testing.scripted_llm.server_websocket import ResponsesSocket, asks_for_websocket
 

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from playhead.views.play.frames import PlayFrame
 from playhead.views.play.playback import Playback, bar_of
-from playhead.views.play.screen import Screen
-from playhead.views.play.terminal import Terminal
+from playhead.views.play.terminal import Screen, Terminal
 from playhead.views.play.text_page import TextPage
 from playhead.views.play.transcript import Transcript
 from playhead.views.text.console import print_line

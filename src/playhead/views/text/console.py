@@ -1,4 +1,8 @@
-"""The console that text views print to, and the colours of Playhead. Knows rich and terminals."""
+"""The console that text views print to, and the colours of text views and of the terminal UI.
+
+The terminal UI has colours of its own because it also sets the background, on which the grey of many terminals
+cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -83,3 +87,26 @@ def print_line(out: Console, line: Text) -> None:
 def width_of(out: Console) -> int:
     """How wide a line may be: beyond some width the eye loses it."""
     return min(out.width, _WIDEST)
+
+
+_OWN = {
+    "ok": "#7fd962",
+    "failed": "#ff6b81",
+    "interrupted": "#ffb454",
+    "running": "#59c2ff",
+    "quiet": "#8b93a1",
+    "llm": "#d2a6ff",
+    "tool": "#59c2ff",
+    "mcp": "#59c2ff",
+    "http": "#80b4ff",
+    "process": "#ffb454",
+    "state": "#7fd962",
+    "clock": "#8b93a1",
+    "entropy": "#8b93a1",
+    "seam": "#7fd962",
+    "asked": "#a6adb8",
+    "thought": "italic #8b93a1",
+    "why": "italic #a6adb8",
+    "money": "#95e6a0",
+}
+PALETTE = Theme({**THEME.styles, **_OWN}, inherit=False)

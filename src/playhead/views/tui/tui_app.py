@@ -10,8 +10,8 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from playhead import clock
+from playhead.views.text.console import PALETTE
 from playhead.views.tui.compare_screen import CompareScreen
-from playhead.views.tui.palette import PALETTE
 from playhead.views.tui.play_screen import PlayScreen
 from playhead.views.tui.run_screen import RunScreen
 from playhead.views.tui.run_source import RunSource

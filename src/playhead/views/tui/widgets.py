@@ -16,8 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from playhead.views.text.console import PALETTE
 from playhead.views.text.safe import clean
-from playhead.views.tui.palette import PALETTE
 
 # Resolves our own names of colours; what it is told to print goes nowhere.
 _INK = Console(theme=PALETTE, force_terminal=True, color_system="truecolor", width=400)

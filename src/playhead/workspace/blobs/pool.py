@@ -20,8 +20,7 @@ from pathlib import Path
 
 from playhead.errors import TapeDamaged
 from playhead.workspace.blobs import packs
-from playhead.workspace.blobs.delta import apply_delta, encode_delta
-from playhead.workspace.blobs.packs import Record
+from playhead.workspace.blobs.packs import Record, apply_delta, encode_delta
 from playhead.workspace.blobs.stable_read import copy_file, hash_file
 
 # Above, a file is copied as it is: compressing it would take longer than a person waits.

@@ -23,7 +23,7 @@ from playhead.encoding.values import safe_str
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
-from playhead.workspace import limits
+from playhead.workspace.chosen_files import MOST_NAMED
 from playhead.workspace.snapshot import WorkspaceState
 from playhead.workspace.tree_listing import Change, encode_changes, shown
 from playhead.workspace.watch import call_marks as marks
@@ -288,8 +288,7 @@ class Watcher:
                 data["scanned"] = True
             if left_out:
                 data["left_out"] = [
-                    {"path": shown(one.path), "why": one.why}
-                    for one in left_out[: limits.MOST_NAMED]
+                    {"path": shown(one.path), "why": one.why} for one in left_out[:MOST_NAMED]
                 ]
                 left_out = []
             self._recorder.append(NewEvent(events.FILES, data, redacted=True))

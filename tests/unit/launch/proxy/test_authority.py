@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch.proxy import upstream
+from playhead.launch.proxy import live
 from playhead.launch.proxy.authority import Authority
 
 HERE = Path(__file__).parent
@@ -22,9 +22,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 def trust(monkeypatch):
     """The proxy trusts the server behind it."""
     monkeypatch.setenv("SSL_CERT_FILE", str(HERE / "loopback.crt"))
-    upstream.context.cache_clear()
+    live.context.cache_clear()
     yield
-    upstream.context.cache_clear()
+    live.context.cache_clear()
 
 
 def ask(proxy, port: int, authority: Authority) -> bytes:

@@ -1,6 +1,6 @@
 import json
 
-from playhead.llm.http.sse import parse
+from playhead.llm.body_frames import parse_sse
 from playhead.llm.llm_exchange import (
     Image,
     Other,
@@ -42,7 +42,7 @@ def test_a_stream_gives_reasoning_text_and_calls(sample):
 
 
 def test_a_last_event_that_repeats_no_output_leaves_what_was_streamed(sample):
-    events = [json.loads(event.data) for event in parse(sample("responses_tools.sse"))[0]]
+    events = [json.loads(event.data) for event in parse_sse(sample("responses_tools.sse"))[0]]
     events[-1]["response"]["output"] = []
     body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
     answer = decode_response(200, SSE, body)
@@ -52,7 +52,7 @@ def test_a_last_event_that_repeats_no_output_leaves_what_was_streamed(sample):
 
 def test_deltas_alone_give_all_parts(sample):
     body = sample("responses_tools.sse")
-    events = [event for event in parse(body)[0] if ".delta" in (event.event or "")]
+    events = [event for event in parse_sse(body)[0] if ".delta" in (event.event or "")]
     deltas = "".join(f"data: {event.data}\n\n" for event in events).encode()
     answer = decode_response(200, SSE, deltas)
     assert answer.thinking == "**Looking** at Zürich 🌦"
@@ -66,7 +66,7 @@ def test_deltas_alone_give_all_parts(sample):
 
 
 def test_json_values_end_to_end_are_a_stream_too(sample):
-    events = [event.data for event in parse(sample("responses_tools.sse"))[0]]
+    events = [event.data for event in parse_sse(sample("responses_tools.sse"))[0]]
     for separator in ("", "\n"):
         answer = decode_response(200, "", separator.join(events).encode())
         assert answer.parts == PARTS

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.replay.matching.fuzzy import FuzzyIndex, likeness
+from playhead.replay.modes.mixed import FuzzyIndex, likeness
 
 PROSE = "find the cheapest flight from Paris to Lisbon next Tuesday with one bag and a window seat"
 

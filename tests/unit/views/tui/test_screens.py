@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.views.tui.palette import PALETTE
+from playhead.views.text.console import PALETTE
 
 pytestmark = pytest.mark.asyncio
 

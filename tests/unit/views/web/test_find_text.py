@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from playhead.testing import Reply
-from playhead.views.web.find_text import find
+from playhead.views.web.api.run_reading import find
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""The ASGI application: all operations of the table behind the guard, and the viewer's pages."""
+"""The ASGI application: all operations of the table behind the guard, and the viewer's pages and static files."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +20,6 @@ from starlette.routing import Route
 
 from playhead.errors import PlayheadError
 from playhead.library.change_feed import BackgroundIndex, ChangeFeed
-from playhead.views.web.api import page_routes as viewer
 from playhead.views.web.api.api_responses import Problem, json_response, problem_of
 from playhead.views.web.api.event_pages import EventPages
 from playhead.views.web.api.guard import LARGEST_BODY, LOOPBACK_NAMES, GuardRules, RequestGuard
@@ -33,8 +33,47 @@ from playhead.views.web.api.schema_checks import (
     read_path,
     read_query,
 )
-from playhead.views.web.api.shared_answers import SharedAnswers
-from playhead.views.web.api.story_cache import CachedStory, StoryCache
+from playhead.views.web.api.story_cache import CachedStory, SharedAnswers, StoryCache
+from playhead.views.web.viewer_files import CONTENT_SECURITY_POLICY, static_files
+
+# All paths serve the same page, which reads its address to decide what to show.
+_PAGES = (
+    "/",
+    "/run/{id}",
+    "/run/{id}/{ref:path}",
+    "/compare",
+    "/compare/{a}/{b}",
+    "/report/{id}",
+    "/batch",
+)
+
+
+def _page_routes() -> list[Route]:
+    # Read once: only names in this mapping are served, and no path is built from a request.
+    files = static_files()
+    tags = {name: f'"{hashlib.sha256(raw).hexdigest()[:32]}"' for name, (_, raw) in files.items()}
+
+    def answer(name: str, request: Request) -> Response:
+        if name not in files:
+            raise Problem(404, f"There is no file {name[:80]!r} in the viewer.")
+        headers = {
+            "ETag": tags[name],
+            "Cache-Control": "no-cache",
+            "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        }
+        if tags[name] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        media, raw = files[name]
+        return Response(raw, headers=headers, media_type=media)
+
+    async def page(request: Request) -> Response:
+        return answer("index.html", request)
+
+    async def static(request: Request) -> Response:
+        return answer(request.path_params["name"], request)
+
+    return [*(Route(path, page) for path in _PAGES), Route("/static/{name:path}", static)]
+
 
 _PATIENCE_S = 60
 # Lists are made by SQLite and by Python, which both do one thing at a time.
@@ -92,7 +131,7 @@ def app(
         Route("/healthz", _healthz, methods=["GET"]),
         Route("/api/openapi.json", _constant(described), methods=["GET"]),
         *_operation_routes(desk),
-        *viewer.routes(),
+        *_page_routes(),
     ]
     return Starlette(
         routes=routes,

@@ -1,17 +1,21 @@
-"""Handlers for one run, or two: columns, events, calls, payloads, reports, comparisons."""
+"""Handlers for one run, or two: columns, events, calls, payloads, text search, reports, comparisons."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from playhead.errors import TapeDamaged
+from playhead.llm import LlmExchange, Part, ToolResult, ToolUse
 from playhead.replay.modes.replay_options import read_options
 from playhead.replay.replay_plan import read_plan
 from playhead.replay.report.verdict import judge
+from playhead.story import CallItem, Item, NoteItem, Story
 from playhead.story.compare import compare
 from playhead.story.event_filter import EventFilter, parse_range
 from playhead.story.story_json import call_json, item_at
@@ -21,11 +25,11 @@ from playhead.views.web.api import listing
 from playhead.views.web.api.api_responses import Problem, json_bytes, json_response, raw_json
 from playhead.views.web.api.schema_checks import CheckedRequest
 from playhead.views.web.api.story_cache import CachedStory
-from playhead.views.web.find_text import find
 from playhead.views.web.outline import outline
 
 if TYPE_CHECKING:
     from playhead.views.web.api.api_app import Desk
+
 
 # Content types that a browser may display; everything else is a download.
 SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain")
@@ -165,3 +169,70 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(member) for member in value]
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+MOST = 2000
+
+
+def find(story: Story, text: str, limit: int = MOST) -> list[str]:
+    """Return the refs in the order of the tape; case-insensitive."""
+    wanted = text.strip().lower()
+    if not wanted:
+        return []
+    found: list[str] = []
+    for ref, item in story.items.items():
+        if any(wanted in one.lower() for one in _texts(item)):
+            found.append(ref)
+            if len(found) >= limit:
+                break
+    return found
+
+
+def _texts(item: Item) -> Iterator[str]:
+    """Yield the texts of an item, cheap ones first: most searches are for a name or an error."""
+    if isinstance(item, NoteItem):
+        yield item.kind
+        yield _flat(item.data)
+        return
+    yield item.name
+    if item.failure is not None:
+        yield f"{item.failure.type}: {item.failure.message}"
+    if not isinstance(item, CallItem):
+        yield from (item.purpose or "", _flat(item.input), _flat(item.value))
+        yield from (f"{seam.name} {_flat(seam.value)}" for seam in item.seams)
+        return
+    if item.llm:
+        for exchange in item.llm:
+            yield from _exchange(exchange)
+        return
+    yield from (_flat(item.request), _flat(item.value), _flat(item.head))
+    yield b"".join(piece.data for piece in item.pieces).decode("utf-8", "replace")
+
+
+def _exchange(exchange: LlmExchange) -> Iterator[str]:
+    """Yield the texts that are new in this exchange.
+
+    A conversation is sent again with every request: searching all of it would find an early word in every later call.
+    """
+    request, response = exchange.request, exchange.response
+    yield request.system or ""
+    for message in reversed(request.messages):
+        if message.role == "assistant":
+            break
+        yield from (_part(part) for part in message.parts)
+    if response is not None:
+        yield from (_part(part) for part in response.parts)
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, ToolResult):
+        return "\n".join(_part(one) for one in part.content)
+    if isinstance(part, ToolUse):
+        return f"{part.name} {_flat(part.arguments)}"
+    return getattr(part, "text", "") or ""
+
+
+def _flat(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,14 +1,20 @@
-"""Cache of stories. Knows when a story is outdated and how many fit into memory."""
+"""Cache of stories, and responses shared between concurrent equal requests.
+
+Knows when a story is outdated and how many fit into memory. A request never receives a response whose computation
+began before the request arrived: it waits for the next computation, together with the other requests that
+arrived meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -167,3 +173,36 @@ class StoryCache:
 
     def forget(self, run_id: str) -> None:
         self._kept.pop(run_id, None)
+
+
+T = TypeVar("T")
+
+
+class SharedAnswers(Generic[T]):
+    """Computes shared responses in threads. `workers`: maximum number of concurrent computations."""
+
+    def __init__(self, workers: int) -> None:
+        self._limiter = anyio.CapacityLimiter(workers)
+        self._locks: dict[Hashable, anyio.Lock] = {}
+        self._made: dict[Hashable, tuple[int, T]] = {}
+
+    async def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        asked_ns = clock.mono_ns()
+        lock = self._locks.setdefault(key, anyio.Lock())
+        try:
+            async with lock:
+                made = self._made.get(key)
+                if made is not None and made[0] > asked_ns:
+                    return made[1]
+                value = await anyio.to_thread.run_sync(self._stamped, make, limiter=self._limiter)
+                self._made[key] = value
+                return value[1]
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._locks.pop(key, None)
+                self._made.pop(key, None)
+
+    def _stamped(self, make: Callable[[], T]) -> tuple[int, T]:
+        """Return the result with the time at which its computation began."""
+        began = clock.mono_ns()
+        return began, make()

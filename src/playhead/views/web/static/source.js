@@ -145,7 +145,7 @@ export class EmbeddedSource {
   }
 }
 
-// As find_text.py does: of an LLM exchange, only the texts that are new in it.
+// As run_reading.py does: of an LLM exchange, only the texts that are new in it.
 function searched(item) {
   if (!item.llm?.length) return item;
   return [

@@ -14,7 +14,7 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from playhead.llm.http.sse import looks_like_sse
+from playhead.llm.body_frames import looks_like_sse
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]] | None
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch.proxy import upstream
+from playhead.launch.proxy import live
 from playhead.launch.proxy.routes import Origin
 
 HERE = Path(__file__).parent
@@ -16,9 +16,9 @@ CERTIFICATE = HERE / "loopback.crt"
 @pytest.fixture(autouse=True)
 def trust(monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-    upstream.context.cache_clear()
+    live.context.cache_clear()
     yield
-    upstream.context.cache_clear()
+    live.context.cache_clear()
 
 
 async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +61,7 @@ async def listening(handler, context: ssl.SSLContext | None = None) -> tuple:
 
 
 async def asked(origin: Origin, env: dict[str, str]) -> bytes:
-    reader, writer = await upstream.connect(origin, env)
+    reader, writer = await live.connect(origin, env)
     writer.write(b"you\n")
     answer = await reader.readline()
     writer.close()

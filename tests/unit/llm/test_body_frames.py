@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.llm import decode_response, tool_calls_of
-from playhead.llm.http.body_frames import parse_eventstream
-from playhead.llm.http.sse import parse
+from playhead.llm.body_frames import parse_eventstream, parse_sse
 
 CONTENT_TYPE = {"content-type": "application/vnd.amazon.eventstream"}
 
@@ -33,7 +32,7 @@ def wrapped(event: str) -> bytes:
 
 
 def as_bedrock(sse: bytes) -> bytes:
-    return b"".join(wrapped(event.data) for event in parse(sse)[0])
+    return b"".join(wrapped(event.data) for event in parse_sse(sse)[0])
 
 
 def test_bedrock_says_the_same_as_anthropic_itself(sample):

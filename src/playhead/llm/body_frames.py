@@ -1,7 +1,8 @@
 """Split the body of an answer into its JSON values.
 
-Knows the transports: one document, a growing array, server-sent events, concatenated JSON values (WebSocket
-messages), and the binary event stream of Amazon Bedrock. Does not know the meaning of the values.
+Knows the transports: one document, a growing array, server-sent events (read as tolerantly as browsers do),
+concatenated JSON values (WebSocket messages), and the binary event stream of Amazon Bedrock. Does not know the
+meaning of the values.
 """
 
 from __future__ import annotations
@@ -13,8 +14,106 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from playhead.llm.http import sse
-from playhead.llm.http.jsontext import mapping, parse, parse_many, string
+from playhead.llm.jsontext import mapping, parse, parse_many, string
+
+_FIELDS = ("data", "event", "id", "retry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SseEvent:
+    """One event. ``partial``: the blank line that ends it never arrived."""
+
+    data: str
+    event: str | None = None
+    id: str | None = None
+    partial: bool = False
+
+
+class SseParser:
+    """Incremental parser of server-sent events; chunks may be cut anywhere. Close it to get an unfinished event.
+
+    ``stray`` keeps lines that are not SSE: some servers write a bare JSON error into the stream.
+    """
+
+    __slots__ = ("_bytes", "_data", "_event", "_id", "_pending", "stray")
+
+    def __init__(self) -> None:
+        # final=False holds back the first bytes of a character that is still to come.
+        self._bytes = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._pending: list[str] = []
+        self._data: list[str] = []
+        self._event: str | None = None
+        self._id: str | None = None
+        self.stray: list[str] = []
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """The events that this chunk completes."""
+        text = self._bytes.decode(chunk)
+        if "\n" not in text and "\r" not in text and not self._ends_in_return():
+            self._pending.append(text)
+            return []
+        text = "".join(self._pending) + text
+        # A "\r" at the very end may be half of a "\r\n": wait for the next chunk.
+        held = "\r" if text.endswith("\r") else ""
+        text = text[: len(text) - len(held)].replace("\r\n", "\n").replace("\r", "\n")
+        *lines, rest = text.split("\n")
+        self._pending = [rest + held]
+        return [event for line in lines if (event := self._line(line)) is not None]
+
+    def close(self) -> SseEvent | None:
+        """The event that was under way when the stream ended, if any."""
+        rest = "".join(self._pending)
+        self._pending = []
+        if rest.endswith("\r"):
+            # Nothing follows, so it was a line end after all (the blank one, perhaps).
+            ended = self._line(rest[:-1])
+            if ended is not None:
+                return ended
+        elif rest:
+            self._line(rest)
+        return self._take(partial=True)
+
+    def _ends_in_return(self) -> bool:
+        return bool(self._pending) and self._pending[-1].endswith("\r")
+
+    def _line(self, line: str) -> SseEvent | None:
+        if not line:
+            return self._take(partial=False)
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._event = value
+        elif name == "id":
+            self._id = value
+        elif name and name not in _FIELDS:
+            self.stray.append(line)
+        return None
+
+    def _take(self, *, partial: bool) -> SseEvent | None:
+        data, event = self._data, self._event
+        self._data, self._event = [], None
+        if not data:
+            return None
+        return SseEvent(data="\n".join(data), event=event, id=self._id, partial=partial)
+
+
+def looks_like_sse(body: bytes) -> bool:
+    """Whether the body begins like an event stream, whatever its content type."""
+    opening = body[:64].lstrip(b"\xef\xbb\xbf\r\n")
+    return opening.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
+
+
+def parse_sse(body: bytes) -> tuple[list[SseEvent], str]:
+    """Return all events of a body (the last one may be partial), and the lines that are not SSE."""
+    parser = SseParser()
+    events = parser.feed(body)
+    last = parser.close()
+    if last is not None:
+        events.append(last)
+    return events, "\n".join(parser.stray)
+
 
 _PRELUDE = struct.Struct(">III")
 _CHECKSUM = 4
@@ -108,7 +207,7 @@ def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> B
     """The values of a body; with ``only``, those of a stream that mention one of these words."""
     if content_type == "application/vnd.amazon.eventstream":
         return _of_amazon(body)
-    if sse.looks_like_sse(body) or (
+    if looks_like_sse(body) or (
         content_type == "text/event-stream" and body[:64].lstrip()[:1] not in (b"{", b"[")
     ):
         return _of_sse(body, tuple(word.decode() for word in only))
@@ -145,7 +244,7 @@ def _of_values(values: list[Any], rest: str) -> BodyFrames:
 
 
 def _of_sse(body: bytes, only: tuple[str, ...]) -> BodyFrames:
-    events, stray = sse.parse(body)
+    events, stray = parse_sse(body)
     frames: list[BodyFrame] = []
     done = False
     reason = None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.llm.http.sse import SseEvent, SseParser, looks_like_sse, parse
+from playhead.llm.body_frames import SseEvent, SseParser, looks_like_sse, parse_sse
 
 STREAM = (
     b": keep-alive\n\nevent: greeting\nid: 7\ndata: Gr\xc3\xbcezi\ndata:\ndata:  wohl\n\n"
@@ -19,7 +19,7 @@ EVENTS = [
 
 
 def test_fields_comments_and_every_kind_of_line_end_are_understood():
-    assert parse(STREAM) == (EVENTS, "")
+    assert parse_sse(STREAM) == (EVENTS, "")
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
@@ -41,36 +41,36 @@ def test_one_byte_at_a_time_is_enough():
 
 
 def test_an_event_without_its_blank_line_is_partial():
-    events, _ = parse(b"data: one\n\nevent: x\ndata: tw")
+    events, _ = parse_sse(b"data: one\n\nevent: x\ndata: tw")
     assert events == [SseEvent(data="one"), SseEvent(event="x", data="tw", partial=True)]
 
 
 def test_a_blank_line_of_a_single_return_at_the_end_still_ends_the_event():
-    assert parse(b"data: one\r\r")[0] == [SseEvent(data="one")]
-    assert parse(b"data: one\r")[0] == [SseEvent(data="one", partial=True)]
+    assert parse_sse(b"data: one\r\r")[0] == [SseEvent(data="one")]
+    assert parse_sse(b"data: one\r")[0] == [SseEvent(data="one", partial=True)]
 
 
 def test_a_character_cut_in_the_middle_is_held_back():
-    assert parse(b"data: Z\xc3")[0] == [SseEvent(data="Z", partial=True)]
+    assert parse_sse(b"data: Z\xc3")[0] == [SseEvent(data="Z", partial=True)]
 
 
 def test_lines_that_are_no_sse_are_kept_aside():
-    events, stray = parse(b'data: {}\n\n{"error":\n{"code": 503}}\n')
+    events, stray = parse_sse(b'data: {}\n\n{"error":\n{"code": 503}}\n')
     assert events == [SseEvent(data="{}")]
     assert stray == '{"error":\n{"code": 503}}'
 
 
 def test_an_event_without_data_is_no_event():
-    assert parse(b"event: ping\n\nid: 4\n\n")[0] == []
+    assert parse_sse(b"event: ping\n\nid: 4\n\n")[0] == []
 
 
 def test_a_byte_order_mark_is_skipped():
-    assert parse(b"\xef\xbb\xbfdata: x\n\n")[0] == [SseEvent(data="x")]
+    assert parse_sse(b"\xef\xbb\xbfdata: x\n\n")[0] == [SseEvent(data="x")]
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_make_the_parser_fail(body):
-    events, _ = parse(body)
+    events, _ = parse_sse(body)
     assert all(isinstance(event.data, str) for event in events)
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from playhead.views.web.api.shared_answers import SharedAnswers
+from playhead.views.web.api.story_cache import SharedAnswers
 
 pytestmark = pytest.mark.asyncio
 

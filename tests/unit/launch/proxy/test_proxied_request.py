@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from playhead.launch.proxy.side_traffic import kind_of
+from playhead.launch.proxy.proxied_request import kind_of
 
 API = "https://api.example"
 

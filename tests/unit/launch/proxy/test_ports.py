@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.launch.proxy.switches import addresses_in, turned, why_silent
+from playhead.launch.proxy.ports import addresses_in, turned, why_silent
 
 
 @pytest.fixture

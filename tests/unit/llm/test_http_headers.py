@@ -4,8 +4,8 @@ import zlib
 
 import pytest
 
-from playhead.llm.http import headers
-from playhead.llm.http.headers import undo
+from playhead.llm import http_headers
+from playhead.llm.http_headers import undo
 
 BODY = b'{"text": "' + bytes(range(32, 127)).replace(b'"', b"").replace(b"\\", b"") * 50 + b'"}'
 
@@ -73,7 +73,7 @@ def test_rubbish_is_refused_with_the_reason():
 
 
 def test_a_bomb_does_not_go_off(monkeypatch):
-    monkeypatch.setattr(headers, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(http_headers, "MOST_BYTES", 100_000)
     plain = undo("gzip", gzip.compress(bytes(10_000_000)))
     assert plain.body == b""
     assert "more than 100000 bytes" in (plain.reason or "")
@@ -90,7 +90,7 @@ def test_an_encoding_without_a_library_here_says_which_would_do(monkeypatch, nam
     def missing(wanted):
         raise ImportError(wanted)
 
-    monkeypatch.setattr(headers, "import_module", missing)
+    monkeypatch.setattr(http_headers, "import_module", missing)
     plain = undo(name, b"\x28\xb5\x2f\xfdwhatever")
     assert plain.body == b""
     assert plain.reason == (
@@ -117,7 +117,7 @@ class OneShotBrotli:
 
 
 def test_brotli_is_undone_where_a_library_is_installed(monkeypatch):
-    monkeypatch.setattr(headers, "import_module", lambda name: OneShotBrotli)
+    monkeypatch.setattr(http_headers, "import_module", lambda name: OneShotBrotli)
     assert undo("br", b"~{}").body == b"{}"
     assert undo("br", b"~{}" + b" " * 200 + b"!").body.strip() == b"{}"
     assert undo("br", b"~!").reason == "content encoding br: corrupt"

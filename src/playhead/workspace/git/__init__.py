@@ -1,1 +1,0 @@
-"""What Playhead reads of a git repository, without starting git."""
