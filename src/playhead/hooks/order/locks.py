@@ -2,8 +2,8 @@
 
 A lock that threads hold while they print, ask or hand something over decides the order of these points. So
 in a replay a thread takes such a lock only when its own next point on the tape is due: then no other
-thread has to come first. Whether points are passed under a lock is learnt when it is first held: until
-then it is taken to be so.
+thread has to come first. A line of the program that has taken its lock many times without passing a point
+under it takes it at once from then on: the wait is slow, and orders nothing there.
 """
 
 from __future__ import annotations
@@ -11,26 +11,30 @@ from __future__ import annotations
 import _thread
 import sys
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from playhead.recording import lanes, order_slot
 from playhead.recording.where import OWNERS, PROGRAM
 
-# Locks under which no point was passed when they were held, and how far their holder was then.
-_cold: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-_held: dict[int, list[tuple[Any, Any]]] = {}
+# How often in a row each line of the program has held a lock without passing a point, up to the limit.
+_idle: dict[tuple[Any, int], int] = {}
+_MOST_IDLE = 100
+# What each thread holds: the lock, the line that took it, and the point that was next then.
+_held: dict[int, list[tuple[Any, tuple[Any, int], Any]]] = {}
 
 
 def before_acquire(lock: Any) -> None:
     """A thread of the program is about to take a lock."""
     head = order_slot.active()
-    if head is None or not lanes.have_threads() or not _is_program() or lanes.is_carried():
+    if head is None or not lanes.have_threads() or lanes.is_carried():
+        return
+    line = _line_of_program()
+    if line is None:
         return
     place = head.ahead(lanes.current.get().name)
     # The thread of an event loop does not wait here: its other tasks could not come to their points.
-    if place is not None and not _cold.get(lock) and order_slot.loop_here() is None:
+    if place is not None and _idle.get(line, 0) < _MOST_IDLE and order_slot.loop_here() is None:
         head.await_turn(place)
-    _held.setdefault(_thread.get_ident(), []).append((lock, place))
+    _held.setdefault(_thread.get_ident(), []).append((lock, line, place))
 
 
 def after_release(lock: Any) -> None:
@@ -38,16 +42,18 @@ def after_release(lock: Any) -> None:
     held = _held.get(_thread.get_ident())
     if not held or held[-1][0] is not lock:
         return
-    _, place = held.pop()
+    _, line, place = held.pop()
     if place is not None:
-        _cold[lock] = not place.passed
+        _idle[line] = 0 if place.passed else _idle.get(line, 0) + 1
 
 
-def _is_program() -> bool:
-    """Whether the program's own code takes the lock, itself or as that of a condition. Above this are
-    `before_acquire` and the hook of the lock.
+def _line_of_program() -> tuple[Any, int] | None:
+    """The line of the program's own code that takes the lock, itself or as that of a condition; None: a
+    library takes it. Above this are `before_acquire` and the hook of the lock.
     """
     frame = sys._getframe(3)
     if frame.f_code.co_name == "__enter__" and frame.f_back is not None:
         frame = frame.f_back
-    return OWNERS[frame.f_code.co_filename] == PROGRAM
+    if OWNERS[frame.f_code.co_filename] != PROGRAM:
+        return None
+    return frame.f_code, frame.f_lineno
