@@ -27,12 +27,13 @@ def before_acquire(lock: Any) -> None:
     head = order_slot.active()
     if head is None or not lanes.have_threads() or lanes.is_carried():
         return
-    line = _line_of_program()
+    line = _line_of_program(lock)
     if line is None:
         return
     place = head.ahead(lanes.current.get().name)
     # The thread of an event loop does not wait here: its other tasks could not come to their points.
-    if place is not None and _idle.get(line, 0) < _MOST_IDLE and order_slot.loop_here() is None:
+    most = _MOST_IDLE if type(line[0]) is not int else 1
+    if place is not None and _idle.get(line, 0) < most and order_slot.loop_here() is None:
         head.await_turn(place)
     _held.setdefault(_thread.get_ident(), []).append((lock, line, place))
 
@@ -47,13 +48,15 @@ def after_release(lock: Any) -> None:
         _idle[line] = 0 if place.passed else _idle.get(line, 0) + 1
 
 
-def _line_of_program() -> tuple[Any, int] | None:
+def _line_of_program(lock: Any) -> tuple[Any, int] | None:
     """The line of the program's own code that takes the lock, itself or as that of a condition; None: a
     library takes it. Above this are `before_acquire` and the hook of the lock.
     """
     frame = sys._getframe(3)
-    if frame.f_code.co_name == "__enter__" and frame.f_back is not None:
+    is_condition = frame.f_code.co_name == "__enter__" and frame.f_back is not None
+    if is_condition and frame.f_back is not None:
         frame = frame.f_back
     if OWNERS[frame.f_code.co_filename] != PROGRAM:
         return None
-    return frame.f_code, frame.f_lineno
+    # Who waits for a condition has its points there: its lock is looked at once.
+    return (id(lock), 0) if is_condition else (frame.f_code, frame.f_lineno)
