@@ -5,10 +5,13 @@ Covers --store and --json, how a user names a RUN, filters for runs, durations a
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -21,6 +24,7 @@ from playhead import clock, config
 from playhead.errors import PlayheadError, RunNotFound
 from playhead.host.project import project_of
 from playhead.tape import store as stores
+from playhead.tape.layout import BUNDLE_SUFFIX, SINGLE_SUFFIX
 from playhead.views.text import words
 from playhead.views.text.safe import clean_json, one_line
 
@@ -69,6 +73,24 @@ def find_run(store: Path | None, asked: str) -> Path:
             candidates=elsewhere[:5],
         )
     return stores.find_run(home, asked, among=ids)
+
+
+def find_tape(store: Path | None, asked: str) -> Path:
+    """The run's folder; a single-file tape or a bundle is unpacked into a temporary one."""
+    if not asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX)):
+        return find_run(store, asked)
+    source = Path(asked).expanduser()
+    if not source.is_file():
+        raise RunNotFound(f"File not found: {asked}.", asked=asked)
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if asked.endswith(BUNDLE_SUFFIX):
+        from playhead.exporters.bundle import open_bundle
+
+        return open_bundle(source.resolve(), folder)
+    from playhead.tape.single_file import unpack
+
+    return unpack(source.resolve(), folder / source.name[: -len(SINGLE_SUFFIX)])
 
 
 def overrides() -> dict[str, Any]:

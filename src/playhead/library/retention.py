@@ -16,6 +16,7 @@ from playhead import clock
 from playhead.errors import StoreError
 from playhead.library.catalogue import Entry, entry_at
 from playhead.library.run_rows import is_golden
+from playhead.workspace.blob_collection import pack_size
 
 _TRASH = ".trash-"
 
@@ -88,7 +89,12 @@ def _moment(entry: Entry) -> int:
 
 def weighed(found: Iterable[Entry], *, needed: bool) -> list[Sized]:
     """`needed`: sizes are asked for; looking at every file of every run takes a while."""
-    return [Sized(entry=one, bytes=size_of(one.path) if needed else 0) for one in found]
+    return [Sized(entry=one, bytes=run_size(one.path) if needed else 0) for one in found]
+
+
+def run_size(run: Path) -> int:
+    """Bytes of a run: its tape, and the contents of files that it was the first to have."""
+    return size_of(run) + pack_size(run.parent.parent, run.name)
 
 
 def size_of(run: Path) -> int:

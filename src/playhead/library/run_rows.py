@@ -17,8 +17,8 @@ from zlib import crc32
 from playhead._version import __version__
 from playhead.errors import PlayheadError
 from playhead.tape.annotations import FILE as MARKS
+from playhead.tape.layout import SINGLE_SUFFIX
 from playhead.tape.manifest import NOTE, Manifest, SegmentSummary, status_of
-from playhead.tape.single_file import SUFFIX
 from playhead.tape.store import MANIFEST
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def single_tapes(folder: Path) -> Iterator[Path]:
         folders[:] = sorted(
             one for one in folders if not one.startswith(".") and one not in _NOT_LOOKED_AT
         )
-        yield from (Path(place, one) for one in sorted(files) if one.endswith(SUFFIX))
+        yield from (Path(place, one) for one in sorted(files) if one.endswith(SINGLE_SUFFIX))
 
 
 def id_of(path: Path) -> str | None:

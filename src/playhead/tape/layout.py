@@ -22,6 +22,9 @@ SEGMENT_PREFIX = "tape-"
 SEGMENT_SUFFIX = ".jsonl"
 SEALED_FILE = "tape.jsonl.zst"
 INDEX_FILE = "tape.index.json"
+# A tape in one text file, and a run with its files in one archive.
+SINGLE_SUFFIX = ".tape.jsonl"
+BUNDLE_SUFFIX = ".playhead.zip"
 
 
 def sealed_segments(run: Path | str) -> dict[str, int]:

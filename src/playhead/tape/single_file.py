@@ -20,7 +20,6 @@ from playhead.tape.format import FORMAT_VERSION, SEGMENT_PREFIX, SEGMENT_SUFFIX,
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
 
-SUFFIX = ".tape.jsonl"
 _KEPT = (
     "run",
     "name",

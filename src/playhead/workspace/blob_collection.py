@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from playhead import clock
 from playhead.errors import PlayheadError
@@ -17,7 +18,7 @@ from playhead.tape.reader import Tape
 from playhead.workspace.blobs import packs
 from playhead.workspace.blobs.packs import Record
 from playhead.workspace.blobs.pool import Pool
-from playhead.workspace.history import read_history
+from playhead.workspace.history import FileHistory, read_history
 from playhead.workspace.tree_listing import FileEntry, decode_listing
 
 # Trees of `checkout --in-place`: a file of this folder for each, named after the tree.
@@ -68,6 +69,57 @@ def undo_root(home: Path, tree: str) -> str | None:
         return None
 
 
+def contents_of(history: FileHistory) -> set[str]:
+    """All contents that a run names."""
+    needed: set[str] = set()
+    for start in history.starts:
+        if start.tree:
+            needed.add(start.tree)
+            _add(needed, history.start(start.number).values())
+    for effect in history.effects:
+        for change in effect.changes:
+            _add(needed, (one for one in (change.before, change.after) if one is not None))
+    return needed
+
+
+def copy_records(home: Path, needed: set[str], target: Path) -> None:
+    """Write a pack of these contents of a store, with those that they are differences to."""
+    found = [
+        (path, list(packs.read_records(str(path))))
+        for path in sorted((home / "blobs").glob("packs/*.pack"))
+    ]
+    wanted = set(needed)
+    _add_bases(wanted, (record for _, records in found for record in records))
+    with target.open("wb") as new:
+        target.chmod(0o600)
+        new.write(packs.MAGIC)
+        for path, records in found:
+            _copy(path, [one for one in records if one.digest.hex() in wanted], new)
+            wanted -= {one.digest.hex() for one in records}
+
+
+def _copy(source: Path, records: Iterable[Record], target: BinaryIO) -> None:
+    with source.open("rb") as old:
+        for one in records:
+            old.seek(one.offset)
+            target.write(old.read(one.end - one.offset))
+
+
+def pool_size(home: Path) -> int:
+    """The bytes that the contents of a store take on the disk."""
+    folder = home / "blobs"
+    found = (*folder.glob("packs/*.pack"), *folder.glob("[0-9a-f][0-9a-f]/*"))
+    return sum(path.stat().st_size for path in found)
+
+
+def pack_size(home: Path, run: str) -> int:
+    """The contents that a run was the first to have; large files, which runs share, do not count."""
+    try:
+        return (home / "blobs" / "packs" / f"{run}.pack").stat().st_size
+    except OSError:
+        return 0
+
+
 def _needed(home: Path) -> set[str] | None:
     """All contents that a run names; None: a run is in progress, and adds to them."""
     needed: set[str] = set()
@@ -76,14 +128,7 @@ def _needed(home: Path) -> set[str] | None:
         tape = Tape(run)
         if status_of(tape.manifest) == "running":
             return None
-        history = read_history(tape, home)
-        for start in history.starts:
-            if start.tree:
-                needed.add(start.tree)
-                _add(needed, history.start(start.number).values())
-        for effect in history.effects:
-            for change in effect.changes:
-                _add(needed, (one for one in (change.before, change.after) if one is not None))
+        needed |= contents_of(read_history(tape, home))
     for path in (home / "blobs" / UNDO).glob("*"):
         if clock.wall_ns() - path.stat().st_mtime_ns > _UNDO_KEPT_NS:
             path.unlink(missing_ok=True)
@@ -120,11 +165,9 @@ def _shrink(path: Path, records: list[Record], needed: set[str]) -> int:
     if sum(one.end - one.offset for one in kept) * 2 > size:
         return 0
     part = path.with_suffix(f".{os.getpid()}.part")
-    with path.open("rb") as old, part.open("wb") as new:
+    with part.open("wb") as new:
         part.chmod(0o600)
         new.write(packs.MAGIC)
-        for one in kept:
-            old.seek(one.offset)
-            new.write(old.read(one.end - one.offset))
+        _copy(path, kept, new)
     part.replace(path)
     return size - path.stat().st_size

@@ -26,9 +26,8 @@ from playhead.cli.batch.batch_options import (
 )
 from playhead.cli.batch.batch_selection import Shard, Target, cores, select, shard_of
 from playhead.cli.batch.batch_workers import WorkerPool
-from playhead.cli.common import Duration, home_of, overrides, store_option
+from playhead.cli.common import Duration, find_tape, home_of, overrides, store_option
 from playhead.cli.replaying.approval import approved_command, can_ask
-from playhead.cli.replaying.replay_arguments import find_tape
 from playhead.errors import StoreError, TapeError, UsageError
 from playhead.exporters.batch_reports import junit_xml, step_summary
 from playhead.story import Prices

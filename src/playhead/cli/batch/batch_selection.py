@@ -16,8 +16,8 @@ from playhead.errors import PlayheadError, RunNotFound, UsageError
 from playhead.host.project import project_of
 from playhead.library.catalogue import Filter, Library
 from playhead.library.run_rows import head_of, is_golden, single_tapes
+from playhead.tape.layout import SINGLE_SUFFIX
 from playhead.tape.manifest import read_manifest
-from playhead.tape.single_file import SUFFIX
 from playhead.tape.store import MANIFEST
 
 FILTERS = ("tag", "name", "status", "since")
@@ -90,13 +90,13 @@ def _filtered(store: Path | None, words: list[str]) -> list[Target]:
 def _named(store: Path | None, word: str) -> list[Target]:
     path = Path(word).expanduser()
     pattern = any(one in word for one in "*?[")
-    if not pattern and not path.exists() and not word.endswith(SUFFIX):
+    if not pattern and not path.exists() and not word.endswith(SINGLE_SUFFIX):
         return [_run(find_run(store, word), own=True)]
     places = sorted(glob.glob(str(path), recursive=True)) if pattern else [str(path)]  # noqa: PTH207  Path.glob takes no absolute pattern
     found = [target for place in places for target in _at(Path(place))]
     if not found:
         raise RunNotFound(
-            f"No tape found at {word}. Expected a *{SUFFIX} file, the folder of a run, or a folder of such files.",
+            f"No tape found at {word}. Expected a *{SINGLE_SUFFIX} file, a folder of a run, or a folder of such files.",
             asked=word,
         )
     return found
@@ -104,7 +104,7 @@ def _named(store: Path | None, word: str) -> list[Target]:
 
 def _at(path: Path) -> list[Target]:
     if path.is_file():
-        return [_single(path)] if path.name.endswith(SUFFIX) else []
+        return [_single(path)] if path.name.endswith(SINGLE_SUFFIX) else []
     if not path.is_dir():
         return []
     if (path / MANIFEST).exists():
@@ -113,7 +113,7 @@ def _at(path: Path) -> list[Target]:
 
 
 def _single(path: Path) -> Target:
-    name = path.name.removesuffix(SUFFIX)
+    name = path.name.removesuffix(SINGLE_SUFFIX)
     said = head_of(path).get("run")
     return Target(
         key=_shown(path),

@@ -8,7 +8,13 @@ import click
 
 from playhead.cli.common import run_argument, store_option
 from playhead.cli.files.file_runs import FileRun, open_file_run
-from playhead.cli.files.in_place import change_files, keep_files, kept_tree, print_missing
+from playhead.cli.files.in_place import (
+    change_files,
+    check_own,
+    keep_files,
+    kept_tree,
+    print_missing,
+)
 from playhead.story.file_steps import moment_after
 from playhead.workspace.history import reader_of
 from playhead.workspace.restore import Read, restore_tree
@@ -65,6 +71,7 @@ def command(
 
 def _restore_in_place(found: FileRun, root: str, tree: Tree, then: Read, what: str) -> None:
     """Change only files that differ, after storing those that are there."""
+    check_own(found.path)
     kept = keep_files(found.home, root)
     now = reader_of(found.history.pool, kept.entries)
     changes = [one for one in between(kept.entries, tree) if not _is_same_content(one, now, then)]

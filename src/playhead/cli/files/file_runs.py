@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.cli.common import find_run
+from playhead.cli.common import find_tape
 from playhead.errors import PlayheadError, UsageError
 from playhead.host.project import project_of
 from playhead.story import Story, tell
@@ -37,7 +37,7 @@ class FileRun:
 
 def open_file_run(store: Path | None, run: str) -> FileRun:
     """UsageError if the run has no workspace."""
-    path = find_run(store, run)
+    path = find_tape(store, run)
     tape = Tape(path)
     history = read_history(tape, path.parent.parent)
     history.start()

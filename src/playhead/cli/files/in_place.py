@@ -10,6 +10,8 @@ import click
 
 from playhead import clock
 from playhead.errors import PlayheadError, UsageError
+from playhead.tape.manifest import read_manifest
+from playhead.tape.origin import is_own
 from playhead.views.text.safe import one_line
 from playhead.workspace.blob_collection import note_undo, undo_root
 from playhead.workspace.blobs.pool import Pool, PoolWriter
@@ -26,6 +28,15 @@ class KeptFiles:
     root: str
     tree: str
     entries: Tree
+
+
+def check_own(run: Path) -> None:
+    """UsageError for a tape of another person: it names the folder that would be changed."""
+    if not is_own(run, read_manifest(run)):
+        raise UsageError(
+            f"{run.name} was recorded elsewhere, so its files are not put into a folder that it names. "
+            "To see them: `playhead checkout RUN --at N DIR`."
+        )
 
 
 def keep_files(home: Path, root: str) -> KeptFiles:

@@ -31,6 +31,7 @@ from playhead.library.retention import (
     is_safe,
     plan,
     remove,
+    run_size,
     size_of,
 )
 from playhead.views.text import words
@@ -75,7 +76,7 @@ def prune_command(
     home = home_of(store)
     project = None if everything or store is not None else str(project_of(Path.cwd()))
     found = list(Library(home).entries(Filter(project=project)))
-    runs = [Sized(entry=one, bytes=size_of(one.path)) for one in counted(found, "Weighing")]
+    runs = [Sized(entry=one, bytes=run_size(one.path)) for one in counted(found, "Weighing")]
     going = plan(runs, _rules(older_than, keep, max_size), clock.wall_ns())
     freed = unneeded = 0
     if not dry_run:

@@ -314,6 +314,7 @@ def prune_automatically(run: Path, project: str, settings: Settings) -> str | No
     from playhead.library.catalogue import Filter, Library
     from playhead.library.retention import plan, remove, weighed
     from playhead.views.text.maintenance import weight
+    from playhead.workspace.blob_collection import collect
 
     home = run.parent.parent
     try:
@@ -321,6 +322,8 @@ def prune_automatically(run: Path, project: str, settings: Settings) -> str | No
         found = list(Library(home).entries(Filter(project=project)))
         sized = weighed(found, needed=rules.max_bytes is not None)
         gone = list(remove(home, plan(sized, rules, clock.wall_ns())))
+        if gone:
+            collect(home)
     except (PlayheadError, OSError) as error:
         return f"could not prune old runs: {error}"
     return f"pruned {weight(gone)}, by the rules of [retention]" if gone else None

@@ -15,9 +15,16 @@ from typing import Any
 
 import click
 
-from playhead.cli.common import Duration, json_option, print_json, run_argument, store_option
+from playhead.cli.common import (
+    Duration,
+    find_tape,
+    json_option,
+    print_json,
+    run_argument,
+    store_option,
+)
 from playhead.cli.replaying.approval import approved_command, trust_option
-from playhead.cli.replaying.replay_arguments import find_tape, plain
+from playhead.cli.replaying.replay_arguments import plain
 from playhead.errors import UsageError
 from playhead.launch.replay_command import check_tape
 from playhead.replay.matching.taped import load

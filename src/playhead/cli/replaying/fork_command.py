@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from playhead import config
-from playhead.cli.common import run_argument, store_option
+from playhead.cli.common import find_tape, run_argument, store_option
 from playhead.cli.files.apply_fork import apply_fork
+from playhead.cli.files.in_place import check_own
 from playhead.cli.replaying.approval import (
     approved_command,
     environment_choice,
@@ -19,7 +20,6 @@ from playhead.cli.replaying.approval import (
 )
 from playhead.cli.replaying.replay_arguments import (
     fault_options,
-    find_tape,
     mixed_options,
     options_from,
     plain,
@@ -90,6 +90,8 @@ def command(
     tape = plain(check_tape(path))
     recording = load(tape)
     changed = None if unfenced else calls_that_changed_files(tape, path.parent.parent)
+    if applies:
+        check_own(path)
     if applies and changed is None:
         raise UsageError(
             "--apply needs the files of the run: its tape has none, or there is no fence."

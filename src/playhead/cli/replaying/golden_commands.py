@@ -24,9 +24,10 @@ from playhead.library.annotate import make_golden
 from playhead.library.run_rows import tapes_of
 from playhead.story import tell
 from playhead.story.original_calls import left_out_ref
+from playhead.tape.layout import SINGLE_SUFFIX
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape
-from playhead.tape.single_file import SUFFIX, pack
+from playhead.tape.single_file import pack
 
 
 @click.command("accept")
@@ -37,7 +38,7 @@ from playhead.tape.single_file import SUFFIX, pack
     multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help=f"Also rewrite this {SUFFIX} file; files made from its original are found automatically.",
+    help=f"Also rewrite this {SINGLE_SUFFIX} file; files made from its original are found automatically.",
 )
 @json_option
 @store_option
@@ -61,10 +62,10 @@ def accept_command(run: str, files: tuple[Path, ...], as_json: bool, store: Path
         )
     if status_of(manifest) == "running":
         raise UsageError(f"{path.name} is still running. Accept it after it has ended.")
-    wrong = [one for one in files if not one.name.endswith(SUFFIX)]
+    wrong = [one for one in files if not one.name.endswith(SINGLE_SUFFIX)]
     if wrong:
         raise UsageError(
-            f"{wrong[0]} is not the name of a single-file tape; expected NAME{SUFFIX}."
+            f"{wrong[0]} is not the name of a single-file tape; expected NAME{SINGLE_SUFFIX}."
         )
     found = []
     if manifest.replay_of is not None:
@@ -109,7 +110,7 @@ def promote_command(
     path = find_run(store, run)
     tape = check_tape(path)
     called = re.sub(r"\W+", "_", name or Path(tape.manifest.name).stem).strip("_").lower() or "run"
-    target, test = folder / "tapes" / f"{called}{SUFFIX}", folder / f"test_{called}.py"
+    target, test = folder / "tapes" / f"{called}{SINGLE_SUFFIX}", folder / f"test_{called}.py"
     for made in (target, test):
         if made.exists() and not force:
             raise UsageError(

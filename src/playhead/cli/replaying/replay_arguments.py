@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from playhead.cli.common import find_run
 from playhead.config import Settings
-from playhead.errors import RunNotFound, UsageError
+from playhead.errors import UsageError
 from playhead.events import BOUNDARIES
 from playhead.replay.matching.ignore import rules_from
 from playhead.replay.modes.edits import Rewrite, parse_edit, parse_patch
@@ -27,7 +26,6 @@ from playhead.replay.modes.replay_options import (
 from playhead.replay.replay_plan import ReplayPlan
 from playhead.tape.layout import SEALED_FILE
 from playhead.tape.reader import Tape
-from playhead.tape.single_file import SUFFIX, unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -156,18 +154,6 @@ def plan_of(
         live=wishes.policy.live,
         options=write_options(wishes),
     )
-
-
-def find_tape(store: Path | None, asked: str) -> Path:
-    """The run's folder; a single-file tape is unpacked into a temporary one."""
-    if not asked.endswith(SUFFIX):
-        return find_run(store, asked)
-    source = Path(asked).expanduser()
-    if not source.is_file():
-        raise RunNotFound(f"File not found: {asked}.", asked=asked)
-    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return unpack(source.resolve(), folder / source.name[: -len(SUFFIX)])
 
 
 def plain(tape: Tape) -> Tape:

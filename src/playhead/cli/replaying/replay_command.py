@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from playhead import config
-from playhead.cli.common import run_argument, store_option
+from playhead.cli.common import find_tape, run_argument, store_option
 from playhead.cli.replaying.approval import (
     approved_command,
     environment_choice,
@@ -25,7 +25,6 @@ from playhead.cli.replaying.approval import (
 )
 from playhead.cli.replaying.replay_arguments import (
     fault_options,
-    find_tape,
     mixed_options,
     options_from,
     plain,

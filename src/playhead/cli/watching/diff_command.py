@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from playhead import config
-from playhead.cli.common import json_option, print_json, store_option
-from playhead.cli.replaying.replay_arguments import find_tape
+from playhead.cli.common import find_tape, json_option, print_json, store_option
 from playhead.exporters.files_json import trees_json
 from playhead.story import Prices, tell
 from playhead.story.compare import compare

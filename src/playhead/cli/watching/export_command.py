@@ -9,10 +9,17 @@ from typing import Any
 
 import click
 
-from playhead.cli.common import json_option, overrides, print_json, run_argument, store_option
-from playhead.cli.replaying.replay_arguments import find_tape
+from playhead.cli.common import (
+    find_tape,
+    json_option,
+    overrides,
+    print_json,
+    run_argument,
+    store_option,
+)
 from playhead.errors import UsageError
 from playhead.story import Prices, Story, tell
+from playhead.tape.layout import BUNDLE_SUFFIX
 from playhead.tape.reader import Tape
 from playhead.views.text import words
 
@@ -35,6 +42,12 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--tape", type=_FILE, metavar="FILE", help="The whole tape in one file, for replays elsewhere."
 )
+@click.option(
+    "--bundle",
+    type=_FILE,
+    metavar="FILE",
+    help="The tape and the files of the run in one archive: NAME.playhead.zip.",
+)
 @json_option
 @store_option
 def command(
@@ -44,6 +57,7 @@ def command(
     story: Path | None,
     fixtures: Path | None,
     tape: Path | None,
+    bundle: Path | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -55,8 +69,9 @@ def command(
     playhead export last --html run.html        for an issue or a chat
     playhead export last --fixtures tests/data  tool calls and answers, for your own tests
     playhead export last --story run.json --tape run.tape.jsonl
+    playhead export last --bundle run.playhead.zip     with the files, for `files`, `checkout`, `replay`
     """
-    if not (html or story or fixtures or tape):
+    if not (html or story or fixtures or tape or bundle):
         raise UsageError("Nothing to write. Name a file: `playhead export RUN --html run.html`.")
     found = find_tape(store, run)
     told = tell(Tape(found), prices=Prices(overrides=overrides()))
@@ -65,6 +80,7 @@ def command(
         *([_story(told, story)] if story else ()),
         *(_fixtures(told, fixtures) if fixtures else ()),
         *([_tape(found, tape)] if tape else ()),
+        *([_bundle(found, bundle)] if bundle else ()),
     ]
     if not told.manifest.redacted:
         click.echo(
@@ -122,6 +138,15 @@ def _tape(run: Path, file: Path) -> Path:
     from playhead.tape.single_file import pack
 
     pack(run, file)
+    return file
+
+
+def _bundle(run: Path, file: Path) -> Path:
+    from playhead.exporters.bundle import write_bundle
+
+    if not file.name.endswith(BUNDLE_SUFFIX):
+        raise UsageError(f"A bundle is named NAME{BUNDLE_SUFFIX}; commands recognise it by that.")
+    write_bundle(run, file)
     return file
 
 

@@ -121,12 +121,17 @@ def stats_command(
     from playhead.library.search import Search
     from playhead.library.stats import stats
     from playhead.views.text.stats_table import print_stats
+    from playhead.views.text.words import size
+    from playhead.workspace.blob_collection import pool_size
 
     with bar("Reading new runs") as progress:
         found = stats(
             home_of(store), by=by, wanted=Search(**wanted), prices=overrides(), progress=progress
         )
+    contents = pool_size(home_of(store))
     if as_json:
-        print_json(stats_json(found))
-    else:
-        print_stats(found, limit=limit or None)
+        print_json({**stats_json(found), "store": {"file_bytes": contents}})
+        return
+    print_stats(found, limit=limit or None)
+    if contents:
+        click.echo(f"\n{size(contents)} of recorded files in the store (all projects)")
