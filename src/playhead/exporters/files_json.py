@@ -1,30 +1,60 @@
-"""The file changes of a run as JSON. Knows the shape; reads content only to count lines."""
+"""The JSON form of file changes: the one that `files --json`, `show --call --json`, the HTTP API and the page
+use. Reads content only to count lines and to make patches.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from playhead.errors import PlayheadError
 from playhead.story import Story
 from playhead.story.blame_across import AcrossLine
-from playhead.story.file_steps import CountedChange, FileStep, LineCount, count_lines, prompt_of
+from playhead.story.file_steps import (
+    CountedChange,
+    FileStep,
+    LineCount,
+    count_lines,
+    patch_of,
+    prompt_of,
+)
 from playhead.story.line_origins import BlamedLine
 from playhead.story.tree_difference import TreeDifference
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 
+_GIT = b".git/"
+_NOT_COUNTED = LineCount(added=None, removed=None)
+
+
+@dataclass(slots=True, kw_only=True)
+class FileLimits:
+    """How much a view may still list and read. Counts down; a tape may name a million files."""
+
+    changes: int
+    bytes: int
+
 
 def files_json(
-    story: Story, history: FileHistory, steps: list[FileStep], *, everything: bool
+    story: Story,
+    history: FileHistory,
+    steps: list[FileStep],
+    *,
+    everything: bool,
+    limits: FileLimits | None = None,
 ) -> dict[str, Any]:
+    """All changes by step. `everything`: list the files below `.git`, instead of counting them.
+
+    `changes_left_out` is the number of changes beyond `limits`; lines of files beyond them are not counted.
+    """
+    first = min((item.mono for item in story.items.values()), default=0)
+    made = [_step(history, step, first, everything, limits) for step in steps]
     return {
         "run": story.manifest.run,
         "workspaces": [dict(one.facts) for one in history.starts],
         "gaps": history.gaps,
-        "steps": [
-            made
-            for step in steps
-            if (made := _step(history, step, everything=everything))["changes"]
-        ],
+        "changes_left_out": sum(one.pop("left_out") for one in made),
+        "steps": [one for one in made if one["changes"] or one["git_files"]],
     }
 
 
@@ -50,15 +80,16 @@ def _line(one: BlamedLine) -> dict[str, Any]:
     }
 
 
-def files_json_of(changes: list[CountedChange]) -> list[dict[str, Any]]:
-    return [_change(one.change, one.lines) for one in changes]
+def call_files_json(history: FileHistory, changes: list[CountedChange]) -> list[dict[str, Any]]:
+    """The files that one call changed, each with its unified diff (None: its content is not in the store)."""
+    return [{**_change(one.change, one.lines), "patch": _patch(history, one)} for one in changes]
 
 
 def trees_json(difference: TreeDifference) -> dict[str, Any]:
     return {
         "same": difference.same,
         "why": difference.why,
-        "changes": files_json_of(list(difference.changes)),
+        "changes": [_change(one.change, one.lines) for one in difference.changes],
         "patches": list(difference.patches),
     }
 
@@ -78,21 +109,55 @@ def _change(change: Change, lines: LineCount) -> dict[str, Any]:
     }
 
 
-def _step(history: FileHistory, step: FileStep, *, everything: bool) -> dict[str, Any]:
-    workspace = step.effect.workspace
+def _patch(history: FileHistory, one: CountedChange) -> str | None:
+    try:
+        return patch_of(history, one.change, one.workspace)
+    except PlayheadError:
+        return None
+
+
+def _step(
+    history: FileHistory,
+    step: FileStep,
+    first: int,
+    everything: bool,  # noqa: FBT001  private, always named by its position here
+    limits: FileLimits | None,
+) -> dict[str, Any]:
+    effect = step.effect
+    listed = [one for one in effect.changes if everything or not one.path.startswith(_GIT)]
+    kept = listed if limits is None else listed[: limits.changes]
+    if limits is not None:
+        limits.changes -= len(kept)
     return {
+        "ref": effect.ref,
         "step": step.number,
         "calls": [one.number for one in step.calls],
+        "call_refs": [one.ref for one in step.calls],
         "between_calls": not step.calls,
+        "after": None if step.after is None else step.after.number,
         "llm": None if step.llm is None else step.llm.number,
-        "workspace": workspace,
-        "gaps": step.effect.gaps,
-        "changes": [
-            change_json(history, one, workspace)
-            for one in step.effect.changes
-            if everything or not one.path.startswith(b".git/")
-        ],
+        "llm_ref": None if step.llm is None else step.llm.ref,
+        # Microseconds since the first item of the run.
+        "at_us": max(0, effect.until_ns - first) // 1000,
+        "workspace": effect.workspace,
+        "gaps": effect.gaps,
+        "git_files": len(effect.changes) - len(listed),
+        "left_out": len(listed) - len(kept),
+        "changes": [_change(one, _lines(history, one, effect.workspace, limits)) for one in kept],
     }
+
+
+def _lines(
+    history: FileHistory, change: Change, workspace: int, limits: FileLimits | None
+) -> LineCount:
+    if limits is not None:
+        limits.bytes -= sum(one.size for one in (change.before, change.after) if one is not None)
+        if limits.bytes < 0:
+            return _NOT_COUNTED
+    try:
+        return count_lines(history, change, workspace)
+    except PlayheadError:  # a tape without its blobs
+        return _NOT_COUNTED
 
 
 def _entry(entry: FileEntry | None) -> dict[str, Any] | None:

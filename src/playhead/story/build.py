@@ -87,6 +87,7 @@ class _Draft:
         # The last line on stderr: the reason of a run that failed without an exception.
         self.last_stderr_line = ""
         self.lost = 0
+        self.file_events = 0
 
     def add(self, event: Event, place: int | None = None) -> None:
         """Add an event. `place` is its position on the tape; None: after all events so far."""
@@ -122,6 +123,8 @@ class _Draft:
             self.run_end = event
         elif event.kind == events.RUN_START:
             self._begin(placed)
+        elif event.kind == events.FILES:
+            self.file_events += 1
         elif events.kind_of(event.kind).in_story:
             if event.kind == events.GAP:
                 self.lost += whole_number(data_of(event).get("lost"))
@@ -211,6 +214,7 @@ class _Draft:
             else max(lasted, int((tape.manifest.duration_s or 0) * 1e9)),
             whole=self.whole,
             damage=(*(str(one) for one in tape.damage), *self.damage),
+            file_events=self.file_events,
         )
 
     def _status(self, tape: Tape) -> Status:

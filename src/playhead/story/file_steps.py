@@ -6,8 +6,10 @@ Knows a story and the history of its files; not how they are shown. A step is a 
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from playhead.errors import PlayheadError, UsageError
 from playhead.story.shape import CallItem, Story
@@ -16,8 +18,24 @@ from playhead.workspace.restore import Read
 from playhead.workspace.tree_listing import Change, FileEntry
 
 # Above, lines are not counted: a person does not read such a file by lines.
-_LARGEST_TEXT = 2 * 1024 * 1024
+LARGEST_TEXT = 2 * 1024 * 1024
 _BINARY = 8_000
+# Pairs of equal lines, in the part of two versions that differs. Above, common lines are not matched exactly.
+_MOST_PAIRS = 5_000_000
+
+
+# "not stored": a secret or an unreadable file; only its hash is on the tape. "missing": the store does not
+# have the blob, because the tape came without its blobs or is damaged.
+Content = Literal["text", "link", "folder", "binary", "too large", "not stored", "missing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """A file at one moment. `text` is None unless `content` is "text" or "link" (then: its target)."""
+
+    content: Content
+    size: int
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +67,11 @@ class LineCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedChange:
-    """A changed file, with its lines."""
+    """A changed file of a workspace, with its lines."""
 
     change: Change
     lines: LineCount
+    workspace: int = 0
 
 
 def file_steps(story: Story, history: FileHistory) -> list[FileStep]:
@@ -73,7 +92,7 @@ def files_of_call(story: Story, history: FileHistory, call: CallItem) -> list[Co
                     lines = count_lines(history, change, number)
                 except PlayheadError:  # a tape without its blobs
                     lines = LineCount(added=None, removed=None)
-                found.append(CountedChange(change=change, lines=lines))
+                found.append(CountedChange(change=change, lines=lines, workspace=number))
     return found
 
 
@@ -100,7 +119,7 @@ def line_count(before: str | None, after: str | None) -> LineCount:
     if before is None or after is None:
         return LineCount(added=None, removed=None)
     added = removed = 0
-    for tag, i, j, k, m in opcodes(before.splitlines(), after.splitlines()):
+    for tag, i, j, k, m in opcodes(_terminated(before), _terminated(after)):
         if tag != "equal":
             removed += j - i
             added += m - k
@@ -135,9 +154,7 @@ def unified_patch(change: Change, read: Read, read_after: Read | None = None) ->
         "/dev/null" if before is None else f"a/{name}",
         "/dev/null" if after is None else f"b/{name}",
     )
-    body = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), *names
-    )
+    body = difflib.unified_diff(_terminated(old), _terminated(new), *names)
     text = "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in body
     )
@@ -155,7 +172,7 @@ def as_text(entry: FileEntry | None, read: Read) -> str | None:
         return ""
     if entry.is_link:
         return entry.target.decode("utf-8", "backslashreplace")
-    if not entry.is_stored or entry.size > _LARGEST_TEXT:
+    if not entry.is_stored or entry.size > LARGEST_TEXT:
         return None
     return text_in(read(entry))
 
@@ -165,6 +182,36 @@ def text_in(content: bytes) -> str | None:
     if b"\0" in content[:_BINARY]:
         return None
     return content.decode("utf-8", "backslashreplace")
+
+
+def read_version(history: FileHistory, entry: FileEntry, workspace: int = 0) -> FileVersion:
+    """Read a version. Never raises for content that cannot be shown: `content` says why."""
+    if entry.is_folder:
+        return FileVersion(content="folder", size=0)
+    if entry.is_link:
+        target = text_of(history, entry, workspace)
+        return FileVersion(content="link", size=len(entry.target), text=target)
+    if not entry.is_stored:
+        return FileVersion(content="not stored", size=entry.size)
+    if entry.size > LARGEST_TEXT:
+        return FileVersion(content="too large", size=entry.size)
+    try:
+        text = text_of(history, entry, workspace)
+    except PlayheadError:
+        return FileVersion(content="missing", size=entry.size)
+    return FileVersion(content="binary" if text is None else "text", size=entry.size, text=text)
+
+
+def versions_of(history: FileHistory) -> Iterator[tuple[str, int, FileEntry]]:
+    """Yield the id, workspace and entry of every version that a call of the run replaced or wrote.
+
+    A view may read these versions and no others: an id in a request is not a key to the whole store.
+    """
+    for effect in history.effects:
+        for change in effect.changes:
+            for entry in (change.before, change.after):
+                if entry is not None and not entry.is_folder:
+                    yield entry.id, effect.workspace, entry
 
 
 def opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
@@ -178,7 +225,10 @@ def opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int
     if start:
         yield "equal", 0, start, 0, start
     middle = old[start : len(old) - end], new[start : len(new) - end]
-    matcher = difflib.SequenceMatcher(None, *middle, autojunk=False)
+    # A tape from a stranger may hold 100,000 equal lines, and difflib would compare all pairs of them.
+    repeated = Counter(middle[1])
+    pairs = sum(repeated[line] for line in middle[0])
+    matcher = difflib.SequenceMatcher(None, *middle, autojunk=pairs > _MOST_PAIRS)
     for tag, i, j, k, m in matcher.get_opcodes():
         yield tag, start + i, start + j, start + k, start + m
     if end:
@@ -205,6 +255,12 @@ def _step(effect: FileEffect, by_ref: dict[str, CallItem], models: list[CallItem
         after = max(before, key=lambda one: one.number, default=None)
     llm = asked[-1] if asked else (earlier[-1] if earlier else None)
     return FileStep(effect=effect, calls=calls, after=after, llm=llm)
+
+
+def _terminated(text: str) -> list[str]:
+    """Lines with their ends, as git has them: a form feed or U+2028 does not end a line."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _quoted(path: bytes) -> str:

@@ -179,6 +179,8 @@ class Story:
     in_flight: tuple[str, ...] = ()
     duration_ns: int = 0
     damage: tuple[str, ...] = ()
+    # Events about changed files: 0 means that the history of the workspace has nothing to show.
+    file_events: int = 0
     # False: this is the beginning of a longer tape. Calls that are open here are not in flight.
     whole: bool = True
 

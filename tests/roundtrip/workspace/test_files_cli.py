@@ -51,6 +51,15 @@ def test_every_change_is_listed_under_the_call_that_made_it(recorded: Project) -
     assert "noise.bin binary" in text
 
 
+def test_a_call_is_shown_with_the_diffs_of_its_files(recorded: Project) -> None:
+    text = recorded.playhead("show", "last", "--call", "2").stdout
+    assert "M a.txt +1 −1\n      @@ -1,3 +1,3 @@\n       one\n      -two\n      +TWO\n" in text
+    assert "\x1b" not in text
+    told = {one["path"]: one for one in recorded.json("show", "last", "--call", "3")["files"]}
+    assert told["b.txt"]["patch"].endswith("@@ -0,0 +1,4 @@\n+one\n+TWO\n+three\n+four\n")
+    assert "Binary files" in told["noise.bin"]["patch"]
+
+
 def test_a_patch_of_a_step_applies_with_git(recorded: Project, tmp_path: Path) -> None:
     patch = recorded.playhead("files", "last", "--at", "2", "--patch").stdout
     target = tmp_path / "other"

@@ -32,6 +32,9 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--html", type=_FILE, metavar="FILE", help="The run in the viewer, as a single HTML file."
 )
+@click.option(
+    "--no-files", is_flag=True, help="With --html: leave out the contents of changed files."
+)
 @click.option("--story", type=_FILE, metavar="FILE", help="Turns and calls as JSON.")
 @click.option(
     "--fixtures",
@@ -54,6 +57,7 @@ def command(
     *,
     run: str,
     html: Path | None,
+    no_files: bool,
     story: Path | None,
     fixtures: Path | None,
     tape: Path | None,
@@ -76,7 +80,7 @@ def command(
     found = find_tape(store, run)
     told = tell(Tape(found), prices=Prices(overrides=overrides()))
     written = [
-        *([_page(told, found, html)] if html else ()),
+        *([_page(told, found, html, files=not no_files)] if html else ()),
         *([_story(told, story)] if story else ()),
         *(_fixtures(told, fixtures) if fixtures else ()),
         *([_tape(found, tape)] if tape else ()),
@@ -96,14 +100,38 @@ def command(
         click.echo(f"wrote {one} ({words.size(one.stat().st_size)})")
 
 
-def _page(story: Story, run: Path, file: Path) -> Path:
+def _page(story: Story, run: Path, file: Path, *, files: bool) -> Path:
     from playhead.views.web.page_blocks import run_blocks
     from playhead.views.web.viewer_files import standalone
 
     title = f"{story.manifest.name or story.manifest.run} · Playhead"
-    made = standalone(run_blocks(story, report=_report(story, run)), title=title)
+    blocks = run_blocks(story, report=_report(story, run)) | _files(story, run, wanted=files)
+    blocks["outline"]["file_events"] = story.file_events if "files" in blocks else 0
+    made = standalone(blocks, title=title)
     file.write_text(made, encoding="utf-8", errors="backslashreplace")
     return file
+
+
+def _files(story: Story, run: Path, *, wanted: bool) -> dict[str, Any]:
+    """The changed files as blocks of the page; a note says what they add to it, and what is left out."""
+    from playhead.views.web.file_blocks import file_blocks
+    from playhead.workspace.history import read_history
+
+    if not wanted or not story.file_events:
+        return {}
+    blocks = file_blocks(story, read_history(Tape(run), run.parent.parent))
+    if not blocks:
+        return {}
+    form = blocks["files"]
+    paths = {one["path"] for step in form["steps"] for one in step["changes"]}
+    left_out = form["versions_left_out"]
+    some = f" ({left_out:,} versions left out)" if left_out else ""
+    click.echo(
+        f"playhead: the page includes the contents of changed files: {len(paths):,}{some}. "
+        "--no-files leaves them out.",
+        err=True,
+    )
+    return blocks
 
 
 def _report(story: Story, run: Path) -> dict[str, Any] | None:

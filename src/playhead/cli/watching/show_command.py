@@ -15,7 +15,7 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.errors import UsageError
-from playhead.exporters.files_json import files_json_of
+from playhead.exporters.files_json import call_files_json
 from playhead.story import CallItem, Prices, Story, tell
 from playhead.story.file_steps import files_of_call
 from playhead.story.story_json import call_json, story_json
@@ -33,7 +33,9 @@ from playhead.workspace.history import read_history
 @click.option(
     "--limit", type=click.IntRange(min=0), default=0, help="Maximum number of lines; 0 for all."
 )
-@click.option("--full", is_flag=True, help="With --call: do not shorten texts or omit messages.")
+@click.option(
+    "--full", is_flag=True, help="With --call: do not shorten texts or diffs, or omit messages."
+)
 @json_option
 @store_option
 def command(
@@ -50,7 +52,7 @@ def command(
 
     \b
     playhead show last              the newest run of this project
-    playhead show last --call 12    request, answer, timing and causes of call 12
+    playhead show last --call 12    request, answer, timing, causes and file diffs of call 12
     playhead show last --json | jq .totals
     """
     path = find_run(store, run)
@@ -58,12 +60,13 @@ def command(
     story = tell(tape, prices=Prices(overrides=overrides()))
     if number is not None:
         call = _call(story, number)
-        files = files_of_call(story, read_history(tape, path.parent.parent), call)
+        history = read_history(tape, path.parent.parent)
+        files = files_of_call(story, history, call)
         if as_json:
-            print_json({**call_json(story, call), "files": files_json_of(files)})
+            print_json({**call_json(story, call), "files": call_files_json(history, files)})
         else:
             print_call(story, call, full=full)
-            print_call_files(files)
+            print_call_files(history, files, full=full)
     elif as_json:
         print_json(story_json(story))
     else:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.text import Text
 
+from playhead.errors import PlayheadError
 from playhead.story.blame_across import AcrossLine
 from playhead.story.file_steps import (
     CountedChange,
@@ -23,6 +26,9 @@ from playhead.workspace.tree_listing import Change, shown
 
 _LETTERS = {"added": "A", "deleted": "D", "modified": "M", "mode": "m"}
 _GIT = b".git/"
+_PATCH_STYLES = {"+": "ok", "-": "failed", "@": "llm", "\\": "quiet"}
+# Lines of a file's diff that `show --call` prints: a screen.
+_MOST_LINES = 40
 
 
 def print_changes(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
@@ -51,8 +57,11 @@ def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> li
     return rows
 
 
-def print_call_files(changes: list[CountedChange]) -> None:
-    """The files that one call changed, below what `show --call` prints."""
+def print_call_files(history: FileHistory, changes: list[CountedChange], *, full: bool) -> None:
+    """The files that one call changed, with their diffs, below what `show --call` prints.
+
+    `full`: whole diffs, where the first lines of each are enough otherwise.
+    """
     if not changes:
         return
     out = console()
@@ -61,6 +70,8 @@ def print_call_files(changes: list[CountedChange]) -> None:
     plain = [one for one in changes if not one.change.path.startswith(_GIT)]
     for one in plain:
         out.print(_row(one.change, one.lines), no_wrap=True, overflow="ellipsis")
+        for line in diff_lines(history, one, most=None if full else _MOST_LINES):
+            out.print(Text.assemble("      ", line), soft_wrap=True)
     if len(changes) > len(plain):
         out.print(Text(f"    .git: {len(changes) - len(plain):,} files", style="quiet"))
 
@@ -84,6 +95,29 @@ def print_trees(difference: TreeDifference, *, patch: bool = False) -> None:
             print_diff(text)
 
 
+def diff_lines(history: FileHistory, one: CountedChange, *, most: int | None) -> Iterator[Text]:
+    """The hunks of a changed file, coloured; its names are left out, because they stand above.
+
+    `most` is the maximum number of lines; a last line says how many are missing.
+    """
+    try:
+        patch = patch_of(history, one.change, one.workspace).split("\n")[:-1]
+    except PlayheadError:
+        yield Text("The store does not have the content of this file.", style="quiet")
+        return
+    hunks = next((at for at, line in enumerate(patch) if line.startswith("@@")), len(patch))
+    body = patch[1:] if one.change.how == "mode" else patch[hunks:]
+    for line in body if most is None else body[:most]:
+        yield patch_line(line)
+    if most is not None and len(body) > most:
+        yield Text(f"… {len(body) - most:,} more lines (--full shows them)", style="quiet")
+
+
+def patch_line(line: str) -> Text:
+    """One line of a unified diff, coloured, with control characters made visible."""
+    return Text(clean(line), style=_PATCH_STYLES.get(line[:1], ""))
+
+
 def print_patch(history: FileHistory, steps: list[FileStep], *, everything: bool) -> None:
     for step in steps:
         for change in step.effect.changes:
@@ -94,9 +128,8 @@ def print_patch(history: FileHistory, steps: list[FileStep], *, everything: bool
 def print_diff(patch: str, *, stderr: bool = False) -> None:
     """A unified diff with its lines in colour."""
     out = console(stderr=stderr)
-    styles = {"+": "ok", "-": "failed", "@": "llm"}
-    for line in patch.splitlines():
-        out.print(Text(clean(line), style=styles.get(line[:1], "default")), soft_wrap=True)
+    for line in patch.split("\n")[:-1]:
+        out.print(patch_line(line), soft_wrap=True)
 
 
 def print_blame(lines: list[BlamedLine]) -> None:

@@ -49,6 +49,8 @@ def outline(story: Story) -> dict[str, Any]:
         "run": {**run, "duration_us": story.duration_ns // 1000},
         **beside,
         "printed": _printed(story),
+        # 0: the page has no need to ask for the files of the run.
+        "file_events": story.file_events,
         "kinds": list(KINDS),
         "words": list(WORDS),
         # Kinds of events that the page hides until a person asks for them.

@@ -31,7 +31,7 @@ CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     f"connect-src 'self'; {_NOWHERE}; frame-ancestors 'none'"
 )
-_STYLES = ("base.css", "run.css", "detail.css", "pages.css")
+_STYLES = ("base.css", "run.css", "detail.css", "files.css", "pages.css")
 _ENTRY = "app.js"
 
 

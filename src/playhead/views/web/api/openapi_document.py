@@ -92,6 +92,12 @@ INDEXING: Schema = {
     "description": "Not null: only this many runs are indexed yet; ask again after `Retry-After` seconds.",
 }
 
+# A file before or after a change; null: it did not exist.
+_ENTRY: Schema = {
+    **_object(mode=TEXT, size={"type": "integer"}, id=TEXT),
+    "type": ["object", "null"],
+}
+
 SCHEMAS: dict[str, Schema] = {
     "Error": _object(error=_object(reason=TEXT, next=TEXT_OR_NULL)),
     "Run": _object(
@@ -140,6 +146,45 @@ SCHEMAS: dict[str, Schema] = {
         total=ANYTHING,
         most_failing_tools={"type": "array"},
         indexing=INDEXING,
+    ),
+    "Files": _object(
+        run=TEXT,
+        workspaces={"type": "array", "items": ANYTHING},
+        gaps={"type": "integer"},
+        changes_left_out={"type": "integer"},
+        steps={"type": "array", "items": {"$ref": "#/components/schemas/FileStep"}},
+    ),
+    "FileStep": _object(
+        ref=TEXT,
+        step={"type": "integer"},
+        calls={"type": "array", "items": {"type": "integer"}},
+        call_refs=TEXTS,
+        between_calls={"type": "boolean"},
+        after=COUNT_OR_NULL,
+        llm=COUNT_OR_NULL,
+        llm_ref=TEXT_OR_NULL,
+        at_us={"type": "integer", "description": "Microseconds since the first item of the run."},
+        workspace={"type": "integer"},
+        gaps={"type": "integer"},
+        git_files={"type": "integer"},
+        changes={"type": "array", "items": {"$ref": "#/components/schemas/FileChange"}},
+    ),
+    "FileChange": _object(
+        path=TEXT,
+        how={"type": "string", "enum": ["added", "deleted", "modified", "mode"]},
+        added=COUNT_OR_NULL,
+        removed=COUNT_OR_NULL,
+        before=_ENTRY,
+        after=_ENTRY,
+    ),
+    "FileVersion": _object(
+        id=TEXT,
+        content={
+            "type": "string",
+            "enum": ["text", "link", "binary", "too large", "not stored", "missing"],
+        },
+        size={"type": "integer"},
+        text=TEXT_OR_NULL,
     ),
     "Changed": _object(id=TEXT),
 }

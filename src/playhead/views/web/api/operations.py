@@ -6,7 +6,7 @@ from typing import Any
 
 from playhead.events import BOUNDARIES
 from playhead.views.web.api import event_pages as cursor
-from playhead.views.web.api import following, listing
+from playhead.views.web.api import file_reading, following, listing
 from playhead.views.web.api import (
     replay_jobs as replaying,
 )
@@ -235,6 +235,40 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         answers={200: AnswerSchema(says="The payload.", media="application/octet-stream"), **NOT_THERE},
         handle=reading.blob,
+    ),
+    Operation(
+        id="files",
+        method="GET",
+        path="/api/recordings/{id}/files",
+        says="The files that a run changed, step by step. The form of `playhead files RUN --json`.",
+        parameters=(
+            _ID,
+            Parameter(
+                name="everything",
+                says="List the files below `.git`, too; otherwise they are counted in `git_files`.",
+                schema={"type": "boolean", "default": False},
+            ),
+        ),
+        needs=("id",),
+        answers={200: answer("Files", "The changes."), **NOT_THERE},
+        handle=file_reading.files,
+    ),
+    Operation(
+        id="version",
+        method="GET",
+        path="/api/recordings/{id}/files/{version}",
+        says="One version of a changed file, as text.",
+        parameters=(
+            _ID,
+            Parameter(
+                name="version", says="The id of the version: `before.id` or `after.id` of a change.",
+                place="path",
+                schema={"type": "string", "pattern": file_reading.VERSION_PATTERN, "maxLength": 8200},
+            ),
+        ),
+        needs=("id",),
+        answers={200: answer("FileVersion", "The version."), **NOT_THERE},
+        handle=file_reading.version,
     ),
     Operation(
         id="report",

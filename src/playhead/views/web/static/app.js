@@ -14,6 +14,7 @@ const KEYS = [
   ["← →", "a little back, a little on (in the tree: fold, unfold)"],
   ["< >", "slower, faster"],
   ["f", "first failure, next failure"],
+  ["d", "files, steps; in the files: ← → changes, ↑ ↓ files, v compares with the start"],
   ["/", "search"],
   ["+ − 0", "zoom the timeline, whole run"],
   ["Home End", "beginning, end"],
@@ -164,21 +165,31 @@ class App {
   }
 }
 
+// An address names a run, a step of it, and in its query what else is shown.
 function pathAddress() {
-  const path = (id, ref) => `/run/${encodeURIComponent(id)}/${encodeURIComponent(ref)}`;
+  const path = (id, ref) => `/run/${encodeURIComponent(id)}${ref ? `/${encodeURIComponent(ref)}` : ""}`;
   return {
     link: (id, ref) => new URL(path(id, ref), location.href).href,
-    replace: (id, ref) => history.replaceState(null, "", path(id, ref)),
+    replace: (id, ref, query = {}) => history.replaceState(null, "", path(id, ref) + search(query)),
     read: () => null,
+    query: () => new URLSearchParams(location.search),
   };
 }
 
 function hashAddress() {
+  const hash = (ref) => `#/${ref ? encodeURIComponent(ref) : ""}`;
+  const parts = () => location.hash.replace(/^#\/?/, "").split("?");
   return {
-    link: (id, ref) => new URL(`#/${encodeURIComponent(ref)}`, location.href).href,
-    replace: (id, ref) => history.replaceState(null, "", `#/${encodeURIComponent(ref)}`),
-    read: () => decoded(location.hash.replace(/^#\/?/, "")) || null,
+    link: (id, ref) => new URL(hash(ref), location.href).href,
+    replace: (id, ref, query = {}) => history.replaceState(null, "", hash(ref) + search(query)),
+    read: () => decoded(parts()[0]) || null,
+    query: () => new URLSearchParams(parts()[1] ?? ""),
   };
+}
+
+function search(query) {
+  const text = new URLSearchParams(query).toString();
+  return text ? `?${text}` : "";
 }
 
 // An address may be cut or misspelt; then it means nothing that we have.

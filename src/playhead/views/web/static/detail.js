@@ -4,6 +4,7 @@ import { announce, button, copyText, fill, h, icon } from "./dom.js";
 import { count, duration, money, position } from "./format.js";
 import { contextView } from "./context.js";
 import { diffView } from "./diff.js";
+import { stepFiles } from "./files.js";
 import { failureBox, promptText, rendered } from "./rendered.js";
 import { forms } from "./copying.js";
 import { markdown } from "./markdown.js";
@@ -71,9 +72,21 @@ export class Detail {
     }
   }
 
+  // The files of the run are known from now on.
+  setFiles(model) {
+    this.files = model;
+    if (this.item && this.#changes().length && this.body?.isConnected) this.#draw();
+  }
+
+  #changes() {
+    return this.files?.ofCall(this.item.ref) ?? [];
+  }
+
   #tabs() {
     const { item } = this;
     const tabs = [["rendered", "Rendered"]];
+    const changes = this.#changes();
+    if (changes.length) tabs.push(["files", `Files ${count(changes.length)}`]);
     if (item.llm?.length && this.model.previousLlm(this.row) >= 0) tabs.push(["diff", "Prompt diff"]);
     if (item.pieces?.length) tabs.push(["stream", `Stream ${count(item.pieces.length)}`]);
     tabs.push(["context", "Why & context"], ["raw", "Raw"]);
@@ -222,6 +235,7 @@ export class Detail {
   async #body(active) {
     const { item, body, model, row } = this;
     if (active === "rendered") fill(body, this.#whole(item));
+    else if (active === "files") fill(body, stepFiles(this.source, model.run.id, this.#changes()));
     else if (active === "stream") fill(body, streamView(item));
     else if (active === "context") fill(body, contextView(item, model, row, this.choose));
     else if (active === "raw") fill(body, raw(item));

@@ -5,6 +5,7 @@ import { announce, button, fill, h, icon } from "./dom.js";
 import { count } from "./format.js";
 import { Detail } from "./detail.js";
 import { divider } from "./divider.js";
+import { FilesView } from "./files.js";
 import { Follower } from "./following.js";
 import { GROUPS, RunModel } from "./model.js";
 import { Player } from "./player.js";
@@ -24,6 +25,8 @@ export class RunPage {
     this.id = id;
     this.ref = ref;
     this.address = address;
+    // Read now: choosing a step changes the address.
+    this.wanted = address.query();
     this.node = h("main", { class: "run", id: "main" });
     this.tree = new Tree({ chosen: (row) => this.choose(row) });
     this.printed = new Printed();
@@ -40,6 +43,16 @@ export class RunPage {
       source,
       choose: (row) => this.choose(row, { scroll: "middle" }),
       linkTo: (at) => address.link(id, at),
+    });
+    this.files = new FilesView({
+      source,
+      id,
+      sought: (at) => this.#seek(at),
+      opened: (row) => {
+        this.#show("steps");
+        this.choose(row, { scroll: "middle" });
+      },
+      changed: () => this.#keepAddress(),
     });
     this.detail.node.addEventListener("leave", () => this.node.classList.remove("has-choice"));
     // Keep the selection of a reader who has moved on when the rest of the run arrives.
@@ -85,7 +98,87 @@ export class RunPage {
     if (this.model.run.status === "running" && this.source.follow) this.#follow();
     if (this.follows) this.#newest();
     this.node.dataset.whole = "true";
+    this.#loadFiles().then(() => this.#restore());
     performance.mark("playhead-whole");
+  }
+
+  // The files come after the conversation: reading them must not keep the page waiting.
+  async #loadFiles() {
+    if (!this.model.outline.file_events) return;
+    try {
+      await this.files.load(this.model);
+    } catch (error) {
+      announce(`The files of this run cannot be shown: ${error.message}`);
+      return;
+    }
+    if (this.isOver) return;
+    this.detail.setFiles(this.files.model);
+    this.#placeFiles();
+    this.#tabs();
+  }
+
+  // An address may name the Files view, one of its changes and a file.
+  #restore() {
+    const { wanted } = this;
+    if (wanted.get("view") !== "files" || !this.files.model || this.isTouched) return;
+    this.files.restore({ change: wanted.get("change"), file: wanted.get("file") });
+    this.#show("files");
+  }
+
+  #placeFiles() {
+    const row = this.tree.selected;
+    if (row < 0 || this.player.playing) this.files.setNow(this.player.now);
+    else this.files.setStep(this.model.refs[this.model.main(row)], this.model.end(row));
+  }
+
+  // The tabs "Steps" and "Files".
+  #tabs() {
+    const { model } = this.files;
+    this.views.hidden = !model?.last;
+    if (this.views.hidden) return;
+    const tabs = [
+      ["steps", "Steps", this.model.totals.calls],
+      ["files", "Files", model.files.size],
+    ];
+    fill(
+      this.views,
+      tabs.map(([name, label, number]) => {
+        const isOpen = name === this.view;
+        return h(
+          "button",
+          {
+            type: "button",
+            role: "tab",
+            id: `view-${name}`,
+            class: isOpen ? "tab active" : "tab",
+            "aria-selected": String(isOpen),
+            onclick: () => this.#show(name),
+          },
+          label,
+          h("span", { class: "badge" }, count(number)),
+        );
+      }),
+    );
+  }
+
+  #show(name) {
+    if (!this.files.model?.last) return;
+    this.view = name;
+    const isFiles = name === "files";
+    this.panes.hidden = isFiles;
+    this.files.node.hidden = !isFiles;
+    this.node.classList.toggle("shows-files", isFiles);
+    // On a phone the details cover the page: only a choice in the list opens them.
+    this.node.classList.remove("has-choice");
+    this.#tabs();
+    if (isFiles) this.files.open();
+    this.#keepAddress();
+  }
+
+  #keepAddress() {
+    const row = this.tree.selected;
+    const query = this.view === "files" ? { view: "files", ...this.files.address } : {};
+    this.address.replace(this.id, row < 0 ? null : this.model.refs[row], query);
   }
 
   #start() {
@@ -135,13 +228,18 @@ export class RunPage {
       this.tree.node,
       this.printed.node,
     );
+    this.view = "steps";
+    this.views = h("div", { class: "tabs run-tabs", role: "tablist", "aria-label": "Views of this run", hidden: true });
+    this.panes = h("div", { class: "panes" }, left, divider(this.node), this.detail.node);
     fill(
       this.node,
       this.head,
       this.reading,
       this.timeline.node,
       this.transport.node,
-      h("div", { class: "panes" }, left, divider(this.node), this.detail.node),
+      this.views,
+      this.panes,
+      this.files.node,
     );
   }
 
@@ -186,7 +284,9 @@ export class RunPage {
       this.timeline.set({ selected: this.model.main(current) });
       this.#detail(current);
     }
+    this.files.setNow(now);
     if (byPlaying) this.detail.playing(now);
+    else if (this.view === "files") this.#keepAddress();
   }
 
   #seek(at) {
@@ -194,7 +294,7 @@ export class RunPage {
   }
 
   #detail(row) {
-    this.node.classList.add("has-choice");
+    if (this.view === "steps") this.node.classList.add("has-choice");
     return this.detail.show(this.model, row);
   }
 
@@ -209,7 +309,8 @@ export class RunPage {
     this.player.now = this.model.at[row];
     this.transport.moved(this.model, this.player.now, this.model.end(row));
     this.#detail(row);
-    if (address) this.address.replace(this.id, this.model.refs[row]);
+    this.files.setStep(this.model.refs[this.model.main(row)], this.model.end(row));
+    if (address) this.#keepAddress();
   }
 
   #failure() {
@@ -363,15 +464,21 @@ export class RunPage {
     else if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
     if (atBottom) list.scrollTop = list.scrollHeight;
     if (this.search.value) this.#search();
+    if (this.files.model || this.model.outline.file_events) this.#loadFiles();
   }
 
   key(event) {
     const { player } = this;
     this.isTouched = true;
+    if (this.view === "files" && this.files.key(event)) return true;
     const keys = {
       " ": () => player.toggle(),
       f: () => this.#failure(),
-      "/": () => this.search.focus(),
+      d: () => this.#show(this.view === "files" ? "steps" : "files"),
+      "/": () => {
+        this.#show("steps");
+        this.search.focus();
+      },
       "+": () => this.timeline.zoom(0.5),
       "=": () => this.timeline.zoom(0.5),
       "-": () => this.timeline.zoom(2),
@@ -386,7 +493,7 @@ export class RunPage {
       ArrowRight: () => this.#seek(player.now + this.model.total / 100),
       Home: () => this.#seek(0),
       End: () => this.#seek(this.model.total),
-      Escape: () => this.node.classList.remove("has-choice"),
+      Escape: () => (this.view === "files" ? this.#show("steps") : this.node.classList.remove("has-choice")),
     };
     if (!(event.key in keys)) return false;
     keys[event.key]();
@@ -408,6 +515,7 @@ export class RunPage {
     this.player.pause();
     this.follower?.stop();
     this.tree.end();
+    this.files.end();
     this.timeline.end();
   }
 }

@@ -27,6 +27,13 @@ export class ServerSource {
   report(id) {
     return this.#get(`${run(id)}/report`);
   }
+  // `stamp` changes while the run grows.
+  files(id, stamp) {
+    return this.#kept(`${run(id)}/files`, stamp);
+  }
+  version(id, name) {
+    return this.#kept(`${run(id)}/files/${encodeURIComponent(name)}`);
+  }
   compare(a, b) {
     return this.#get(`/api/diff?${new URLSearchParams({ a, b })}`);
   }
@@ -35,7 +42,11 @@ export class ServerSource {
   }
 
   detail(id, ref, row, stamp = "") {
-    const path = `${run(id)}/items/${encodeURIComponent(ref)}`;
+    return this.#kept(`${run(id)}/items/${encodeURIComponent(ref)}`, stamp);
+  }
+
+  // The last answers are kept: moving back and forth asks nothing twice.
+  #kept(path, stamp = "") {
     const key = path + stamp;
     if (!this.details.has(key)) {
       if (this.details.size > 60) this.details.delete(this.details.keys().next().value);
@@ -114,29 +125,42 @@ export class EmbeddedSource {
     return block("report");
   }
 
+  async files() {
+    this.index ??= block("files");
+    return this.index;
+  }
+
+  // null: this version was left out of the page.
+  async version(id, name) {
+    const { held } = await this.files();
+    if (!Object.hasOwn(held, name)) return null;
+    const group = await this.#group(`file-texts-${held[name]}`);
+    return unpack(group.items[name], group.texts);
+  }
+
   async detail(id, ref, row) {
     let number = this.start.groups.length - 1;
     while (number > 0 && this.start.groups[number] > row) number--;
-    const group = await this.#group(number);
+    const group = await this.#group(`detail-${number}`);
     return group.items[ref] === undefined ? null : unpack(group.items[ref], group.texts);
   }
 
-  #group(number) {
-    if (!this.groups.has(number)) {
+  #group(name) {
+    if (!this.groups.has(name)) {
       if (this.groups.size > 3) this.groups.delete(this.groups.keys().next().value);
       this.groups.set(
-        number,
-        block(`detail-${number}`).then((raw) => ({ ...raw, texts: unpack.texts(raw.texts) })),
+        name,
+        block(name).then((raw) => ({ ...raw, texts: unpack.texts(raw.texts) })),
       );
     }
-    return this.groups.get(number);
+    return this.groups.get(name);
   }
 
   async find(id, text) {
     const wanted = text.trim().toLowerCase();
     const refs = [];
     for (let number = 0; number < this.start.groups.length; number++) {
-      const group = await this.#group(number);
+      const group = await this.#group(`detail-${number}`);
       const hit = group.texts.map((one) => one.toLowerCase().includes(wanted));
       for (const [ref, item] of Object.entries(group.items))
         if (holds(searched(item), wanted, hit)) refs.push(ref);

@@ -1,0 +1,85 @@
+"""Handlers for the files of a run: the changes of each step, and the text of one version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from playhead.exporters.files_json import FileLimits, files_json
+from playhead.story.file_steps import file_steps, read_version, versions_of
+from playhead.tape.reader import Tape
+from playhead.views.web.api.api_responses import Problem, json_bytes, json_response, raw_json
+from playhead.views.web.api.schema_checks import CheckedRequest
+from playhead.views.web.api.story_cache import CachedStory
+from playhead.workspace.history import FileHistory, read_history
+from playhead.workspace.tree_listing import FileEntry
+
+if TYPE_CHECKING:
+    from playhead.views.web.api.api_app import Desk
+
+# The page draws this many changes; more than a few thousand come from an unpacked archive.
+MOST_CHANGES = 20_000
+# Content that is read to count lines: about a second.
+MOST_COUNTED = 64 * 1024 * 1024
+# Content ids; see `tree_listing`. A link's id is its target, of at most 4,095 bytes.
+VERSION_PATTERN = "^([0-9a-f]{64}|git:[0-9a-f]{40}|link:([0-9a-f]{2}){1,4095})$"
+
+
+@dataclass(kw_only=True)
+class CachedFiles:
+    """The files of a cached story. `lock`: the blob pool's cache is not thread-safe."""
+
+    history: FileHistory
+    lock: Lock = field(default_factory=Lock)
+    versions: dict[str, tuple[int, FileEntry]]
+
+
+def files(desk: Desk, asked: CheckedRequest) -> Response:
+    """Return all changes by step: the same form as `playhead files RUN --json`."""
+    told: CachedStory = asked.told["id"]
+    name = "files everything" if asked.values["everything"] else "files"
+    if name not in told.made:
+        found = _files_of(desk, told)
+        limits = FileLimits(changes=MOST_CHANGES, bytes=MOST_COUNTED)
+        with found.lock:
+            form = files_json(
+                told.story,
+                found.history,
+                file_steps(told.story, found.history),
+                everything=asked.values["everything"],
+                limits=limits,
+            )
+        told.made[name] = json_bytes(form)
+    return raw_json(told.made[name])
+
+
+def version(desk: Desk, asked: CheckedRequest) -> Response:
+    """Return one version of a file as text, or the reason why there is none."""
+    told: CachedStory = asked.told["id"]
+    found = _files_of(desk, told)
+    wanted = asked.values["version"]
+    if wanted not in found.versions:
+        raise Problem(
+            404,
+            "No call of this run read or wrote such a version of a file.",
+            "GET …/files lists the versions: the members `before.id` and `after.id`.",
+        )
+    workspace, entry = found.versions[wanted]
+    with found.lock:
+        read = read_version(found.history, entry, workspace)
+    return json_response(
+        {"id": wanted, "content": read.content, "size": read.size, "text": read.text}
+    )
+
+
+def _files_of(desk: Desk, told: CachedStory) -> CachedFiles:
+    """Read the history once per cached story. Two requests at once may both read it: the last one is kept."""
+    found: CachedFiles | None = told.made.get("history")
+    if found is None:
+        history = read_history(Tape(told.path), desk.home)
+        versions = {name: (workspace, entry) for name, workspace, entry in versions_of(history)}
+        found = told.made["history"] = CachedFiles(history=history, versions=versions)
+    return found
