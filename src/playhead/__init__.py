@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from playhead.hooks.state.watch import watch
     from playhead.hooks.tools.decorator import tool
     from playhead.launch.record_run import record
-    from playhead.launch.sessions import load, replay_session, replay_worker
+    from playhead.launch.session_replay import replay_session, replay_worker
+    from playhead.launch.sessions import load
     from playhead.launch.tap import on_event, tap
     from playhead.recording.lanes import lane
     from playhead.recording.runs import Run, current, seam, turn
@@ -39,8 +40,8 @@ _HOMES = {
     "load": "playhead.launch.sessions",
     "on_event": "playhead.launch.tap",
     "record": "playhead.launch.record_run",
-    "replay_session": "playhead.launch.sessions",
-    "replay_worker": "playhead.launch.sessions",
+    "replay_session": "playhead.launch.session_replay",
+    "replay_worker": "playhead.launch.session_replay",
     "seam": "playhead.recording.runs",
     "tap": "playhead.launch.tap",
     "tool": "playhead.hooks.tools.decorator",

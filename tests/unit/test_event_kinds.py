@@ -9,8 +9,7 @@ import playhead
 from playhead import events
 from playhead.event import Event
 from playhead.events import EventKind
-from playhead.recording.encoder import NewEvent
-from playhead.recording.levels import reduce
+from playhead.recording.encoder import NewEvent, reduce
 from playhead.story import NoteItem, tell
 from playhead.tape.reader import Tape
 from playhead.views.play.frames import frames_of

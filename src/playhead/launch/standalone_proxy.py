@@ -13,7 +13,7 @@ from playhead.launch import record_run as recording
 from playhead.launch.opening import Wish
 from playhead.launch.proxy.authority import Authority
 from playhead.launch.proxy.proxy_server import Proxy
-from playhead.launch.replay_command import first_words
+from playhead.launch.replay_run import first_words
 from playhead.recording import deck
 from playhead.recording.runs import Run
 from playhead.replay.begin import mode_of

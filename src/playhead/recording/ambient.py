@@ -12,11 +12,11 @@ import os
 import sys
 
 from playhead import clock, events
+from playhead.encoding.readings import MOST_EXACT, ReadingRun
 from playhead.host.lean import Protocol
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.lanes import Lane
-from playhead.recording.readings import MOST_EXACT, ReadingRun
 from playhead.recording.recorder import Recorder
 from playhead.recording.where import BEHALF, OWNERS, SCHEDULER, place_of, reader_at
 

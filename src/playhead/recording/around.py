@@ -17,8 +17,8 @@ from playhead.recording import where
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Frame(Protocol):
-    """Stands around one call. Raises nothing: the function's own values and errors pass."""
+class CallFrame(Protocol):
+    """Encloses one call of a function. Its methods never raise, so the function's result or error passes."""
 
     def enter(self) -> None: ...
 
@@ -27,7 +27,7 @@ class Frame(Protocol):
     def end(self, error: BaseException | None, value: Any = None) -> None: ...
 
 
-Begin = Callable[[Any, Any], Frame]
+Begin = Callable[[Any, Any], CallFrame]
 
 
 def around(function: F, begin: Begin) -> F:

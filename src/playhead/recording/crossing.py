@@ -13,9 +13,9 @@ from playhead import events
 from playhead.clock import mono_ns
 from playhead.errors import Divergence
 from playhead.recording import lanes, pacing, points, where
-from playhead.recording.causes import LARGEST_HEARD
 from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer, streams_of
 from playhead.recording.encoder import NewEvent
+from playhead.recording.tool_facts import LARGEST_HEARD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

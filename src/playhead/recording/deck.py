@@ -13,8 +13,7 @@ from playhead.errors import Divergence
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
-from playhead.recording import ambient, lanes, pacing, tool_output
-from playhead.recording.causes import Asked
+from playhead.recording import ambient, lanes, pacing, tool_facts
 from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import END
 from playhead.recording.crossing import Crossing as Crossing  # noqa: PLC0414  (handed on)
@@ -33,6 +32,7 @@ from playhead.recording.scopes import is_open as is_open  # noqa: PLC0414
 from playhead.recording.scopes import is_replay as is_replay  # noqa: PLC0414
 from playhead.recording.scopes import of_process as of_process  # noqa: PLC0414
 from playhead.recording.scopes import open_scope as open_scope  # noqa: PLC0414
+from playhead.recording.tool_facts import ToolRequests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Deck:
         # The calls that are being performed for real in the middle of a replay.
         self.live: set[Crossing] = set()
         # The tool calls that models have asked for and that have not been made yet.
-        self.asked = Asked()
+        self.asked = ToolRequests()
         # Passes models' answers on to another process, which makes the calls that they ask for.
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
         # Where calls are marked for the process that watches the workspace; None: nothing watches.
@@ -122,7 +122,7 @@ class Deck:
             try:
                 if not adapter.streams:
                     if crossing.taped.pieces:
-                        tool_output.serve(crossing)
+                        tool_facts.serve(crossing)
                     crossing.reach(END)
                 return adapter.serve(crossing)
             except BaseException as error:
@@ -144,7 +144,7 @@ class Deck:
                 if adapter.streams:
                     return await adapter.serve(crossing)
                 if crossing.taped.pieces:
-                    await tool_output.serve_async(crossing)
+                    await tool_facts.serve_async(crossing)
                 await crossing.reach_end_async()
                 return adapter.serve(crossing)
             except BaseException as error:

@@ -1,7 +1,10 @@
-"""Turns an event into the bytes of its line. `append` is the only way onto a tape.
+"""Turn an event into the bytes of its line. `append` is the only way onto a tape.
 
 Knows values, levels, redaction and the order of an event's members; does not know why an event happened,
 nor what to do when the disk refuses it (see `recorder`).
+
+Levels: `full` keeps everything; `standard` keeps metadata, errors, and hashes in place of contents; `minimal`
+keeps metadata alone. The table of kinds (`events.py`) says which members are metadata.
 
 The caches in here hold redacted JSON. They are replaced, never updated, when a new secret is learnt, and
 nothing outside this module sees them.
@@ -9,27 +12,33 @@ nothing outside this module sees them.
 
 from __future__ import annotations
 
-from playhead import clock
+from playhead import clock, events
 from playhead.clock import thread_id
 from playhead.encoding import jsonbytes
-from playhead.encoding.jsonbytes import quote
+from playhead.encoding.jsonbytes import canonical, quote
 from playhead.encoding.plain import Keys, is_plain
-from playhead.encoding.values import freeze, safe_str
+from playhead.encoding.values import Frozen, freeze, safe_str, type_name
 from playhead.events import KINDS
 from playhead.host.later import Later
 from playhead.recording import lanes
-from playhead.recording.levels import reduce
 from playhead.redact import Redactor
 from playhead.tape.blobs import THRESHOLD, spill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import hashlib
+    from collections.abc import Callable
+    from typing import Any
+
+    from playhead.events import Level
+
+    Freeze = Callable[[Any], Any]
     import enum
     from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any, Protocol
 
-    from playhead.events import Level, Ref
+    from playhead.events import Ref
 
     class Writer(Protocol):
         """Puts a line at the end of a segment."""
@@ -40,9 +49,61 @@ if TYPE_CHECKING:
         @property
         def append(self) -> Callable[..., int]:
             """Takes the kind, the members and the data as JSON; of a dated event its times too."""
-
 else:
+    hashlib = Later("hashlib")
     enum = Later("enum")  # loaded where a value of it exists, not at every start
+
+
+_ERRORS = frozenset({"error", "raised"})
+
+
+def reduce(level: Level, kind: str, data: Any, *, ours: bool, frozen: Freeze = freeze) -> Any:
+    """Return the part of `data` that `level` keeps.
+
+    `frozen` prepares a value for hashing: it redacts secrets first, since the hash of a common password
+    can be guessed.
+    """
+    row = events.kind_of(kind) if ours else None
+    if level == "full" or (row is not None and row.keeps_all):
+        return data
+    kept_names = row.metadata if row is not None else frozenset()
+    if not isinstance(data, dict):
+        return digest(frozen(data)) if level == "standard" and data is not None else None
+    # dict.items and not data.items: a subclass may override it.
+    items = dict(dict.items(data))
+    kept = {name: item for name, item in items.items() if name in kept_names}
+    if level == "standard":
+        for name, item in items.items():
+            if ours and name in _ERRORS:
+                kept[name] = item
+            elif name not in kept:
+                kept[name] = digest(_member(frozen, name, item))
+    elif ours and any(name in items for name in _ERRORS):
+        kept["error_type"] = error_type(items.get("error") or items.get("raised"))
+    return kept or None
+
+
+def _member(frozen: Freeze, name: Any, item: Any) -> Any:
+    """Frozen under its name, which may be that of a secret."""
+    settled = frozen({name: item})
+    return settled.get(name, settled)
+
+
+def digest(item: Any) -> Any:
+    """A hash and a size in place of frozen content; numbers and flags say little and stay."""
+    if item is None or isinstance(item, (bool, int, float)):
+        return item
+    raw = item.encode() if isinstance(item, str) else canonical(item)
+    return Frozen({"$hash": hashlib.sha256(raw).hexdigest()[:32], "size": len(raw)})
+
+
+def error_type(error: Any) -> str | None:
+    if isinstance(error, BaseException):
+        return type_name(type(error)).rpartition(":")[2]
+    if isinstance(error, dict):
+        return str(error.get("$exception", "")).rpartition(":")[2] or None
+    return None
+
 
 # Why `encode` may refuse a value that looked plain: lone surrogates, keys of a subclass of `str`, a dict
 # that another thread is changing.

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from playhead import clock
+from playhead.encoding.readings import MOST_EXACT
 from playhead.hooks.order import lane_hooks
 from playhead.recording import ambient, lanes
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.ambient import TapingSource
 from playhead.recording.deck import Call, Deck
-from playhead.recording.readings import MOST_EXACT
 from playhead.recording.recorder import Recorder
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape

@@ -106,7 +106,7 @@ def _replay(
     from playhead.cli.replaying.replay_arguments import options_from, plain, plan_of
     from playhead.launch import standalone_proxy as alone
     from playhead.launch.opening import Wish
-    from playhead.launch.replay_command import check_tape
+    from playhead.launch.replay_run import check_tape
     from playhead.views.text.report import print_report
 
     settings = config.load()

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from playhead.errors import TapeNotReplayable, TapeNotTrusted, UsageError
-from playhead.launch.replay_command import EnvironmentChoice
+from playhead.launch.replay_run import EnvironmentChoice
 from playhead.tape.manifest import Manifest
 from playhead.tape.origin import digest_of, is_own, is_trusted, trust
 from playhead.tape.reader import Tape

@@ -26,7 +26,7 @@ from playhead.cli.common import (
 from playhead.cli.replaying.approval import approved_command, trust_option
 from playhead.cli.replaying.replay_arguments import plain
 from playhead.errors import UsageError
-from playhead.launch.replay_command import check_tape
+from playhead.launch.replay_run import check_tape
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.chaos_trials import Trial, TrialResult, ranked, result_of, trials
 from playhead.views.text.replay_results import ChaosProgress, print_chaos

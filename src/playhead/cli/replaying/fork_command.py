@@ -27,7 +27,7 @@ from playhead.cli.replaying.replay_arguments import (
 )
 from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
 from playhead.errors import UsageError
-from playhead.launch.replay_command import check_tape, replay_command
+from playhead.launch.replay_run import check_tape, replay_command
 from playhead.launch.replayed_files import calls_that_changed_files
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.edits import parse_edit

@@ -19,7 +19,7 @@ from playhead.cli.common import (
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.exporters.promoted_test import fixtures_of, test_source
 from playhead.host.project import project_of
-from playhead.launch.replay_command import check_tape
+from playhead.launch.replay_run import check_tape
 from playhead.library.annotate import make_golden
 from playhead.library.run_rows import tapes_of
 from playhead.story import tell

@@ -31,7 +31,7 @@ from playhead.cli.replaying.replay_arguments import (
     plan_of,
 )
 from playhead.errors import TapeNotReplayable
-from playhead.launch.replay_command import Replayed, check_tape, replay_command
+from playhead.launch.replay_run import Replayed, check_tape, replay_command
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report.verdict import Report
 from playhead.tape.reader import Tape

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead.hooks.guest import NotAsExpected, Patches, need
-from playhead.hooks.http.aiohttp_served import Player, Server
+from playhead.hooks.http.aiohttp_served import AnswerFeed, Server
 from playhead.hooks.http.exchange import (
     STREAMED,
     Exchange,
@@ -38,7 +38,7 @@ class Heard:
         self.exchange = exchange
         self.listener = Listener(exchange, request.method)
         self.streamed = streamed
-        self.player: Player | None = None
+        self.player: AnswerFeed | None = None
         # The request's private timer: says whether its total timeout has passed.
         self.timer = getattr(request, "_timer", None)
 

@@ -48,7 +48,7 @@ class Server:
         await exchange.crossing.reach_async(HEAD)
         loop = asyncio.get_running_loop()
         handler = self._handler(loop)
-        handler.play(Player(handler, loop, exchange, req), failure)
+        handler.play(AnswerFeed(handler, loop, exchange, req), failure)
         return self._connection(connector, req.connection_key, handler, loop)
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
@@ -70,10 +70,10 @@ class Server:
 class _Served:
     """Mixed into aiohttp's ResponseHandler."""
 
-    playhead_player: Player
+    playhead_player: AnswerFeed
     _failure: BaseException | None
 
-    def play(self, player: Player, failure: BaseException | None) -> None:
+    def play(self, player: AnswerFeed, failure: BaseException | None) -> None:
         self.playhead_player = player
         self._failure = failure
         self.connection_made(Nowhere(self, player))  # type: ignore[attr-defined]  # the handler's
@@ -91,7 +91,7 @@ class _Served:
             self.playhead_player.begin()
 
 
-class Player:
+class AnswerFeed:
     """Feeds a taped answer to a protocol, a piece at a time."""
 
     def __init__(self, handler: Any, loop: Any, exchange: Exchange, req: Any) -> None:
@@ -220,7 +220,7 @@ class _Asking:
 class Nowhere(asyncio.Transport):
     """Takes what the client writes and sends it nowhere."""
 
-    def __init__(self, handler: Any, player: Player) -> None:
+    def __init__(self, handler: Any, player: AnswerFeed) -> None:
         super().__init__()
         self._handler = handler
         self._player = player

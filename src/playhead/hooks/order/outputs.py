@@ -2,7 +2,7 @@
 
 The stream objects stay the same; only `write` of the instance is replaced. A program without threads
 decides itself in which order it prints, and pays nothing. What a tool prints belongs to the tool's call
-(`recording/tool_output`), and has its place there.
+(`recording/tool_facts`), and has its place there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import io
 import os
 
 from playhead.hooks.guest import Patches
-from playhead.recording import lanes, order_slot, points, tool_output
+from playhead.recording import lanes, order_slot, points, tool_facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(module, name)
         if type(stream) is io.TextIOWrapper:
-            tool_output.writers[name] = stream.write
+            tool_facts.writers[name] = stream.write
             patches.replace(stream, "write", _writer(name))
-    patches.on_undo(tool_output.writers.clear)
+    patches.on_undo(tool_facts.writers.clear)
 
 
 def _writer(name: str) -> Callable[[Any], Callable[[str], int]]:
@@ -59,7 +59,7 @@ def _write(name: str, original: Callable[[str], int]) -> Callable[[str], int]:
     def write(text: str) -> int:
         if lanes.printing.get() is not None and type(text) is str:
             with _turnstile.lock:
-                if tool_output.note(name, text):
+                if tool_facts.note(name, text):
                     return original(text)
         if not lanes.have_threads() or not order_slot.is_kept():
             return original(text)

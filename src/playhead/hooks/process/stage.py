@@ -84,7 +84,7 @@ def is_silent(fd: int) -> bool:
 class _Released:
     """What the players wait for on the tape, as the stage's thread waits for it: see `playhead.LoopState`."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: PlayerStage) -> None:
         self._stage = stage
         self.is_due = False
 
@@ -115,7 +115,7 @@ def _rank(place: Any) -> int:
     return rank
 
 
-class Stage:
+class PlayerStage:
     """Where the players are that wait for something."""
 
     def __init__(self) -> None:
@@ -239,5 +239,5 @@ def make_raw(fd: int) -> None:
     termios.tcsetattr(fd, termios.TCSANOW, mode)
 
 
-STAGE = Stage()
+STAGE = PlayerStage()
 os.register_at_fork(after_in_child=STAGE.start_anew)

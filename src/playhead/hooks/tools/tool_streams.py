@@ -16,7 +16,7 @@ from playhead.errors import Divergence
 from playhead.hooks import answers
 from playhead.hooks.answers import Named
 from playhead.hooks.tools.tool_calls import is_claimed
-from playhead.recording import deck, tool_output
+from playhead.recording import deck, tool_facts
 from playhead.recording.adapter import Adapter
 from playhead.recording.crossing import END
 from playhead.recording.deck import Call, Crossing, Piece
@@ -182,7 +182,7 @@ def _served(crossing: Crossing, named: Named) -> Generator[Any, Any, Any]:
     for point, piece in _taped_pieces(crossing):
         crossing.reach(point)
         if piece.stream != _STREAM:
-            tool_output.write(crossing, piece)
+            tool_facts.write(crossing, piece)
             continue
         item = _item(crossing, piece, named)
         try:
@@ -198,7 +198,7 @@ async def _served_async(crossing: Crossing, named: Named) -> AsyncGenerator[Any,
     for point, piece in _taped_pieces(crossing):
         await crossing.reach_async(point)
         if piece.stream != _STREAM:
-            tool_output.write(crossing, piece)
+            tool_facts.write(crossing, piece)
             continue
         item = _item(crossing, piece, named)
         try:
@@ -213,7 +213,7 @@ async def _served_async(crossing: Crossing, named: Named) -> AsyncGenerator[Any,
 def _taped_pieces(crossing: Crossing) -> Iterator[tuple[int, Piece]]:
     taped = crossing.taped
     for point, piece in enumerate(taped.pieces if taped is not None else ()):
-        if piece.stream == _STREAM or piece.stream in tool_output.STREAMS:
+        if piece.stream == _STREAM or piece.stream in tool_facts.STREAMS:
             yield point, piece
 
 

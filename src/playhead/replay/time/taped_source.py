@@ -14,11 +14,11 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock
+from playhead.encoding.readings import unpack
 from playhead.events import Event
 from playhead.recording import lanes
 from playhead.recording.ambient import CLOCKS, STEADY, USED, WALL
 from playhead.recording.lanes import Lane
-from playhead.recording.readings import unpack
 from playhead.recording.where import place_of
 from playhead.replay.time.virtual_time import VirtualTime
 

@@ -12,7 +12,7 @@ from playhead.tape.single_file import pack
 def home(here, monkeypatch, tmp_path):
     """The user's own store; a command that starts anyway would fail the test."""
     monkeypatch.setattr("playhead.launch.command.run_command", pytest.fail)
-    monkeypatch.setattr("playhead.launch.replay_command.run_command", pytest.fail)
+    monkeypatch.setattr("playhead.launch.replay_run.run_command", pytest.fail)
     (tmp_path / "home" / "runs").mkdir(parents=True)
     return tmp_path / "home"
 

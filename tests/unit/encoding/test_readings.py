@@ -6,7 +6,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.recording.readings import MOST_EXACT, ReadingRun, pack, unpack
+from playhead.encoding.readings import MOST_EXACT, ReadingRun, pack, unpack
 
 NS_OF_A_CLOCK = st.integers(min_value=0, max_value=2**62)
 

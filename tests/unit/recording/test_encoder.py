@@ -6,7 +6,7 @@ import pytest
 
 from playhead import events
 from playhead.encoding.values import freeze
-from playhead.recording.levels import digest, reduce
+from playhead.recording.encoder import digest, reduce
 
 CALL = {"boundary": "http", "name": "GET x", "request": {"body": "secret plans"}, "url": "http://x"}
 

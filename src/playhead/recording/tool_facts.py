@@ -1,7 +1,12 @@
-"""Which LLM response asked for this tool call. Knows responses heard in this process; not the tape.
+"""Two facts about a tool call: which LLM response requested it, and what it printed.
 
-Responses are kept raw and decoded only when a tool is called: a program that calls none pays
-nothing.
+Requests: the LLM responses of this process are kept raw and decoded only when a tool is called, so a program
+without tools pays nothing.
+
+Output: a replay does not run a tool, so it must print the tool's output itself. While recording,
+`hooks/order/outputs` gives printed text to the outermost tool call (`lanes.printing`), as pieces of the streams
+`stdout` and `stderr`. In a replay the deck writes each piece when the replay reaches it, between the pieces of
+other tools that ran at the same time.
 """
 
 from __future__ import annotations
@@ -10,22 +15,26 @@ from playhead.encoding.jsonbytes import canonical
 from playhead.encoding.values import freeze
 from playhead.host.later import Later
 from playhead.host.lean import RLock, deque
+from playhead.recording import lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from playhead import llm as wire
+    from playhead.recording.calls import Piece
+    from playhead.recording.crossing import Crossing
 else:
     wire = Later("playhead.llm")
+
 
 _MOST_RESPONSES = 32
 LARGEST_HEARD = 4 * 1024 * 1024
 
 
-class Asked:
-    """Tool calls that the model has asked for and that nobody has performed yet."""
+class ToolRequests:
+    """Tool calls that a model has requested and that have not been performed yet."""
 
     def __init__(self) -> None:
         self.make_lock()
@@ -97,3 +106,46 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for item in value for text in _texts(item)]
     return []
+
+
+STREAMS = frozenset({"stdout", "stderr"})
+
+# How each stream is written to, without hooks: set by the hook on the streams of this process.
+writers: dict[str, Callable[[str], object]] = {}
+
+
+def note(stream: str, text: str) -> bool:
+    """Something was printed. Whether it belongs to a tool call, which has its place on the tape."""
+    crossing = lanes.printing.get()
+    if crossing is None or crossing.taped is not None:
+        return False
+    crossing.chunk(text.encode("utf-8", "backslashreplace"), stream)
+    return True
+
+
+def write(crossing: Crossing, piece: Piece) -> None:
+    """Print a piece of a tool's output again, and put it on the tape of the replay."""
+    crossing.chunk(piece.data, piece.stream)
+    writer = writers.get(piece.stream)
+    if writer is not None:
+        writer(piece.data.decode("utf-8", "replace"))
+
+
+def serve(crossing: Crossing) -> None:
+    """Print what the tool printed, each piece when the replay has come to it."""
+    for point, piece in _pieces(crossing):
+        crossing.reach(point)
+        write(crossing, piece)
+
+
+async def serve_async(crossing: Crossing) -> None:
+    for point, piece in _pieces(crossing):
+        await crossing.reach_async(point)
+        write(crossing, piece)
+
+
+def _pieces(crossing: Crossing) -> Iterator[tuple[int, Piece]]:
+    if crossing.taped is not None:
+        for point, piece in enumerate(crossing.taped.pieces):
+            if piece.stream in STREAMS:
+                yield point, piece

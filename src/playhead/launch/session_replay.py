@@ -1,0 +1,262 @@
+"""Run the workers of a recorded session again in a test, and compare them with the tape.
+
+Subprocesses, agent turns and tools are answered from the tape, the clock is that of the tape, and the store is
+what `run_worker` builds from `worker.snapshot`. Knows recordings and the replay mode; not file formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead.encoding.values import safe_str
+from playhead.errors import Divergence, UsageError
+from playhead.launch import record_run as recording
+from playhead.launch.guest import hooking as hooks
+from playhead.launch.sessions import RecordedCall, RecordedSession, worker_of
+from playhead.recording import deck, lanes
+from playhead.recording.deck import Call, Deck, Taped
+from playhead.recording.recorder import Recorder
+from playhead.recording.runs import Run
+from playhead.replay.matching.nearest import differences
+from playhead.replay.matching.taped import TapedCall, TapedRun
+from playhead.replay.modes.taped_mode import ReplayMode
+from playhead.replay.report.divergence import Parting
+from playhead.replay.time.taped_source import TapedSource
+from playhead.tape.reader import Tape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The argument of a worker's function: its name, and the store as it was at the start."""
+
+    worker: str
+    snapshot: Any
+    session: RecordedSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One difference between a worker and its tape."""
+
+    kind: str
+    worker: str
+    detail: str
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerReport:
+    """The comparison of one worker with its tape."""
+
+    worker: str
+    passed: bool
+    served: int
+    mismatches: tuple[Mismatch, ...] = ()
+    value: Any = None
+    error: str | None = None
+
+    def __str__(self) -> str:
+        head = f"{'pass' if self.passed else 'FAIL'} {self.worker}: {self.served} calls served"
+        return "\n".join([head, *(f"  {one.kind}: {one.detail}" for one in self.mismatches)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionReport:
+    """The comparison of all workers with the tape."""
+
+    passed: bool
+    workers: tuple[WorkerReport, ...]
+    mismatches: tuple[Mismatch, ...] = field(default_factory=tuple)
+
+    def __str__(self) -> str:
+        verdict = "pass" if self.passed else "FAIL"
+        return "\n".join(
+            [
+                f"session: {verdict}",
+                *map(str, self.workers),
+                *(f"  {m.kind}: {m.detail}" for m in self.mismatches),
+            ]
+        )
+
+
+class SessionMode(ReplayMode):
+    """As replay, but a watched store is real: it was seeded from the tape, so its mutations are made
+    on it and compared, instead of being answered for it.
+    """
+
+    def __init__(self, recording: TapedRun, recorder: Recorder, worker: str) -> None:
+        super().__init__(recording, recorder)
+        self.worker = worker
+        self.served = 0
+
+    def answer(self, call: Call, lane: str) -> Taped | None:
+        if call.boundary == "state":
+            return None
+        taped = super().answer(call, lane)
+        self.served += 1
+        return taped
+
+
+Worker = Callable[[World], Any]
+
+
+def replay_worker(session: RecordedSession, worker: str, function: Worker) -> WorkerReport:
+    """Run one worker again: every call is answered from the tape, and everything is compared with it.
+
+        report = playhead.replay_worker(session, "worker-1", lambda world: work(world.snapshot))
+        assert report.passed, report
+
+    Args:
+        session: What `playhead.load` returned.
+        worker: One of `session.workers`.
+        function: Called with a `World`: the worker's name, and the store as it was at the start.
+
+    Raises:
+        UsageError: The session has no such worker.
+    """
+    if worker not in session.workers:
+        raise UsageError(
+            f"There is no worker {worker!r} in this session: it has {', '.join(session.workers)}."
+        )
+    share = _share(session.recording, worker)
+    world = World(worker=worker, snapshot=session.snapshot(), session=session)
+    with recording.record(name=f"replay of {worker}", store=_scratch(session)) as run:
+        if not isinstance(run, Run):
+            raise UsageError("The replay's own tape cannot be written; see the warning above.")
+        mode = SessionMode(share, run.recorder, worker)
+        value, error = _inside(run, mode, world, function)
+    found = _checked(session, mode, RecordedSession(Tape(run.path)), error)
+    return WorkerReport(
+        worker=worker,
+        passed=not found,
+        served=mode.served,
+        mismatches=tuple(found),
+        value=value,
+        error=None if error is None else f"{type(error).__name__}: {safe_str(error)}",
+    )
+
+
+def replay_session(session: RecordedSession, function: Worker) -> SessionReport:
+    """Run every worker of a session again, one after the other, and compare each with the tape.
+
+        report = playhead.replay_session(playhead.load("last"), run_worker)
+        assert report.passed, report
+
+    Args:
+        session: What `playhead.load` returned.
+        function: Called once for each worker, as by `playhead.replay_worker`.
+    """
+    reports = tuple(replay_worker(session, worker, function) for worker in session.workers)
+    return SessionReport(passed=all(one.passed for one in reports), workers=reports)
+
+
+def _scratch(session: RecordedSession) -> Path:
+    """The replay's own tapes lie beside the recorded ones' store, in a corner of their own."""
+    return session.tape.run.parent.parent / "replays"
+
+
+def _share(whole: TapedRun, worker: str) -> TapedRun:
+    calls = [call for call in whole.calls if worker_of(call.lane) == worker]
+    for call in calls:
+        call.served = False
+    return TapedRun(
+        tape=whole.tape,
+        calls=calls,
+        below=whole.below,
+        segments=whole.segments,
+        ambient=whole.ambient,
+        outputs=whole.outputs,
+        run_start=whole.run_start,
+        run_end=whole.run_end,
+    )
+
+
+def _inside(
+    run: Run, mode: SessionMode, world: World, function: Worker
+) -> tuple[Any, BaseException | None]:
+    outer = deck.of_process()
+    if outer is not None:
+        deck.deactivate(outer)
+    source = TapedSource(mode.recording.ambient, mode.recording.tape.manifest.started_ns)
+    made: Deck = hooks.start(run.recorder, mode, source=source)
+    try:
+        with lanes.lane(world.worker):
+            return function(world), None
+    except Exception as error:  # noqa: BLE001  the worker's own failure is part of what is compared
+        return None, error
+    finally:
+        hooks.stop(made)
+        if outer is not None:
+            deck.activate(outer)
+
+
+def _checked(
+    session: RecordedSession, mode: SessionMode, again: RecordedSession, error: BaseException | None
+) -> list[Mismatch]:
+    """Every mismatch: what was asked and not taped, taped and not asked, mutations, state."""
+    worker = mode.worker
+    found = [_parted(worker, parting) for parting in mode.partings]
+    found += [
+        _never_asked(worker, one) for one in mode.matcher.unserved() if one.boundary != "state"
+    ]
+    found += _compared("mutation", worker, session.mutations(worker), again.mutations(worker))
+    then, now = session.final_state(), again.final_state()
+    if len(session.workers) == 1 and then is not None and then != now:
+        found.append(Mismatch(kind="final state", worker=worker, detail=_first(then, now)))
+    if (
+        error is not None
+        and not isinstance(error, Divergence)
+        and not _failed_then(session, worker)
+    ):
+        detail = f"{type(error).__name__}: {safe_str(error)}"
+        found.append(Mismatch(kind="raised", worker=worker, detail=detail))
+    return found
+
+
+def _never_asked(worker: str, call: TapedCall) -> Mismatch:
+    detail = f"{call.boundary} {call.name} was never asked"
+    return Mismatch(kind="unused", worker=worker, step=call.number, detail=detail)
+
+
+def _failed_then(session: RecordedSession, worker: str) -> bool:
+    return any(turn.how == "raised" for turn in session.agent_turns(worker))
+
+
+def _parted(worker: str, parting: Parting) -> Mismatch:
+    return Mismatch(
+        kind=parting.kind, worker=worker, step=parting.step, detail=str(parting).replace("\n", " ")
+    )
+
+
+def _compared(
+    kind: str, worker: str, then: list[RecordedCall], now: list[RecordedCall]
+) -> list[Mismatch]:
+    found = []
+    for index in range(max(len(then), len(now))):
+        old = then[index] if index < len(then) else None
+        new = now[index] if index < len(now) else None
+        left = (
+            None if old is None else {"name": old.name, "request": old.request, "value": old.value}
+        )
+        right = (
+            None if new is None else {"name": new.name, "request": new.request, "value": new.value}
+        )
+        if left != right:
+            found.append(
+                Mismatch(kind=kind, worker=worker, step=index + 1, detail=_first(left, right))
+            )
+    return found
+
+
+def _first(then: Any, now: Any) -> str:
+    if then is None or now is None:
+        return f"{then!r} → {now!r}"[:400]
+    found = differences(then, now)
+    return (
+        f"{found[0].path}: {found[0].taped!r} → {found[0].asked!r}"[:400]
+        if found
+        else "differs in type"
+    )
