@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Not through a link; and an open pipe without a writer returns at once instead of waiting for one.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_BLOCK = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -64,3 +65,30 @@ def replace_file(path: Path | str, content: bytes) -> None:
     except BaseException:
         os.unlink(part)
         raise
+
+
+def copy_regular(source: Path | str, target: Path | str) -> None:
+    """Copy a folder with its regular files. Links, pipes and devices are left out, not followed.
+
+    OSError: the disk of `target` has not enough room for all of them.
+    """
+    found = [
+        (folder, name)
+        for folder, _, names in os.walk(source)
+        for name in names
+        if S_ISREG(os.lstat(os.path.join(folder, name)).st_mode)
+    ]
+    needed = sum(os.lstat(os.path.join(*one)).st_size for one in found)
+    os.makedirs(target, mode=0o700, exist_ok=True)
+    room = os.statvfs(target)
+    if needed > room.f_bavail * room.f_frsize:
+        raise OSError(errno.ENOSPC, f"no room for {needed:,} bytes", str(target))
+    for folder, name in found:
+        place = os.path.join(target, os.path.relpath(folder, source))
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        with (
+            file_of(os.path.join(folder, name)) as old,
+            open(os.open(os.path.join(place, name), _CREATE, 0o600), "wb") as new,
+        ):
+            while block := old.read(_BLOCK):
+                new.write(block)

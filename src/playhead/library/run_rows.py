@@ -16,6 +16,7 @@ from zlib import crc32
 
 from playhead._version import __version__
 from playhead.errors import PlayheadError
+from playhead.host.private_files import file_of
 from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.layout import SINGLE_SUFFIX
 from playhead.tape.manifest import NOTE, Manifest, SegmentSummary, status_of
@@ -240,7 +241,7 @@ def id_of(path: Path) -> str | None:
 def head_of(path: Path) -> dict[str, object]:
     """The first line of a single-file tape; empty: it has none that can be read."""
     try:
-        with path.open("rb") as file:
+        with file_of(path.resolve()) as file:
             head = json.loads(file.readline(1_000_000))
     except (OSError, ValueError, RecursionError):
         return {}

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import TapeDamaged
+from playhead.host.private_files import read_regular
 from playhead.tape.store import PLAN
 
 FILE = PLAN
+
+_LARGEST = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,9 @@ class ReplayPlan:
 
 
 def write_plan(run: Path, plan: ReplayPlan) -> None:
-    fd = os.open(run / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = os.open(
+        run / FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
     try:
         os.write(fd, json.dumps(asdict(plan)).encode())
     finally:
@@ -54,7 +59,7 @@ def write_plan(run: Path, plan: ReplayPlan) -> None:
 def read_plan(run: Path) -> ReplayPlan | None:
     """None: this run is no replay. A plan that cannot be read is no reason to go live: it raises."""
     try:
-        members = json.loads((run / FILE).read_bytes())
+        members = json.loads(read_regular(run / FILE, _LARGEST))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

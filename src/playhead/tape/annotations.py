@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from playhead import clock
+from playhead.host.private_files import read_regular, replace_file
 from playhead.tape.store import announce
 
 FILE = "marks.json"
@@ -34,12 +34,7 @@ NONE = Annotations()
 def read_annotations(run: Path) -> Annotations:
     """None at all where the file is missing or no marks: they are remarks on a run, not the run."""
     try:
-        fd = os.open(f"{run}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return NONE
-    try:
-        with open(fd, "rb") as file:
-            members = json.loads(file.read(_LARGEST))
+        members = json.loads(read_regular(f"{run}/{FILE}", _LARGEST))
     except (OSError, ValueError, RecursionError):
         return NONE
     return _from(members) if isinstance(members, dict) else NONE
@@ -89,12 +84,4 @@ def _write(run: Path, marks: Annotations) -> None:
     raw = json.dumps(asdict(marks), ensure_ascii=False, indent=1).encode(
         "utf-8", "backslashreplace"
     )
-    part = run / f"{FILE}.{clock.pid()}.{clock.thread_id()}.part"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(raw + b"\n")
-    except OSError:
-        os.unlink(part)
-        raise
-    os.replace(part, run / FILE)
+    replace_file(run / FILE, raw + b"\n")

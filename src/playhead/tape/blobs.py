@@ -6,11 +6,11 @@ Knows folders and frozen values; not events.
 from __future__ import annotations
 
 import os
-from stat import S_ISREG
 
 from playhead.encoding.jsonbytes import decode_std
 from playhead.errors import TapeDamaged
 from playhead.host.later import Later, pattern
+from playhead.host.private_files import create_part, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ else:
 
 
 THRESHOLD = 64 * 1024
+# No recorder stores more in one: a body or an output in one piece.
+LARGEST = 4 * 1024 * 1024 * 1024
 _NAME = pattern(r"[0-9a-f]{64}")
 
 
@@ -48,8 +50,7 @@ def push(run: Path, payload: bytes) -> str:
     path.parent.mkdir(mode=0o700, exist_ok=True)
     # Under its own name only when whole: a kill in the middle leaves a *.part that nobody reads,
     # never a blob whose content belies its name.
-    part = path.with_name(f"{digest}.{os.getpid()}.part")
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd, part = create_part(path)
     try:
         view = memoryview(payload)
         while view:
@@ -67,10 +68,7 @@ def pull(run: Path, digest: str) -> bytes:
     """The payload; TapeDamaged if it is missing or is not what its name says."""
     path = blob_path(run, digest)
     try:
-        # Not through links, and never waiting on a pipe: the folder may be a stranger's.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            payload = file.read() if S_ISREG(os.fstat(fd).st_mode) else b""
+        payload = read_regular(path, LARGEST)
     except FileNotFoundError:
         raise TapeDamaged(f"Blob {digest} is missing from {run}.") from None
     except OSError as error:

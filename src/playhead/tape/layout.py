@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from playhead.encoding.jsonbytes import loads
+from playhead.host.private_files import read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ INDEX_FILE = "tape.index.json"
 # A tape in one text file, and a run with its files in one archive.
 SINGLE_SUFFIX = ".tape.jsonl"
 BUNDLE_SUFFIX = ".playhead.zip"
+_LARGEST_INDEX = 256 * 1024 * 1024
 
 
 def sealed_segments(run: Path | str) -> dict[str, int]:
     """Name → last seq of each sealed segment; empty where nothing is sealed, or nothing is known."""
     try:
-        with open(os.path.join(run, INDEX_FILE), encoding="utf-8") as file:
-            members = loads(file.read())
+        members = loads(read_regular(os.path.join(run, INDEX_FILE), _LARGEST_INDEX).decode())
         return {str(one["name"]): int(one["last"]) for one in members["segments"]}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.events import Level, Status
+from playhead.host.private_files import read_regular, replace_file
 from playhead.tape.annotations import NONE, Annotations, read_annotations
 from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.store import MANIFEST
@@ -78,17 +78,7 @@ def write_manifest(run: Path, manifest: Manifest) -> None:
     members = dataclasses.asdict(manifest)
     members.update(members.pop("extra"))
     raw = json.dumps(members, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
-    part = run / f"{FILE}.{clock.pid()}.{clock.thread_id()}.part"
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    # Through a file object: on a disk that is nearly full, write(2) takes a part and says nothing,
-    # and half a manifest must not replace a whole one.
-    try:
-        with open(fd, "wb") as file:
-            file.write(raw + b"\n")
-    except OSError:
-        os.unlink(part)
-        raise
-    os.replace(part, run / FILE)
+    replace_file(run / FILE, raw + b"\n")
 
 
 def read_manifest(run: Path) -> Manifest:
@@ -98,11 +88,7 @@ def read_manifest(run: Path) -> Manifest:
     """
     path = f"{run}/{FILE}"
     try:
-        # Never waiting on a pipe: the folder may be a stranger's.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            # A buffer of the largest size would take longer to get than the file to read.
-            members = json.loads(file.read(min(_LARGEST, os.fstat(fd).st_size + 1)))
+        members = json.loads(read_regular(path, _LARGEST))
     except FileNotFoundError:
         raise TapeDamaged(
             f"{run} has no {FILE}. `playhead repair {run}` makes one from the tape."

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.host.later import Later
-from playhead.host.private_files import file_of
+from playhead.host.private_files import file_of, replace_file
 from playhead.tape.manifest import Manifest
 from playhead.tape.store import default_home, private_key
 
@@ -105,5 +105,4 @@ def trust(digest: str, environ: Mapping[str, str] = os.environ) -> None:
     """Remember that the user agreed. OSError: the user's store cannot be written."""
     folder = default_home(environ) / _TRUSTED
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    os.close(os.open(folder / digest, flags, 0o600))
+    replace_file(folder / digest, b"")

@@ -32,7 +32,7 @@ class OutputPage:
 
     def __init__(self, run: Path, pipes: dict[str, int]) -> None:
         """`pipes`: the descriptor of each stream's pipe."""
-        fd = os.open(run / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(run / _NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(fd, _SLOT.size * len(_STREAMS))
             self._page = mmap.mmap(fd, _SLOT.size * len(_STREAMS))
@@ -64,7 +64,7 @@ class OutputGauge:
     def __init__(self, run: Path) -> None:
         self._page: mmap.mmap | None = None
         with suppress(OSError, ValueError):  # there is none: nobody passes our output on
-            fd = os.open(run / _NAME, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(run / _NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 self._page = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
             finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from playhead.errors import TapeDamaged, TapeTooNew
+from playhead.host.private_files import file_of
 from playhead.tape import store
 from playhead.tape.format import NotAnEvent, decoder, segment_name
 from playhead.tape.layout import sealed_segments
@@ -49,7 +50,7 @@ def next_seq_of(run: Path) -> int:
 
 
 def _last_lines(path: Path) -> list[bytes]:
-    with path.open("rb") as segment:
+    with file_of(path) as segment:
         size = segment.seek(0, 2)
         segment.seek(max(0, size - 256 * 1024))
         return segment.read().splitlines()

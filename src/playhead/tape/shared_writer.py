@@ -19,6 +19,8 @@ from playhead.tape.format import NotAnEvent, close_line, members_of, open_line, 
 # The last line of a segment is found within this much of its end: payloads over 64 KiB are blobs.
 _TAIL = 256 * 1024
 
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 class SharedSegmentWriter:
     """Each `append` takes the file lock, finds the end and writes one line. Inside a `with` block the
@@ -56,7 +58,7 @@ class SharedSegmentWriter:
         return seq
 
     def __enter__(self) -> SharedSegmentWriter:  # noqa: PYI034  (typing.Self came with 3.11)
-        fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._path, _FLAGS, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             self._size, self._seq, self._crc = _end_of(fd)

@@ -16,10 +16,12 @@ from typing import Any
 
 from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
+from playhead.host.private_files import create_part, read_regular
 from playhead.tape.format import FORMAT_VERSION, SEGMENT_PREFIX, SEGMENT_SUFFIX, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
 
+_LARGEST = 1024 * 1024 * 1024
 _KEPT = (
     "run",
     "name",
@@ -46,14 +48,18 @@ _PROCESS = ("format", "run", "generation", "level", "redacted", "argv")
 def pack(run: Path, target: Path) -> int:
     """Write the run in that folder as one file, replaced atomically; how many events it holds."""
     tape = Tape(run)
-    part = target.with_name(f"{target.name}.{clock.pid()}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
     count = 0
-    with part.open("w", encoding="utf-8", newline="\n") as file:
-        for line in _packed(tape):
-            file.write(line)
-            count += 1
-    os.replace(part, target)
+    fd, part = create_part(target)
+    try:
+        with open(fd, "w", encoding="utf-8", newline="\n") as file:
+            for line in _packed(tape):
+                file.write(line)
+                count += 1
+        os.replace(part, target)
+    except BaseException:
+        os.unlink(part)
+        raise
     return count - 1
 
 
@@ -123,7 +129,7 @@ def _refs(data: Any, names: dict[str, str]) -> Any:
 def unpack(source: Path, target: Path) -> Path:
     """The folder form of a single-file tape, made in `target`. TapeDamaged names the line."""
     try:
-        lines = source.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(source.resolve(), _LARGEST).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TapeDamaged(f"{source} cannot be read as a tape: {error}") from None
     head = _members(source, 1, lines[0] if lines else "")
@@ -194,6 +200,6 @@ def _write_segment(path: Path, rows: list[dict[str, Any]]) -> None:
         )
         line, crc = close_line(body[:-1], crc)
         out.append(line)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(b"".join(out))

@@ -11,6 +11,7 @@ import sys
 from playhead import clock
 from playhead.errors import RunNotFound, StoreError, UsageError
 from playhead.host.later import Later, pattern
+from playhead.host.private_files import create_part, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ MANIFEST = "manifest.json"
 PLAN = "replay.json"
 _RUNS = "runs"
 _KEY = "redact.key"
+_LARGEST_KEY = 4096
 _CHANGED = "changed"
 _ID = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LAST = pattern(r"last(?:~(\d+))?")
@@ -92,8 +94,9 @@ def private_key(home: Path | str, name: str) -> bytes:
     except FileNotFoundError:
         key = b""
     key = clock.urandom(32)
-    part = f"{path}.{clock.pid()}.{clock.thread_id()}.part"
-    _write_private(part, key)
+    fd, part = create_part(path)
+    with open(fd, "wb") as file:
+        file.write(key)
     try:
         os.link(part, path)
     except FileExistsError:
@@ -106,12 +109,11 @@ def private_key(home: Path | str, name: str) -> bytes:
 
 
 def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+    return read_regular(path, _LARGEST_KEY)
 
 
 def _write_private(path: Path | str, content: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(content)
 
@@ -173,7 +175,11 @@ def announce(run: Path) -> None:
     folder = run.parent.parent / _CHANGED
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        os.close(os.open(folder / run.name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(
+            os.open(
+                folder / run.name, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
+        )
         os.utime(folder / run.name)
     except OSError:
         return  # a store that cannot be written: nobody keeps a catalogue in it

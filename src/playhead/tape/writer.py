@@ -162,7 +162,7 @@ class SegmentWriter:
     def _find(self) -> bool:
         """Take up our file again under its name, if it is still there."""
         try:
-            fd = _high(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
+            fd = _high(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError:
             return False
         if _identity(os.fstat(fd)) != self._file:

@@ -45,8 +45,8 @@ def test_members_of_a_later_playhead_are_written_back(tmp_path):
 def test_a_manifest_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     write_manifest(tmp_path, WHOLE)
     with Path("/dev/full").open("wb") as full:  # a real disk that is full: the write itself fails
-        monkeypatch.setattr("playhead.tape.manifest.os.open", lambda *_: os.dup(full.fileno()))
-        monkeypatch.setattr("playhead.tape.manifest.os.unlink", lambda _: None)
+        monkeypatch.setattr("playhead.host.private_files.os.open", lambda *_: os.dup(full.fileno()))
+        monkeypatch.setattr("playhead.host.private_files.os.unlink", lambda _: None)
         with pytest.raises(OSError, match="No space left"):
             write_manifest(tmp_path, Manifest(run="r", name="x" * 100_000))
     monkeypatch.undo()

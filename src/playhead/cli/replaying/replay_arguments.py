@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import click
 
 from playhead.config import Settings
-from playhead.errors import UsageError
+from playhead.errors import StoreError, UsageError
 from playhead.events import BOUNDARIES
+from playhead.host.private_files import copy_regular
 from playhead.replay.matching.ignore import rules_from
 from playhead.replay.modes.edits import Rewrite, parse_edit, parse_patch
 from playhead.replay.modes.replay_options import (
@@ -165,6 +166,9 @@ def plain(tape: Tape) -> Tape:
     folder = Path(tempfile.mkdtemp(prefix="playhead-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     copy = folder / tape.run.name
-    shutil.copytree(tape.run, copy)
+    try:
+        copy_regular(tape.run, copy)
+    except OSError as error:
+        raise StoreError(f"{tape.run} cannot be opened up for a replay ({error}).") from error
     unseal(copy)
     return Tape(copy)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from playhead.errors import TapeDamaged
 from playhead.events import Event
+from playhead.host.private_files import read_regular
 from playhead.tape.blobs import blob_path
 
 State = Literal["whole", "missing", "altered"]
@@ -92,6 +93,6 @@ def _json(run: Path, digest: str) -> Any:
     """What a blob holds; None where that is no JSON: then no other blob is spoken of in it."""
     try:
         path = blob_path(run, digest)
-        return json.loads(path.read_bytes()) if path.stat().st_size <= _LARGEST_JSON else None
+        return json.loads(read_regular(path, _LARGEST_JSON))
     except (ValueError, OSError, RecursionError):
         return None

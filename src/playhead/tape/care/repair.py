@@ -34,7 +34,7 @@ from playhead.tape.reading.chain import Chain
 from playhead.tape.reading.merged_rows import sealed_rows
 from playhead.tape.reading.segment_rows import pass_over
 from playhead.tape.reading.segments import NO_FILE, Segment
-from playhead.tape.sealed.seal import append, finish
+from playhead.tape.sealed.seal import append, finish, new_part
 from playhead.tape.sealed.seal_index import FILE as SEALED
 from playhead.tape.sealed.seal_index import INDEX, SealIndex, read_index, write_index
 from playhead.tape.sealed.sealed_reader import build_index, check_sealed
@@ -161,7 +161,7 @@ class _Work:
             self.lost += len(found.places) + found.unread + cut
             self._aside(segment.path.name)
             return
-        part = segment.path.with_name(f"{segment.path.name}.part")
+        part = new_part(segment.path)
         made = rewrite(
             segment.path,
             part,
@@ -207,8 +207,7 @@ class _Work:
                     self.lost += len(lines)
                     continue
                 if name not in parts:
-                    parts[name] = self._run / f"{segment_file(name)}.part"
-                    parts[name].unlink(missing_ok=True)
+                    parts[name] = new_part(self._run / segment_file(name))
                 append(parts[name], b"".join(lines))
         self.made += [finish(part) for part in parts.values()]
         gone = {one.name for one in sealed} - parts.keys()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from playhead.events import GAP, SEGMENT_START, Damage, Event
+from playhead.host.private_files import file_of
 from playhead.tape.format import Decode, NotAnEvent, close_line, open_line
 from playhead.tape.reading.chain import Chain
 from playhead.tape.reading.segment_rows import Damages, after_gap, batches, blocks
@@ -118,8 +119,8 @@ def rewrite(
     `cut`: how many events the manifest misses at the end.
     """
     seqs = sorted(found.places)
-    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(source, "rb") as lines, open(fd, "wb") as file:
+    fd = os.open(target, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with file_of(source) as lines, open(fd, "wb") as file:
 
         def raw(seq: int) -> bytes:
             lines.seek(found.places[seq].offset)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.events import Damage, Event, Ref
 from playhead.host.later import Later
+from playhead.host.private_files import file_of
 from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent, decoder_for
 from playhead.tape.reading.segment_rows import batches, blocks
 from playhead.tape.reading.segments import Segment, plain_decoder
@@ -173,7 +174,7 @@ def _decoded(line: bytes, decode: Decode) -> Event | None:
 
 def _line_at(path: Path, offset: int) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with file_of(path) as file:
             file.seek(offset)
             return file.readline(LONGEST_LINE + 1).rstrip(b"\n")
     except OSError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from playhead.errors import StoreError
 from playhead.events import GAP, SEGMENT_START, Damage, Event
+from playhead.host.private_files import open_regular
 from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent
 
 # Measured on events of 4.5 KB: 64 and 128 KiB are level, 256 KiB and more cost some 8 % again.
@@ -34,7 +35,7 @@ class Batch:
 def blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
     """The bytes of a file from `start` up to `stop`; without one, up to where it ends by then."""
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(open_regular(path), "rb", buffering=0) as file:
             file.seek(start)
             left = -1 if stop is None else stop - start
             while left:

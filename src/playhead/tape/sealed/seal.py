@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.events import Damage
+from playhead.host.private_files import create_part, file_of
 from playhead.tape.care.verify import Verification, refuse_live, verify
 from playhead.tape.format import segment_file
 from playhead.tape.reader import Tape
@@ -48,15 +49,18 @@ def seal(run: Path, *, force: bool = False) -> Sealed:
     if not segments:
         raise UsageError(f"{run} has no events: there is nothing to seal.")
     _refuse(run, force=force)
-    part = run / f"{FILE}.part"
+    _remove_parts(run)
+    part = run / FILE
     try:
-        _write(part, tape)
+        fd, name = create_part(run / FILE)
+        part = Path(name)
+        _write(fd, tape)
         index = _prove(part, segments)
-    except TapeDamaged:
-        part.unlink(missing_ok=True)
-        raise
-    except OSError as error:
-        part.unlink(missing_ok=True)
+    except (TapeDamaged, OSError) as error:
+        if part != run / FILE:
+            part.unlink(missing_ok=True)
+        if isinstance(error, TapeDamaged):
+            raise
         why = f"{run} cannot be sealed ({error.strerror or error}); its segments are untouched."
         raise StoreError(why) from error
     os.replace(part, run / FILE)
@@ -74,11 +78,9 @@ def unseal(run: Path, *, force: bool = False) -> list[Path]:
     if not (run / FILE).is_file():
         return []
     _refuse(run, force=force)
+    _remove_parts(run)
     segments = [segment for segment in Tape(run).segments() if segment.sealed]
-    parts = {segment.name: run / f"{segment_file(segment.name)}.part" for segment in segments}
-    for part in parts.values():
-        part.unlink(missing_ok=True)
-        append(part, b"")
+    parts = {segment.name: new_part(run / segment_file(segment.name)) for segment in segments}
     indexer = Indexer()
     for frame, compressed, raw in frames_of(run / FILE, _raise):
         waiting: dict[str, list[bytes]] = {}
@@ -116,9 +118,8 @@ def _concerns(damage: Damage, found: Verification) -> bool:
     return any(segment.damaged for segment in found.segments if segment.name == damage.segment)
 
 
-def _write(part: Path, tape: Tape) -> None:
+def _write(fd: int, tape: Tape) -> None:
     compress = codec().compress
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     held: list[bytes] = []
     size = 0
     with open(fd, "wb") as file:
@@ -156,6 +157,13 @@ def _prove(part: Path, segments: list[Segment]) -> SealIndex:
     return indexer.index()
 
 
+def _remove_parts(run: Path) -> None:
+    """Remove temporary files that an interrupted sealing or unsealing left."""
+    for part in run.glob("tape*.part"):
+        if part.is_symlink() or part.is_file():
+            part.unlink()
+
+
 def _sync_folder(run: Path) -> None:
     """The new names must be on the disk before the old files go."""
     fd = os.open(run, os.O_RDONLY)
@@ -180,17 +188,24 @@ def _raise(damage: Damage) -> None:
     raise TapeDamaged(f"The tape is damaged: {damage}.", [damage])
 
 
+def new_part(target: Path) -> Path:
+    """An empty temporary file beside `target`, for `append` and `finish`."""
+    fd, part = create_part(target)
+    os.close(fd)
+    return Path(part)
+
+
 def append(part: Path, content: bytes) -> None:
-    """Opened anew each time: a run may have more segments than a process may have open files."""
-    fd = os.open(part, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Opened each time: a run may have more segments than a process may have open files."""
+    fd = os.open(part, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(fd, "ab") as file:
         file.write(content)
 
 
 def finish(part: Path) -> Path:
-    """`NAME.part` → `NAME`, once its content is on the disk."""
-    with open(part, "rb") as file:
+    """`NAME.RANDOM.part` → `NAME`, once its content is on the disk."""
+    with file_of(part) as file:
         os.fsync(file.fileno())
-    whole = part.with_suffix("")
+    whole = part.with_suffix("").with_suffix("")
     os.replace(part, whole)
     return whole

@@ -16,6 +16,7 @@ from typing import Any
 
 from playhead.errors import TapeTooNew
 from playhead.events import Event
+from playhead.host.private_files import create_part, read_regular
 from playhead.tape.format import (
     FORMAT_VERSION,
     INDEX_FILE,
@@ -141,9 +142,8 @@ class Indexer:
 
 
 def write_index(run: Path, index: SealIndex) -> None:
-    part = run / f"{INDEX}.part"
     raw = json.dumps(dataclasses.asdict(index), ensure_ascii=False, separators=(",", ":")).encode()
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd, part = create_part(run / INDEX)
     with open(fd, "wb") as file:
         file.write(raw + b"\n")
         file.flush()
@@ -154,9 +154,7 @@ def write_index(run: Path, index: SealIndex) -> None:
 def read_index(run: Path) -> SealIndex | str:
     """The index, if it is whole and speaks of the file beside it; else what is wrong with it."""
     try:
-        if (run / INDEX).stat().st_size > _LARGEST_INDEX:
-            return "it is too large for an index"
-        members = json.loads((run / INDEX).read_bytes())
+        members = json.loads(read_regular(run / INDEX, _LARGEST_INDEX))
         size = (run / FILE).stat().st_size
     except FileNotFoundError:
         return "it is missing"

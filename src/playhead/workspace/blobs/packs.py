@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from playhead.errors import TapeDamaged
+from playhead.host.private_files import file_of
 
 _BLOCK = 1024
 _COPY = struct.Struct(">BII")
@@ -147,7 +148,7 @@ class PackWriter:
 def read_records(path: str, start: int = 0) -> Iterator[Record]:
     """The whole records from an offset on. Nothing for a file that is not a pack."""
     try:
-        file = open(path, "rb", buffering=1 << 16)  # noqa: SIM115  closed below
+        file = file_of(path)
     except FileNotFoundError:
         return
     with file:
@@ -168,7 +169,7 @@ def read_records(path: str, start: int = 0) -> Iterator[Record]:
 def read_record(path: str, offset: int) -> tuple[Record, bytes]:
     """One record and its payload, inflated. TapeDamaged if it is not there."""
     try:
-        with open(path, "rb") as file:
+        with file_of(path) as file:
             file.seek(offset)
             head = file.read(_HEAD.size)
             kind, depth, digest, base, stored, size = _HEAD.unpack(head)

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from playhead.errors import TapeDamaged
+from playhead.host.private_files import file_of
 from playhead.workspace.blobs import packs
 from playhead.workspace.blobs.packs import Record, apply_delta, encode_delta
 from playhead.workspace.blobs.stable_read import copy_file, hash_file
@@ -75,7 +76,7 @@ class Pool:
 
     def read_part(self, digest: str, offset: int, length: int) -> bytes:
         """Some bytes of a blob: packs of a repository are larger than memory."""
-        with suppress(FileNotFoundError), open(self.loose(digest), "rb") as file:
+        with suppress(FileNotFoundError), file_of(self.loose(digest)) as file:
             file.seek(offset)
             return file.read(length)
         return self.read(digest)[offset : offset + length]
@@ -95,7 +96,7 @@ class Pool:
         return None if found is None else packs.read_record(*found)[0].depth
 
     def _read(self, digest: str) -> bytes:
-        with suppress(FileNotFoundError), open(self.loose(digest), "rb") as file:
+        with suppress(FileNotFoundError), file_of(self.loose(digest)) as file:
             return file.read()
         chain: list[bytes] = []
         wanted, content = digest, None
