@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from playhead import clock
 from playhead.config import Settings
@@ -48,8 +46,7 @@ else:
     taping = Later("playhead.workspace.taping")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(NamedTuple):
     """A command that was run, and how it ended."""
 
     run: Run
@@ -68,8 +65,7 @@ class FilesBeside(Protocol):
         """The command has ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(NamedTuple):
     """A run that has begun, and what its command is to be started with."""
 
     run: Run
@@ -149,7 +145,7 @@ def run_command(
     if prepare is not None:
         prepare(start.run)
     if files is not None:
-        start = dataclasses.replace(start, files=files(start.run))
+        start = start._replace(files=files(start.run))
     if fence is not None:
         fence.keep(str(start.run.path), writable=True)
     attended = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile, fence=fence)
@@ -184,9 +180,7 @@ def _start(
     facts |= shims.as_facts()
     if cwd is not None:
         os.chdir(cwd)
-    run = open_run(
-        dataclasses.replace(wish, command=tuple(command), facts=facts), settings, '"playhead"'
-    )
+    run = open_run(wish._replace(command=tuple(command), facts=facts), settings, '"playhead"')
     rules.post(run.recorder)
     return Start(run=run, plan=plan, env=env, seed=seed, files=None)
 

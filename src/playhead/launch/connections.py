@@ -7,8 +7,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -18,8 +17,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedPlaces:
+class RecordedPlaces(NamedTuple):
     """What a tape says of its connections."""
 
     # The event that started the command.
@@ -29,7 +27,7 @@ class RecordedPlaces:
     # Ports that recorded calls went to.
     ports: Collection[int]
     # Segment → when (monotonic ns) it was inside a tool call or another call that is served whole.
-    within: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    within: Mapping[str, Sequence[tuple[int, int]]]
 
 
 def unrecorded(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:

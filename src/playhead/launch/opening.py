@@ -10,7 +10,7 @@ import platform
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead import clock, events
 from playhead._version import __version__
@@ -35,8 +35,7 @@ else:
     reader = Later("playhead.tape.reader")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(NamedTuple):
     """What the caller of `record` asked for; None: whatever is configured."""
 
     name: str | None = None

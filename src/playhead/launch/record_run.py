@@ -6,7 +6,6 @@ Knows who asks for a run, what is hooked for it and when it ends; how it begins 
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import os
 import sys
 import threading
@@ -153,7 +152,7 @@ class Recording:
     def __call__(self, function: F) -> F:
         """As a decorator: each call is a run of its own, or a part of the one around it."""
         name = self._wish.name or getattr(function, "__name__", None)
-        wish = dataclasses.replace(self._wish, name=name)
+        wish = self._wish._replace(name=name)
         at = place_of(function)
         return around(function, lambda *_: Opened(wish, at))
 

@@ -11,7 +11,7 @@ import errno
 import os
 import signal
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.control import Sidecar
@@ -38,8 +38,7 @@ _AWAITED = PASSED_ON | {signal.SIGCHLD}
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(NamedTuple):
     """How the command ended. `code` as `subprocess` has it: negative for a signal."""
 
     code: int
@@ -52,8 +51,7 @@ class Ended:
         return self.code if self.code >= 0 else 128 - self.code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attended:
+class Attended(NamedTuple):
     """A command that has ended, and what the processes beside it know."""
 
     ended: Ended

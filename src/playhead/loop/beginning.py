@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -201,9 +200,9 @@ def _opened(
 ) -> Run | None:  # fmt: skip
     wish = wish_for(session, home, level, resume=resume, force=force)
     if wish.level == "full":
-        wish = replace(wish, intercept=True)
+        wish = wish._replace(intercept=True)
     elif command is not None:
-        wish = replace(wish, command=tuple(command))
+        wish = wish._replace(command=tuple(command))
     try:
         run = recording.open_run(wish, config.load(), '""')
     except UsageError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.workspace.git_ignore import IgnoreRules
 from playhead.workspace.git_objects import tracked_files
@@ -49,8 +49,7 @@ _SECRET_ENDS = (b".pem", b".key", b".p12", b".pfx", b".jks", b".keystore", b".kd
 _SHARED_ENDS = (b".example", b".sample", b".template", b".dist")
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """A file or folder that is not in the snapshot."""
 
     path: bytes

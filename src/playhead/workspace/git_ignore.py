@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LARGEST = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreRule:
+class IgnoreRule(NamedTuple):
     """One line of a `.gitignore`. Matches paths relative to that file's folder."""
 
     pattern: re.Pattern[bytes]

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from stat import S_ISDIR
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead import clock
 from playhead.errors import StoreError
@@ -54,8 +54,7 @@ class WorkspaceState:
         return self.selection.root
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A workspace on the tape."""
 
     root: str

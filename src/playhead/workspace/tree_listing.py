@@ -16,7 +16,6 @@ import base64
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from playhead.errors import TapeDamaged
@@ -74,8 +73,7 @@ class FileEntry(NamedTuple):
 Tree = Mapping[bytes, FileEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One path before and after. None: it did not exist."""
 
     path: bytes

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _PYTHON = re.compile(r"python(?:(\d)(?:\.(\d+))?)?[a-z]*")
 _TAKES_VALUE = "WX"
 _ENDS_OPTIONS = "cm"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedCommandLine:
+class OpenedCommandLine(NamedTuple):
     """A command line that lets us in, as far as there is one."""
 
     argv: list[str]

@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from playhead import events
 from playhead.encoding.values import safe_str
@@ -22,23 +21,24 @@ from playhead.host.later import Later
 from playhead.launch.guest import search_path as paths
 from playhead.launch.shims import folders
 from playhead.launch.shims.program_names import Wanted
-from playhead.launch.shims.programs import Stand, native_program, write_shims
-from playhead.launch.shims.shim_request import Surroundings
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
-    from playhead.launch.shims import covering
+    from playhead.launch.shims import covering, programs, shim_request
+    from playhead.launch.shims.shim_request import Surroundings
 else:
+    # A command that is Python has no shims.
     covering = Later("playhead.launch.shims.covering")
+    programs = Later("playhead.launch.shims.programs")
+    shim_request = Later("playhead.launch.shims.shim_request")
 
 
 _BACKLOG = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shims:
+class Shims(NamedTuple):
     """The shims of a run. Without any, `env` is the one that was given, and nothing else is set."""
 
     env: Mapping[str, str]
@@ -87,10 +87,10 @@ def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: 
     folder = folders.make(env)
     shims = folder / "bin"
     shims.mkdir(mode=0o700)
-    program = native_program(env)
+    program = programs.native_program(env)
     cover = _covered(recorder, wanted, env, folder, program)
     stands = [
-        Stand(
+        programs.Stand(
             mode="replay" if (recorder.run / PLAN).exists() else "record",
             name=name,
             folder=str(shims),
@@ -101,7 +101,7 @@ def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: 
         )
         for name in wanted.names
     ]
-    write_shims(shims, stands, program)
+    programs.write_shims(shims, stands, program)
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     door.bind(str(folder / folders.DOOR))
     door.listen(_BACKLOG)
@@ -109,7 +109,7 @@ def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: 
         env=with_shims(env, str(shims), wanted),
         folder=folder,
         door=door,
-        surroundings=Surroundings(folder=str(shims), cwd=os.getcwd(), env=dict(env)),
+        surroundings=shim_request.Surroundings(folder=str(shims), cwd=os.getcwd(), env=dict(env)),
         prefix=cover.prefix,
     )
 
@@ -119,7 +119,7 @@ def _covered(
 ) -> Cover:
     """The shims over the real paths, where they were asked for and can be had."""
     if not wanted.mounted:
-        return Cover()
+        return Cover(moved={})
     try:
         return covering.cover(wanted.names, env, folder, program)
     except OSError as error:
@@ -128,7 +128,7 @@ def _covered(
         why = f"no shims over the real paths: {safe_str(error)}"
         recorder.append(NewEvent(events.HOLE, {"boundary": "process", "what": "shims", "why": why}))
         recorder.warn(f"what is started by its full path is not recorded ({why}).")
-        return Cover()
+        return Cover(moved={})
 
 
 def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, str]:
@@ -140,11 +140,10 @@ def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, 
     return {**given, **paths.put_first(given, told)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cover:
+class Cover(NamedTuple):
     """`moved`: where the real programs will be found, by name. `prefix`: what goes before the command's
     words to make it so. Neither: nothing is covered.
     """
 
-    moved: Mapping[str, str] = field(default_factory=dict)
+    moved: Mapping[str, str]
     prefix: tuple[str, ...] = ()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead.launch.guest.python_argv import is_python
 
@@ -17,8 +16,7 @@ DEFAULT = (
 _LONGEST_SHEBANG = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Which programs get a shim; `shell`: the one that SHELL names, too; `mounted`: over their real
     paths, too.
     """
@@ -39,7 +37,7 @@ class Wanted:
         to whoever asks whether it is.
         """
         names = tuple(name for name in self.names if where_is(name, env) is not None)
-        return replace(self, names=names)
+        return self._replace(names=names)
 
 
 def of_facts(facts: Mapping[str, Any]) -> Wanted:

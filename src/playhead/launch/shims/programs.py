@@ -11,9 +11,8 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from playhead.encoding.values import safe_str
 from playhead.host.later import Later
@@ -40,8 +39,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 _LONGEST_COMPILING_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
+class Stand(NamedTuple):
     """What a shim is told. The order is that of `struct settings`."""
 
     mode: str
@@ -49,20 +47,12 @@ class Stand:
     folder: str
     socket: str
     path: str
-    real: str = ""
+    # Empty: the first one on `path`.
+    real: str
     launcher: str
 
     def packed(self) -> bytes:
-        words = (
-            self.mode,
-            self.name,
-            self.folder,
-            self.socket,
-            self.path,
-            self.real,
-            self.launcher,
-        )
-        return b"".join(os.fsencode(word) + b"\0" for word in words)
+        return b"".join(os.fsencode(word) + b"\0" for word in self)
 
 
 def native_program(env: Mapping[str, str]) -> Path | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.host.descriptors import frame
 
@@ -21,8 +21,7 @@ REFUSED = 125
 STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShimCall:
+class ShimCall(NamedTuple):
     """What a shim was asked, and by whom."""
 
     pid: int

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from playhead.hooks.process.request import call_of, known_input
 from playhead.launch.shims.shim_frames import ShimCall
@@ -20,8 +20,7 @@ _MOST_CHANGED = 64
 LONGEST_INPUT = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What the command of the run was started with."""
 
     # Where the shims are: another place in every run.

@@ -11,7 +11,7 @@ import os
 import select
 import struct
 import termios
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from playhead.tape.output_position import OutputPage
 
@@ -20,8 +20,7 @@ _NAMES = {1: "stdout", 2: "stderr"}
 _HIGH = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class Stream(NamedTuple):
     """A pipe in front of one or two of the command's descriptors."""
 
     name: str
@@ -33,15 +32,14 @@ class Stream:
     sink: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamPlan:
+class StreamPlan(NamedTuple):
     """What becomes of the command's stdout and stderr."""
 
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[Stream, ...]
     # The devices of those descriptors that are terminals.
-    terminals: tuple[int, ...] = ()
+    terminals: tuple[int, ...]
     # For the tape: {"stdout": "piped", "stderr": "terminal"}.
-    told: dict[str, str] = field(default_factory=dict)
+    told: dict[str, str]
 
 
 def plan() -> StreamPlan:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from playhead import clock
 from playhead.host import descriptors
@@ -49,8 +50,7 @@ class SeenConnection:
     times: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedTree:
+class WatchedTree(NamedTuple):
     """The processes that are watched."""
 
     # The run's folder, which their environments name.

@@ -15,17 +15,25 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead.host import descriptors
 from playhead.host.descriptors import frame, take_frames
+from playhead.host.later import Later
 from playhead.launch.proxy.ports import ProxyPorts
 from playhead.launch.shims.post import Shims
 from playhead.launch.sidecar.command_streams import Stream
 from playhead.launch.sidecar.process import END, SIGNALS, WATCH, SidecarProcess
 from playhead.launch.sidecar.services import ProxyService, Service, SharedDeck
-from playhead.launch.sidecar.shim_service import ShimService
 from playhead.recording.recorder import Recorder
 from playhead.tape.output_position import OutputPage
+
+if TYPE_CHECKING:
+    from playhead.launch.sidecar import shim_service
+else:
+    shim_service = Later(
+        "playhead.launch.sidecar.shim_service"
+    )  # a command that is Python has no shims
 
 
 class Sidecar:
@@ -91,7 +99,7 @@ def start(
     world = SharedDeck(recorder)
     services: list[Service] = [] if proxy is None else [ProxyService(world, proxy)]
     if shims is not None and shims.door is not None:
-        services.append(ShimService(world, shims))
+        services.append(shim_service.ShimService(world, shims))
     pid = os.fork()
     if pid == 0:
         try:

@@ -12,13 +12,20 @@ import os
 import signal
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from playhead.replay.fence import landlock, namespaces, notifications, seccomp, sock_diag
+from playhead.host.later import Later
+from playhead.replay.fence import notifications, seccomp, sock_diag
 from playhead.replay.fence.kernel import drop_capabilities, no_new_privileges
 from playhead.replay.fence.line import FenceLine
 from playhead.replay.fence.seccomp import ArgumentTest, SyscallRule, refuse
+
+if TYPE_CHECKING:
+    from playhead.replay.fence import landlock, namespaces
+else:
+    # A recorded command is only watched: nothing is closed.
+    landlock = Later("playhead.replay.fence.landlock")
+    namespaces = Later("playhead.replay.fence.namespaces")
 
 _UNIX, _INET, _INET6, _NETLINK, _ALG = 1, 2, 10, 16, 38
 _STREAM, _TYPE, _TCP = 1, 0xF, 6
@@ -72,8 +79,7 @@ _CLOSED_BESIDE_LANDLOCK = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FenceNeeds:
+class FenceNeeds(NamedTuple):
     """What the program in the fence needs."""
 
     # Folders that it is likely to write to.

@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.replay.fence.kernel import MOUNT_SETATTR, call, syscall
 
@@ -18,8 +18,7 @@ _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_RDONLY = 0x1
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """One line of mountinfo."""
 
     path: str

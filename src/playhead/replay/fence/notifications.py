@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.replay.fence.kernel import PIDFD_GETFD, syscall
 from playhead.replay.fence.seccomp import NOTIFY, ArgumentTest, SyscallRule, number_of
@@ -29,8 +29,7 @@ _ANNOUNCED = struct.Struct("=QII iIQ6Q".replace(" ", ""))
 _LONGEST_ADDRESS = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(NamedTuple):
     """A call that waits. `thread` asked for it."""
 
     id: int
@@ -39,8 +38,7 @@ class Announced:
     args: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerAddress:
+class PeerAddress(NamedTuple):
     """Of a socket: `host` and `port` of a network, or the `path` of a Unix socket."""
 
     host: str = ""

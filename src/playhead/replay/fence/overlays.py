@@ -14,6 +14,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from playhead.replay.fence import mount_table
 
@@ -54,8 +55,7 @@ class Covered:
             mount_table.set_writable(path)
 
 
-@dataclass(frozen=True, slots=True)
-class CoverPlan:
+class CoverPlan(NamedTuple):
     """What has to be covered. Made before the namespaces are: in a user namespace all files of other
     users look like those of `nobody`, and the sockets of the old network are not listed any more.
     """

@@ -11,7 +11,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.replay.fence.kernel import syscall
 
@@ -55,19 +55,17 @@ _ARM64 = _numbers("""
 _MACHINES = {"x86_64": (0xC000003E, _X86), "aarch64": (0xC00000B7, _ARM64)}
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentTest:
-    """A condition: argument `index`, masked, is among `values`, or (`inside` false) is not."""
+class ArgumentTest(NamedTuple):
+    """A condition: argument number `argument`, masked, is among `values`, or (`inside` false) is not."""
 
-    index: int
+    argument: int
     values: tuple[int, ...]
     mask: int = _HALF
     inside: bool = True
     high: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SyscallRule:
+class SyscallRule(NamedTuple):
     """What happens to a system call, if all conditions hold."""
 
     name: str
@@ -111,7 +109,7 @@ def _block(number: int, rule: SyscallRule) -> list[bytes]:
 
 
 def _test(one: ArgumentTest, rest: int) -> Iterator[bytes]:
-    yield _statement(_LOAD, _AT_ARGUMENTS + 8 * one.index + (4 if one.high else 0))
+    yield _statement(_LOAD, _AT_ARGUMENTS + 8 * one.argument + (4 if one.high else 0))
     yield _statement(_AND, one.mask)
     count = len(one.values)
     for at, value in enumerate(one.values):

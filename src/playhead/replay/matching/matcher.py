@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from playhead.recording.calls import Call, Taped
 from playhead.replay.matching.fingerprint import canonical_text, plain_key
@@ -21,8 +20,7 @@ from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 Rung = str  # exact, normalised; other modes add theirs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class Match(NamedTuple):
     """A call paired with a taped one, and at which rung of the ladder."""
 
     call: TapedCall

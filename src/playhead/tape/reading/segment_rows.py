@@ -6,8 +6,8 @@ Knows sequence numbers and the longest line; not what an event means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from playhead.errors import StoreError
 from playhead.events import GAP, SEGMENT_START, Damage, Event
@@ -18,8 +18,7 @@ from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent
 BLOCK = 128 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(NamedTuple):
     """Lines that follow each other, without their newlines.
 
     A batch rather than a line is what is handed on: one call for some fifty events.

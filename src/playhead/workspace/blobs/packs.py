@@ -19,7 +19,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from playhead.errors import TapeDamaged
 from playhead.host.private_files import file_of
@@ -95,8 +95,7 @@ NO_BASE = bytes(32)
 _HEAD = struct.Struct(">BB32s32sII")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """Where a blob is in a pack, and how to read it."""
 
     kind: int

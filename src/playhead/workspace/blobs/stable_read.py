@@ -14,8 +14,7 @@ import os
 import stat
 import urllib.parse
 from contextlib import closing, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from playhead.host.later import Later
 
@@ -32,8 +31,7 @@ _FICLONE = 0x40049409
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """A file as it was read. `torn`: it changed in the middle, three times in a row."""
 
     data: bytes
