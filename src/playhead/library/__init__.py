@@ -1,1 +1,1 @@
-"""The catalogue of tapes: what is there, found and filtered. Derived; the tapes are the truth."""
+"""The catalogue of tapes: list, filter, search and summarise runs. Derived data; the tapes are the truth."""

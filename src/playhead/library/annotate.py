@@ -39,7 +39,7 @@ def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it i
 
 
 def rename(home: Path, run_id: str, name: str) -> None:
-    """What it is called; its id stays."""
+    """Give a run a new name; its id stays."""
     rename_run(_run(home, run_id), name)
 
 
@@ -71,7 +71,7 @@ def rename_run(run: Path, name: str) -> None:
 
 
 def remove(home: Path, run_id: str) -> int:
-    """Delete a run, kept or not; how many bytes that was. UsageError: it goes on."""
+    """Delete a run, kept or not, and return its size in bytes. UsageError: the run is still in progress."""
     run = _run(home, run_id)
     entry = entry_at(run)
     if entry.status == "running":

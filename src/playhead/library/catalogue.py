@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What to list. Empty: everything."""
+    """The filters of a list. Empty: all runs."""
 
     project: str | None = None
     statuses: frozenset[str] = frozenset()
@@ -97,7 +97,7 @@ class Library:
                 yield entry
 
     def summary(self, entry: Entry, state: str) -> Summary | None:
-        """What was made of this very state of the run earlier, if anything was."""
+        """The summary that was computed earlier for exactly this state of the run, if there is one."""
         raw = None if self._index is None else self._index.summary(entry.id)
         return None if raw is None else decode_summary(raw, state)
 
@@ -114,7 +114,7 @@ def entries(home: Path, wanted: Filter) -> Iterator[Entry]:
 
 
 def entry_at(path: Path) -> Entry:
-    """The entry of a run wherever it lies, in a store or not."""
+    """The entry of a run in any folder, inside a store or not."""
     try:
         manifest = read_manifest(path)
     except PlayheadError as error:
@@ -137,7 +137,7 @@ def _broken(path: Path, problem: str) -> Entry:
 
 def _fits(row: LightRow, wanted: Filter, index: CatalogueRows) -> bool:
     number, _, _, status, name, replay_of, _ = row
-    # A run that goes on may have ended since it was looked at.
+    # A run that was in progress at the last scan may have ended since.
     if wanted.statuses and status not in wanted.statuses and status != "running":
         return False
     if wanted.name is not None and not fnmatchcase(name, wanted.name):
@@ -166,7 +166,7 @@ class Ledger(Protocol):
     def stamps(self) -> Mapping[str, str]: ...
 
     def claiming(self) -> Mapping[str, tuple[str, str]]:
-        """Runs that claim to go on: id → (stamp, status)."""
+        """Runs whose manifest says that they are in progress: id → (stamp, status)."""
 
     def stamps_of(self, ids: Iterable[str]) -> Mapping[str, str]: ...
 
@@ -198,7 +198,8 @@ def scan(shelf: Shelf, ledger: Ledger, progress: Progress | None = None) -> None
         if progress is not None and not done % _TOLD_EVERY:
             progress(done, len(due))
         if len(rows) == _AT_ONCE and done < len(due):
-            # Whoever comes before all are there has to look for the others: no version yet.
+            # No version is written yet: a reader that comes before all rows are there must look for the
+            # others.
             ledger.update(_in_time(rows), (), None)
             rows = []
     if rows or gone or relisted:
@@ -214,7 +215,7 @@ def _in_time(rows: Iterable[RunRow]) -> list[RunRow]:
 def _looked_at(
     shelf: Shelf, run: str, known: str | None, claim: tuple[str, str] | None
 ) -> RunRow | str | None:
-    """The row that has to be written; the stamp: it holds as it is; None: there is no such run."""
+    """The row to write; the stamp if the row is still valid; None if the run does not exist."""
     stamp = shelf.stamp(run)
     if stamp is None:
         return None

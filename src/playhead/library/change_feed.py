@@ -19,13 +19,13 @@ from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.manifest import read_manifest, status_of
 from playhead.tape.store import MANIFEST
 
-# How long a question waits before it is answered with what is there.
+# How long a query waits before it is answered with the rows that are there.
 PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """So many runs are in the catalogue, of those that had to be looked at or read."""
+    """Progress: the number of indexed runs, of those that had to be scanned or read."""
 
     done: int
     of: int
@@ -58,7 +58,8 @@ class BackgroundIndex:
         self._prices = prices
         self._patience_s = patience_s
         self._lock = Lock()
-        # By whether tapes are read: who asks for a list need not wait for somebody's search.
+        # One pass per kind, by whether tapes are read: a list does not wait for the tapes that a search
+        # needs.
         self._passes: dict[bool, _Pass] = {}
 
     def wait(self, *, read: bool) -> Backlog | None:
@@ -114,7 +115,7 @@ class ChangeFeed:
         self._seen: object = None
         self._ids: list[str] = []
         self._ids_of = -1
-        # State of a run that goes on, by its manifest's stamp: most have ended and stay so.
+        # State of a run in progress, by its manifest's stamp. Most runs have ended and do not change.
         self._ended: dict[str, tuple[int, int]] = {}
 
     def look(self) -> int:

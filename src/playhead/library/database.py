@@ -23,7 +23,7 @@ _DAMAGE = ("malformed", "not a database", "no such table", "no such column")
 
 
 def open_database(home: Path, *, patience_s: float | None = None) -> sqlite3.Connection:
-    """Ready for use, in autocommit mode: who writes says BEGIN IMMEDIATE, and waits for the others."""
+    """Open the database in autocommit mode. Writers say BEGIN IMMEDIATE, and so wait for each other."""
     path = home / FILE
     patience = PATIENCE_S if patience_s is None else patience_s
     try:
@@ -77,11 +77,11 @@ def _opened(path: Path, patience_s: float) -> sqlite3.Connection:
 
 
 def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
-    # Whatever a power cut leaves is noticed when it is read, and made anew.
+    # Damage from a power cut is detected when the file is read, and the catalogue is then rebuilt.
     db.execute("PRAGMA synchronous = OFF")
     if _version(db) != VERSION:
         db.execute("BEGIN IMMEDIATE")
-        if _version(db) != VERSION:  # nobody else was quicker
+        if _version(db) != VERSION:  # no other process was quicker
             _make_tables(db)
         db.execute("COMMIT")
     for table in _TABLES:
@@ -118,7 +118,7 @@ def _alone(home: Path) -> Iterator[None]:
         os.close(fd)
 
 
-# Goes up with every change of the tables, or of what is put into them.
+# Increase with every change of the tables or of their contents.
 VERSION = 2
 
 STATEMENTS = (
@@ -200,7 +200,7 @@ _PUT_MANIFEST = """
 INSERT INTO documents (run, manifest) VALUES (?, ?)
 ON CONFLICT (run) DO UPDATE SET manifest = excluded.manifest
 """
-# The full-text index forgets a run when it is read again, or when it is gone.
+# Delete a run from the full-text index when it is read again, or when it no longer exists.
 _DROP = {
     "tags": "DELETE FROM tags WHERE run = ?",
     "calls": "DELETE FROM calls WHERE run = ?",
@@ -233,11 +233,13 @@ class CatalogueRows:
         return {run: row[0] for run, row in found if row is not None}
 
     def update(self, rows: Sequence[RunRow], gone: Iterable[str], version: str | None) -> None:
-        """New and changed rows in, runs that are no more out; a changed one has to be read anew."""
+        """Write new and changed rows, and delete the rows of runs that no longer exist. A changed run must be
+        read again.
+        """
         try:
             self._write(rows, list(gone), version)
         except sqlite3.DatabaseError:
-            # Read-only, full, or held by somebody else for long: the rows are needed all the same.
+            # The file is read-only, full, or locked for long: the rows are needed all the same.
             self._db = in_memory(self._db)
             self._write(rows, list(gone), version)
 
@@ -299,7 +301,7 @@ class CatalogueRows:
 
 
 class _Taken:
-    """Which numbers are given away."""
+    """The numbers that are in use."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

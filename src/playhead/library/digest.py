@@ -1,6 +1,6 @@
-"""Compute what the catalogue stores of a tape: a summary, sums of its calls, and its searchable text.
+"""Compute the catalogue's record of a tape: a summary, sums of its calls, and its searchable text.
 
-Pure, but for reading the tape. Knows the story; not the database.
+Pure, but for reading the tape. Knows the story; does not know the database.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CallSum:
     cost_usd: float | None = None
 
 
-# What kind of thing was called (a model, a tool), its name, and the bucket of its time.
+# The kind of the called thing (a model, a tool), its name, and the bucket of its duration.
 Key = tuple[str, str, int]
 
 
@@ -78,12 +78,12 @@ def bucket(took_ns: int | None) -> int:
 
 
 def seconds_in(number: int) -> float:
-    """What a call in this bucket took."""
+    """The duration of the calls in this bucket."""
     return float((2 ** (number / _AN_OCTAVE) - 1) / 1e9)
 
 
 def _named(call: CallItem) -> Iterator[tuple[str, str]]:
-    """What was called: a model, a tool. A call that asked several models is one of each."""
+    """The kind and name of the called thing. A call that used several models counts once for each."""
     if call.boundary == "llm":
         models = {
             (exchange.response.model if exchange.response else None) or exchange.request.model
@@ -109,8 +109,8 @@ def _add(into: CallSum, call: CallItem) -> None:
 
 
 def summarise(run: Path, *, prices: Prices | None = None) -> Summary:
-    """Empty where the tape cannot be read at all: a list shows the other runs; `show` and `verify`
-    say what is wrong here.
+    """Summarise a run. The summary is empty if the tape cannot be read at all: a list still shows the other
+    runs, and `show` and `verify` report the error.
     """
     try:
         return of_story(tell(Tape(run), prices=prices))

@@ -50,7 +50,7 @@ _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 # Sorted by its letters and not by the server's language: pages are cut at a name.
 _SORTED = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
-# What runs are found and sorted by. Narrow: a scan reads all of it.
+# The columns that runs are filtered and sorted by. Narrow, because a scan reads the whole table.
 runs = Table(
     "runs",
     metadata,
@@ -75,13 +75,13 @@ runs = Table(
 )
 Index("runs_by_status", runs.c.status, runs.c.number)
 Index("runs_by_project", runs.c.project, runs.c.number)
-# SQLite takes a partial index only where the question says the very same: as SQLAlchemy spells it.
+# SQLite uses a partial index only if the query repeats its condition literally, as SQLAlchemy writes it.
 _claims = text("claims = 1")
 Index("runs_by_claim", runs.c.claims, sqlite_where=_claims, postgresql_where=runs.c.claims)
 _unread = runs.c.state.is_(None)
 Index("runs_unread", runs.c.number, sqlite_where=_unread, postgresql_where=_unread)
 
-# What is shown of a run: looked up, never looked through.
+# The data that is shown of a run: looked up by id, never scanned.
 documents = Table(
     "documents",
     metadata,
@@ -100,7 +100,7 @@ tags = Table(
 )
 Index("tags_by_key", tags.c.key, tags.c.value, tags.c.run)
 
-# The calls of a run, summed up by what was called and how long it took (see `digest.bucket`).
+# The calls of a run, summed by name and duration bucket (see `digest.bucket`).
 calls = Table(
     "calls",
     metadata,
@@ -118,7 +118,7 @@ calls = Table(
 )
 Index("calls_by_name", calls.c.kind, calls.c.name, calls.c.run)
 
-# What the catalogue knows about itself.
+# Facts about the catalogue itself.
 facts = Table(
     "facts",
     metadata,
@@ -132,7 +132,7 @@ texts = table("texts", column("rowid", _NUMBER))
 
 
 def statements() -> list[str]:
-    """What makes an empty SQLite file a catalogue: to be copied into `schema`."""
+    """The statements that turn an empty SQLite file into a catalogue; a copy is in `schema`."""
     dialect = sqlite.dialect()
     made: list[str] = []
     for one in metadata.sorted_tables:
@@ -183,7 +183,7 @@ class Database:
             connection.commit()
 
     def _current(self) -> Engine:
-        """Somebody may have deleted the file: then there is a new one, and it is that which counts."""
+        """The engine of the current file. The file may have been deleted; then there is a new one."""
         with self._lock:
             there = _identity(self.home)
             if there != self._file:
@@ -206,7 +206,7 @@ class Database:
 
 
 class Unwritable(StoreError):
-    """Somebody else writes for long, or the disk is full: what the catalogue says still holds."""
+    """Another process holds the lock for long, or the disk is full. The catalogue's contents are still valid."""
 
 
 def sound(db: Database, work: Callable[[], T]) -> T:
@@ -269,7 +269,7 @@ def _made(home: Path) -> Engine:
 
 
 def _roll_back(connection: sqlite3.Connection, *_: object) -> None:
-    """Before it goes back to the others: in autocommit mode nobody else would."""
+    """Roll back before the connection returns to the pool: in autocommit mode SQLAlchemy does not."""
     if connection.in_transaction:
         connection.rollback()
 

@@ -1,9 +1,8 @@
-"""The full-text index: what people type made into a question, and the answer into snippets. Knows how
-SQLite's FTS5 is asked; loads nothing else. How it is filled is in `fts5`, PostgreSQL's in `tsvector`.
+"""Full-text queries and snippets: turn typed words into a query, and matches into snippets. Knows the query
+syntax of SQLite's FTS5 and loads nothing else. `text_index` fills the index; PostgreSQL has its own.
 
-What people type are words. All of them have to be there; "some words" in quotes have to stand
-together; a star at the end of a word stands for more letters. Nothing else means anything: every word
-goes to FTS5 as a quoted string.
+The input is a list of words, and all of them must occur. Words in double quotes must be adjacent; a star at
+the end of a word matches any ending. Nothing else has a meaning: every word goes to FTS5 as a quoted string.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def phrases(typed: str) -> tuple[Phrase, ...]:
 
 
 def question(typed: str, scope: Scope | None = None) -> str | None:
-    """For `MATCH`. None: there is no word in it."""
+    """The argument of `MATCH`. None: the text contains no word."""
     joined = " ".join(f'"{one.text}"{"*" if one.goes_on else ""}' for one in phrases(typed))
     if not joined:
         return None

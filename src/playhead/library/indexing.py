@@ -1,5 +1,5 @@
-"""The catalogue brought up to date with the tapes, and made anew from them. Knows in which order; what
-is read and how it is kept is elsewhere.
+"""Bring the catalogue up to date with the tapes, or rebuild it. Knows the order of steps; `digest` reads and
+`ledger` writes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from playhead.library.text_index import index_of
 from playhead.story import Prices
 from playhead.tape.manifest import Manifest
 
-# Runs in one transaction: others may write in between, and what is done stays done.
+# Runs in one transaction: others may write in between, and finished work stays.
 _AT_ONCE = 250
-# The process that makes the catalogue anew, while it does.
+# The process that is rebuilding the catalogue.
 _REINDEXER = "reindexer"
 
 
@@ -49,7 +49,7 @@ class Reader:
         self._prices = Prices(overrides=own)
 
     def read(self, run_id: str, manifest: Manifest | None = None) -> tuple[str, Digest]:
-        """The state is taken first: what is written meanwhile is read again next time."""
+        """Read one run. Its state is taken first, so that a run that grows meanwhile is read again next time."""
         state = self.shelf.state(run_id, self.stamp)
         tape = self.shelf.tape(run_id)
         if manifest is not None:
@@ -73,7 +73,7 @@ def update(
         with db.updating:
             scan(shelf, CoreLedger(db), progress)
         if read:
-            # Apart: who asks for a list need not wait until all tapes are read for somebody's search.
+            # A lock of its own: a list does not wait until all tapes are read for a search.
             with db.reading_tapes:
                 _succeed(db)
                 _read_missing(db, Reader(shelf, prices), progress)
@@ -83,13 +83,13 @@ def update(
 
 
 def try_update(home: Path, **how: Any) -> None:
-    """As `update`; where the catalogue cannot be written now, what it says is better than nothing."""
+    """As `update`, but if the catalogue cannot be written now, its present contents are used."""
     with suppress(Unwritable):
         update(home, **how)
 
 
 def refresh(home: Path, run_ids: Sequence[str], reader: Reader) -> None:
-    """Read these runs again: they go on, or have changed."""
+    """Read these runs again: they are in progress, or have changed."""
     db = database_of(home)
     due = [run for run in run_ids if _pace.is_due(home, run)]
     if not due:
@@ -145,8 +145,8 @@ _pace = _Pace()
 def reindex(
     home: Path, *, prices: Mapping[str, Any] | None = None, progress: Progress | None = None
 ) -> int:
-    """Every run read again, whatever the catalogue says; how many there are. Lists go on working
-    meanwhile, and searches find what has been read so far.
+    """Read every run again, whatever the catalogue says, and return their number. Lists keep working meanwhile,
+    and searches find the runs that have been read so far.
     """
     db, shelf = database_of(home), FolderShelf(home)
     reader = Reader(shelf, prices)
@@ -203,7 +203,7 @@ def _give_up(connection: Connection) -> None:
 
 
 def _succeed(db: Database) -> None:
-    """Take the place of somebody who died while he made the catalogue anew."""
+    """Take over from a process that died while it rebuilt the catalogue."""
     with db.reading() as connection:
         ask = select(facts.c.value).where(facts.c.name == _REINDEXER)
         name = connection.execute(ask).scalar_one_or_none()
@@ -216,8 +216,8 @@ def _succeed(db: Database) -> None:
 
 
 def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> None:
-    """Runs that were never read, and those that have grown since: they go on, or died meanwhile. Newest
-    first: they are what is asked for.
+    """Read the runs that were never read, and those that have grown since (in progress, or interrupted). Newest
+    first, because they are requested most.
     """
     columns = runs.c.number, runs.c.id
     with db.reading() as connection:

@@ -1,5 +1,5 @@
-"""Rows and digests written to the catalogue, and what it knows of them already. Knows the tables; not
-where rows and digests come from.
+"""Write rows and digests to the catalogue, and read back what is there. Knows the tables; does not know where
+rows and digests come from.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class CoreLedger:
 
 
 def put_rows(connection: Connection, rows: Sequence[RunRow], gone: Sequence[str] = ()) -> None:
-    """New and changed rows in, runs that are no more out. A changed run has to be read anew: until then
-    it is found by what was read last.
+    """Write new and changed rows, and delete the rows of runs that no longer exist. A changed run must be read
+    again; until then a search uses the text that was read last.
     """
     placed, known = _placed(connection, rows, gone)
     there = set(known.values())
@@ -188,8 +188,8 @@ def _many(connection: Connection, statement: Any, values: list[dict[str, Any]]) 
 
 
 def _insert(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:
-    """Spelled once by SQLAlchemy and then given to the driver: for many rows that is twice as quick as
-    having every value looked at, and ours need no conversion.
+    """Compile the statement once with SQLAlchemy and pass the values to the driver directly. For many rows this
+    is twice as quick as letting SQLAlchemy process each value, and ours need no conversion.
     """
     if not values:
         return

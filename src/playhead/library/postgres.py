@@ -41,7 +41,7 @@ from playhead.library import engine
 from playhead.library.engine import Database
 from playhead.library.fulltext import BEGIN, END, SCOPES, Phrase, Scope, Snippet, phrases, snippets
 
-# One writer at a time, whoever else uses the server.
+# An advisory lock: one writer at a time among all users of the server.
 _WRITING = 0x706C6179
 # A table is not there, or a column of it.
 _DAMAGE = ("42P01", "42703")
@@ -106,7 +106,7 @@ words = Table(
 for _scope in SCOPES:
     Index(f"texts_by_{_scope}", words.c[f"{_scope}_words"], postgresql_using="gin")
 
-# What FTS5's unicode61 takes for a word.
+# A word as FTS5's unicode61 tokenizer defines it.
 _WORD = re.compile(r"[^\W_]+")
 # PostgreSQL keeps no position beyond this one, no more of them for a word, and no longer words.
 _LAST_PLACE = 16_383
@@ -183,7 +183,7 @@ def _vector(said: str) -> str:
 
 
 def _query(phrase: Phrase) -> str:
-    """`'rate' <-> 'limit'`; with a star the last word may go on."""
+    """`'rate' <-> 'limit'`; with a star the last word matches as a prefix."""
     cut = [word for word, _, _ in _cut(phrase.text)]
     return " <-> ".join(f"'{word}'" for word in cut) + (":*" if cut and phrase.goes_on else "")
 

@@ -1,7 +1,7 @@
-"""Which runs may go, and letting them go. Knows ages, counts and sizes; not who asks.
+"""Choose the runs to delete, and delete them. Knows ages, counts and sizes; does not know commands.
 
-A run is moved out of the list in one step and removed then: an interrupted prune leaves no half of
-a run behind, only a folder of rubbish that the next one clears away.
+A run is renamed out of the list in one step and deleted afterwards: an interrupted prune never leaves half a
+run behind, only a folder that the next prune deletes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _TRASH = ".trash-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRules:
-    """What may go. `keep`: the newest so many stay whatever the other rules say; alone, it lets
-    all others go. None: no such rule.
+    """The rules that select runs to delete. `keep`: this many of the newest runs stay, whatever the other rules
+    say; as the only rule, all others are deleted. None: the rule is not set.
     """
 
     older_than_ns: int | None = None
@@ -34,7 +34,7 @@ class RetentionRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """A run and what it takes on the disk."""
+    """A run and its size on disk."""
 
     entry: Entry
     bytes: int
@@ -64,7 +64,7 @@ def plan(runs: Sequence[Sized], rules: RetentionRules, now_ns: int) -> list[Doom
 
 
 def is_safe(entry: Entry) -> bool:
-    """A run that goes on, was asked to be kept, or is what others are measured by, is never touched."""
+    """Whether pruning must leave this run alone: it is in progress, marked to keep, or a golden run."""
     return entry.status == "running" or entry.manifest.keep or is_golden(entry.manifest)
 
 
@@ -88,7 +88,7 @@ def _moment(entry: Entry) -> int:
 
 
 def weighed(found: Iterable[Entry], *, needed: bool) -> list[Sized]:
-    """`needed`: sizes are asked for; looking at every file of every run takes a while."""
+    """`needed`: sizes are required; computing them reads the status of every file of every run."""
     return [Sized(entry=one, bytes=run_size(one.path) if needed else 0) for one in found]
 
 
@@ -115,14 +115,14 @@ def size_of(run: Path) -> int:
 
 
 def remove(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
-    """Delete them; yields each that is gone. One that has begun to run, or was asked to be kept,
-    since it was planned stays.
+    """Delete these runs, and yield each that is deleted. A run stays if it was started or marked to keep since
+    the plan was made.
     """
     return remove_all(home, (one for one in going if not is_safe(entry_at(one.entry.path))))
 
 
 def remove_all(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
-    """Whatever they are; yields each that is gone."""
+    """Delete these runs without further checks, and yield each that is deleted."""
     trash = home / f"{_TRASH}{clock.stamp(clock.wall_ns())}-{clock.pid()}"
     trash.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -131,7 +131,7 @@ def remove_all(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
             try:
                 one.entry.path.rename(moved)
             except FileNotFoundError:
-                continue  # somebody else was quicker
+                continue  # another process was quicker
             except OSError as error:
                 why = error.strerror or str(error)
                 raise StoreError(f"{one.entry.path} cannot be deleted ({why}).") from error

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playhead.library.shelf import Shelf
 
 
-# Times from a stranger's manifest: what a database can hold, and the year 2262.
+# Times come from an untrusted manifest: limit them to what a database can hold (the year 2262).
 _LATEST_NS = 2**63 - 10_000_000
 _LARGEST = 2**62
 # Runs that began in the same nanosecond get numbers that follow each other.
@@ -35,7 +35,9 @@ _NEAR_NS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """What runs are filtered and sorted by, and the manifest whole. `claims`: it says that it goes on."""
+    """The columns that runs are filtered and sorted by, and the whole manifest. `claims`: it says that the run
+    is in progress.
+    """
 
     id: str
     stamp: str
@@ -50,7 +52,7 @@ class RunRow:
     duration_s: float | None = None
     problem: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
-    # As JSON, and as it was read; empty where it cannot be.
+    # JSON, as read from the file; empty if it cannot be read.
     manifest: bytes = b""
     told: Manifest | None = None
 
@@ -208,7 +210,7 @@ def stamp_of_prices(overrides: Mapping[str, Any]) -> str:
 
 TAG = "golden"
 SUPERSEDES = "supersedes"
-# Where nobody keeps tapes of their own, and where looking takes long.
+# Folders that contain no tapes and take long to search.
 _NOT_LOOKED_AT = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 
 

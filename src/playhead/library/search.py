@@ -1,7 +1,7 @@
-"""Runs found: filters, words, order, a page at a time. Knows the tables; what a run looks like to people
-is told elsewhere.
+"""Find runs: filters, words, order, one page at a time. Knows the tables; does not know how runs are shown.
 
-Pages are cut at a run, not at a count: what comes and goes meanwhile neither doubles nor hides a row.
+A page starts after a given run, not at an offset: runs that are added or deleted meanwhile neither repeat nor
+hide a row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from playhead.library.run_rows import Summary, decode_summary, plain, whole
 from playhead.library.shelf import FolderShelf
 from playhead.library.text_index import index_of
 
-# What a page may be sorted by; with a minus before it, the greatest first.
+# The columns a page may be sorted by; a leading minus sorts in descending order.
 _ORDERS: dict[str, ColumnElement[Any]] = {
     "started": runs.c.number,
     "cost": func.coalesce(runs.c.cost_usd, -1.0),
@@ -50,7 +50,7 @@ LARGEST_PAGE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What to look for; every filter has to fit. Empty: all runs, newest first."""
+    """A query; all its filters must match. Empty: all runs, newest first."""
 
     text: str = ""
     scope: Scope | None = None
@@ -113,8 +113,9 @@ def query(
     updated: bool = False,
     complete: bool = True,
 ) -> ResultPage:
-    """The runs of a store that fit, as they are now. UsageError: what cannot be asked. `updated`: somebody
-    else brings the catalogue up to date, and (`complete`) has done so: else it is taken as it is.
+    """The runs of a store that match, in their current state. UsageError: the query is invalid. `updated`:
+    another component keeps the catalogue up to date, and has finished with it if `complete`; the catalogue is
+    then used as it is.
     """
     order, descending = _order(wanted.sort)
     after = None if wanted.cursor is None else _decode(wanted.cursor, wanted.sort)
@@ -165,7 +166,7 @@ def _by_id(db: Database, run_id: str) -> _Rows:
 
 def _is_stale(reader: Reader, found: FoundRun, state: str | None) -> bool:
     now = reader.shelf.state(found.entry.id, reader.stamp)
-    # Nothing left of it: somebody removes it just now.
+    # An empty stamp: another process is deleting the run.
     return bool(now) and now != state
 
 
@@ -202,7 +203,7 @@ def _page(
 def _source(
     wanted: Search, dialect: str
 ) -> tuple[FromClause, ColumnElement[int], list[ColumnElement[bool] | TextClause]]:
-    """Where rows come from, their numbers there, and what has to hold. Words are asked for first: they
+    """The source of the rows, their numbers in it, and the remaining conditions. Words are matched first: they
     leave the fewest rows, and in the right order.
     """
     if not wanted.text:
@@ -217,7 +218,7 @@ def _source(
 
 
 def conditions(wanted: Search, dialect: str = "sqlite") -> list[ColumnElement[bool]]:
-    """What has to hold of a row of `runs`, as this kind of database is asked."""
+    """The conditions on a row of `runs`, in the dialect of this database."""
     fits: list[ColumnElement[bool]] = []
     if wanted.text:
         fits.append(_has_words(wanted, dialect))

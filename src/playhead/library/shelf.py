@@ -1,8 +1,7 @@
-"""Where tapes stand, as far as the catalogue needs to know: one small interface, and the folder of a
-store behind it.
+"""Access to the tapes of a store, as the catalogue needs it: a small interface, and its implementation for a
+folder.
 
-A team's tapes may stand in object storage one day: then another class has these methods, and nothing
-else in `library` changes.
+Tapes in object storage would need another class with these methods, and no other change in `library`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Shelf(Protocol):
     def ids(self) -> Iterable[str]: ...
 
     def version(self) -> str | None:
-        """The same as long as no run came or went; None: that cannot be told now."""
+        """Changes whenever a run is added or deleted. None: it cannot be determined now."""
 
     def announced(self) -> Mapping[str, int]:
         """Runs that changed after they had ended, each with a token for `heard`."""
@@ -39,7 +38,7 @@ class Shelf(Protocol):
     def heard(self, announcements: Mapping[str, int]) -> None: ...
 
     def stamp(self, run_id: str) -> str | None:
-        """Another whenever the manifest is; None: there is no such run."""
+        """Changes whenever the manifest changes. None: the run does not exist."""
 
     def state(self, run_id: str, prices: str) -> str:
         """Another whenever the tape, the manifest or the prices are."""
@@ -65,7 +64,7 @@ class FolderShelf:
         return self._runs / run_id
 
     def ids(self) -> list[str]:
-        # A folder whose name is no text was not made by us, and no database can hold it.
+        # A folder whose name is not text was not made by us, and no database can hold it.
         return [run for run in store.run_ids(self.home) if run.isascii() or run.isprintable()]
 
     def version(self) -> str | None:

@@ -1,8 +1,8 @@
-"""Sums over many runs: how many, how they ended, what they spent, how long things took. Knows the
-tables; not how sums are shown.
+"""Sums over many runs: counts, outcomes, tokens, cost and latency. Knows the tables; does not know how sums are
+shown.
 
-Times of calls are kept in buckets (see `digest.bucket`), so their percentiles are within 5 %; those of
-runs are exact.
+Durations of calls are stored in buckets (see `digest.bucket`), so their percentiles are accurate to 5 %;
+those of runs are exact.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Times = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What was found under one heading. None: unknown. Of models and tools, `calls`, `failures` and
-    `times` are those of calls; of days and names, `failures` and `times` are those of runs.
+    """The sums of one group. None: unknown. For models and tools, `calls`, `failures` and `times` count calls;
+    for days and names, `failures` and `times` count runs.
     """
 
     key: str
@@ -81,8 +81,8 @@ def stats(
     progress: Progress | None = None,
     updated: bool = False,
 ) -> Stats:
-    """Over the runs that fit `wanted`; its order and page do not count. UsageError: no such heading.
-    `updated`: somebody else brings the catalogue up to date, as far as he has come.
+    """Sums over the runs that match `wanted`; its order and page are ignored. UsageError: no such grouping.
+    `updated`: another component keeps the catalogue up to date.
     """
     heading = next((one for one in BYS if one == by), None)
     if heading is None:
@@ -248,7 +248,7 @@ def _failing(connection: Connection, fits: _Fits) -> Iterator[Failing]:
 
 
 def _weight(group: Group) -> tuple[float, int, str]:
-    """What costs most comes first, then what is used most."""
+    """Sort key: the highest cost first, then the most used."""
     return -(group.cost_usd or 0.0), -(group.calls or group.runs), group.key
 
 

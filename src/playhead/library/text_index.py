@@ -33,7 +33,7 @@ class TextIndex(Protocol):
     def clear(self, connection: Connection) -> None: ...
 
     def holds(self, typed: str, scope: Scope | None) -> ColumnElement[bool] | TextClause | None:
-        """What has to hold of a row of `table`. None: there is no word in what was typed."""
+        """The condition on a row of `table`. None: the typed text contains no word."""
 
     def matching(self, typed: str, scope: Scope | None) -> Select[Any] | Any:
         """The numbers of the runs of which that holds."""

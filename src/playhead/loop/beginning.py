@@ -1,5 +1,5 @@
-"""How a session begins: new, resumed, or in place of an earlier one; recorded or not. Knows settings and
-the store; what happens then is the session's.
+"""Start a session: new, resumed, or replacing an earlier one; recorded or not. Knows settings and the store;
+does not know iterations.
 """
 
 from __future__ import annotations
@@ -118,14 +118,14 @@ def chosen_level(asked: Level | None) -> Level:
 
 
 def is_replaying() -> bool:
-    """Whether the world of this process comes from a tape: then what lies on disk is another time's."""
+    """Whether this process is answered from a tape: then the state on disk belongs to another run."""
     active = deck.declared()
     return active is not None and active.mode is not None
 
 
 def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
-    """UsageError: that name is taken, and nobody said what to do about it; or the session goes on. A
-    session that was done and whose run was pruned since is in nobody's way.
+    """UsageError: the name is taken and neither `resume` nor `force` is set, or the session is still in
+    progress. A finished session whose run was pruned does not block its name.
     """
     if resume and force:
         raise UsageError("--resume goes on and --force starts over: say one of them.")

@@ -53,7 +53,7 @@ class Response(NamedTuple):
 
 
 class IterationFiles:
-    """What one iteration leaves. Every method may be called in another process than the one before."""
+    """The files of one iteration. Each method may run in another process than the previous one."""
 
     def __init__(
         self, folder: Path, *, level: Level, redactor: Redactor | None, complain: Complain
@@ -77,7 +77,7 @@ class IterationFiles:
             self._complain(error)
 
     def text(self, name: str, raw: bytes) -> None:
-        """A text as it was, or its hash below `full`."""
+        """Write a text, or below `full` its hash."""
         if self._level == "minimal":
             return
         clean = raw if self._redactor is None else self._redactor.clean_bytes(raw)
@@ -87,7 +87,9 @@ class IterationFiles:
             self._write_hash(name, hashlib.sha256(clean).hexdigest(), len(clean))
 
     def piece(self, raw: bytes) -> None:
-        """A piece of the response, as it came: after a kill the file holds what had come by then."""
+        """Append a piece of the response as it arrives: after a kill the file holds everything received until
+        then.
+        """
         if self._level == "minimal":
             return
         try:
@@ -128,8 +130,8 @@ class IterationFiles:
             self._share(self.folder / response.name, self.response)
 
     def _share(self, file: Path, response: Response) -> None:
-        """What is too large for a line of the tape is a file beside it, named after its content. This
-        is that file: with a second name nothing is written twice.
+        """Share a large response with the tape. A payload that is too large for a line of the tape is a file
+        named after its content; a hard link makes this file that one, so nothing is written twice.
         """
         run = self.folder.parents[2]
         if response.size <= THRESHOLD:
@@ -229,7 +231,7 @@ class Tell(Protocol):
 
 
 class Answer(NamedTuple):
-    """What came back from the command of an iteration. `how` as outcomes have it."""
+    """The result of an iteration's command. `how` has the values of outcomes."""
 
     response: Response
     how: str
@@ -274,7 +276,7 @@ def end_call(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> Non
     if level == "standard":
         # At `full` the response itself says so.
         ended["usage"] = dict(said.usage) or None
-        ended["value"] = response.digest  # what is kept is a hash of it, the same for the same
+        ended["value"] = response.digest  # a hash is kept, so that equal responses compare equal
     tell(events.OUTCOME, ended, call)
 
 

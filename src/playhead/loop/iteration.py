@@ -1,5 +1,5 @@
-"""One iteration of a session: its prompt, its response as it comes, its decision, on disk and on the tape.
-Knows what is written where; not how the agent is run, nor which iteration comes next.
+"""One iteration of a session: its prompt, its response as it arrives, its decision, on disk and on the tape.
+Knows what is written where; does not know how the agent is run, nor which iteration is next.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from playhead.redact import Redactor
     from playhead.transcripts import AgentStream, ProgressLine, StreamSummary
 else:
-    streams = Later("playhead.transcripts")  # a step that hears nothing need not wait for it
+    streams = Later("playhead.transcripts")  # a step that reads no response need not wait for it
 
 
 class RecordedLoop(NamedTuple):
-    """Where a session is recorded. `calls`: the session itself tells of the commands, because nothing
-    else sees them.
-    """
+    """The recording of a session. `calls`: the session itself records its commands, because nothing else does."""
 
     run: Path
     level: Level
@@ -47,7 +45,7 @@ class Iteration:
         self.opened = opened
         self.is_open = True
         self.decision: Decision | None = None
-        # What the agent said of itself; None: it is none, or has not ended.
+        # The agent's own summary of its stream; None: the output is not an agent's stream, or has not ended.
         self.outline: StreamSummary | None = None
         self.took_ns = 0
         self._decided: str | None = None
@@ -81,7 +79,7 @@ class Iteration:
         return self._stream is not None and self._stream.reader is not None
 
     def environment(self) -> dict[str, str]:
-        """What the command of this iteration finds in its environment."""
+        """The variables that are set for the command of this iteration."""
         told = {
             "PLAYHEAD_SESSION": self.session.name,
             "PLAYHEAD_STAGE": self.stage.name,
@@ -112,7 +110,7 @@ class Iteration:
             self.session.complain(error)
 
     def prompt(self, text: str, *, command: str = "agent") -> None:
-        """What the agent is asked; `command` is what people call it."""
+        """Record the prompt; `command` is the display name of the agent."""
         if self._files is not None:
             self._files.text("prompt.md", text.encode("utf-8", "backslashreplace"))
         self._tell_begin(text, command)
@@ -140,12 +138,12 @@ class Iteration:
         return self._stream.feed(raw)
 
     def response(self, text: str | bytes) -> None:
-        """The whole response at once. Nothing else may have heard it, so it is told with the turn."""
+        """Record the whole response at once. Nothing else records it, so it is written with the turn."""
         self._is_whole = True
         self.piece(text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
 
     def decide(self, word: str, reason: str | None = None) -> None:
-        """Say in Python what a command writes into its status file."""
+        """Decide in Python what a command decides with its status file."""
         self._decided = f"{word} {reason or ''}".strip()
 
     def end(
@@ -155,8 +153,8 @@ class Iteration:
         left: Mapping[str, Any] | None = None,
         complaint: str = "",
     ) -> Decision:
-        """The iteration is over: what it decided, on disk and on the tape. `left` is what it has left
-        behind; `complaint` the last that it said on stderr.
+        """End the iteration and write its decision to disk and to the tape. `left` are the files it left behind;
+        `complaint` is the last line of its stderr.
         """
         self._close_stream()
         left = self.left() if left is None else left
@@ -170,7 +168,7 @@ class Iteration:
         return self.decision
 
     def left(self) -> dict[str, Any]:
-        """What the iteration has left behind."""
+        """The files that the iteration has left behind."""
         took = clock.wall_ns() - self.opened.wall_ns
         if self._decided is not None:
             return {"status": self._decided, "took_ns": took}
@@ -196,7 +194,7 @@ class Iteration:
         if recorded is None or self._files is None:
             return
         if self.opened.turn is None:
-            self._tell_begin(None, "agent")  # nobody told us what was asked
+            self._tell_begin(None, "agent")  # no prompt was recorded
         if self._token is not None:
             lanes.reset(lanes.enclosing, self._token)
             self._token = None

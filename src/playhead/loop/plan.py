@@ -54,8 +54,8 @@ def read_prompt(plan: Plan, stage: Stage, number: int) -> str | None:
 
 
 def check_plan(plan: Plan, *, replaying: bool = False) -> None:
-    """Before anything is run: every prompt and the context are there. In a replay nobody reads the
-    context: it was for the command, and that is on the tape.
+    """Check before the first command that every prompt and the context exist. A replay does not need the
+    context: only the command reads it, and the command is answered from the tape.
     """
     if not plan.command:
         raise UsageError("A loop needs a command: playhead loop … -- claude -p.")
@@ -108,5 +108,5 @@ def filled(text: str, words: Mapping[str, str]) -> str:
 
 
 def command_name(command: Sequence[str]) -> str:
-    """What people call it."""
+    """The display name of a command."""
     return os.path.basename(command[0]) or command[0]

@@ -1,7 +1,7 @@
-"""A loop as somebody watches it: what is going on to stderr, what the agent says to stdout. Knows text
-streams; not what is recorded.
+"""Show a running loop: progress on stderr, the agent's text on stdout. Knows text streams; does not know what is
+recorded.
 
-Nothing is shown that another run against the same tape would show differently: no clock of its own.
+Prints nothing that a replay would print differently, such as times of its own clock.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ _MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
 
 
 class Progress:
-    """For one session. `quiet`: only what the agent says.
+    """The progress of one session. `quiet`: only the agent's text.
 
-    What the command itself says on stderr comes whenever it comes. On a recorded loop the tape is
-    compared line by line, so there our lines wait until it is over; a terminal gets them at once, past
-    the tape.
+    The command writes to stderr at unpredictable moments. In a recorded loop the replay compares the output
+    line by line, so our lines wait until the command has ended; a terminal gets them at once, past the tape.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class Progress:
         self._waiting: list[str] | None = None
         self._words = codecs.getincrementaldecoder("utf-8")("replace")
         self._complaints = codecs.getincrementaldecoder("utf-8")("replace")
-        # What may yet turn out to be the beginning of an agent's stream.
+        # Bytes that may yet turn out to be the beginning of an agent's stream.
         self._held = b""
         self._plain = self._within_line = False
 
@@ -64,7 +63,7 @@ class Progress:
             self._held = b""
 
     def complained(self, raw: bytes) -> None:
-        """What the command itself says on stderr, from whichever thread."""
+        """Print what the command writes to stderr; called from any thread."""
         text = self._complaints.decode(raw)
         lines = text.strip().splitlines()
         self.complaint = _one_line(lines[-1]) if lines else self.complaint
@@ -140,7 +139,7 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 def _write_past(stream: TextIO, text: str) -> None:
-    """To the terminal itself: what stands in the stream's `write` need not know."""
+    """Write to the terminal itself, past the stream's `write`, which may be hooked."""
     with suppress(OSError, ValueError):
         stream.flush()
         os.write(stream.fileno(), text.encode(stream.encoding, "replace"))
@@ -163,7 +162,7 @@ def _write(stream: TextIO, text: str) -> None:
         stream.write(text)
         stream.flush()
     except (OSError, ValueError):
-        return  # nobody is listening any more: the loop goes on
+        return  # the reader has closed the pipe: the loop continues
     except UnicodeEncodeError:
         stream.write(text.encode("ascii", "replace").decode())
 

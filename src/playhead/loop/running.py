@@ -36,7 +36,7 @@ from playhead.recording.adapter import FunctionAdapter
 # As shells say it.
 INTERRUPTED, TERMINATED = 130, 143
 _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-# How long a command that was asked to end may take to do so by itself.
+# How long a command that was asked to end may take to do so.
 PATIENCE_S = 10.0
 
 
@@ -45,10 +45,10 @@ class Terminated(BaseException):
 
 
 class Stops:
-    """Stands in for the two signals' handlers while it is entered; in the main thread alone."""
+    """Replaces the handlers of both signals while it is entered; in the main thread alone."""
 
     def __init__(self) -> None:
-        # What the loop will leave with; 0: nobody has asked it to.
+        # The exit code of the loop after a signal; 0: no signal has arrived.
         self.code = 0
         self.process: subprocess.Popen[bytes] | None = None
         self._before: dict[int, Any] = {}
@@ -69,7 +69,7 @@ class Stops:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Stop here, if somebody has asked for it."""
+        """Stop here if a signal has arrived."""
         if self.code:
             stop_with(self.code)
 
@@ -79,7 +79,8 @@ class Stops:
         process = self.process
         if process is None:
             return
-        # Ctrl-C reaches the command as well; SIGTERM was sent to us alone. Whoever asks twice means it.
+        # Ctrl-C reaches the command as well; SIGTERM was sent to us alone. A second signal always ends the
+        # command.
         if number == signal.SIGTERM or self._asked > 1:
             with suppress(OSError):
                 process.terminate()
@@ -97,7 +98,7 @@ def code_of(stopped: BaseException) -> int:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Have it end: by itself, by request, by force."""
+    """End the process: wait for it, then terminate it, then kill it."""
     for last_word in (None, process.terminate, process.kill):
         if last_word is not None:
             last_word()
@@ -113,14 +114,15 @@ def _see_to_it(process: subprocess.Popen[bytes]) -> None:
         end(process)
 
 
-# What a pipe takes before anybody reads: more than this is written beside, not before, the reading.
+# The capacity of a pipe that we rely on. Longer input is written in a thread beside the reading, not before
+# it.
 _PIPE = 32 * 1024
 _PIECE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a loop ended: `done`, `error` or `interrupted`; complete iterations, earlier ones included."""
+    """The result of a loop: `done`, `error` or `interrupted`; complete iterations, earlier ones included."""
 
     session: str
     status: str
@@ -148,16 +150,14 @@ def run(plan: Plan, progress: Progress | None = None) -> Result:
 
 
 def taped_resumes() -> int:
-    """How often the session was resumed on the tape that this process is answered from: then it goes on
-    as often by itself.
-    """
+    """How often the session was resumed on the tape that answers this process. The replay resumes it as often."""
     active = deck.declared()
     recording = None if active is None else getattr(active.mode, "recording", None)
     return 0 if recording is None else int(recording.tape.manifest.generation)
 
 
 def _through(plan: Plan, session: Session, shown: Progress) -> Result:
-    """Until the session is done, an iteration fails, or somebody interrupts."""
+    """Run until the session is done, an iteration fails, or a signal arrives."""
     left_by = 0
     try:
         with session, Stops() as stops:
@@ -209,7 +209,7 @@ def _run(
     argv: list[str], told: Mapping[str, str], sent: bytes | None, hear: Callable[[bytes], None],
     *, shown: Progress, stops: Stops,
 ) -> int:  # fmt: skip
-    """The command from its start to its end; what it prints goes to `hear` as it comes."""
+    """Run the command from its start to its end; its output goes to `hear` as it arrives."""
     try:
         process = subprocess.Popen(
             argv,
@@ -232,7 +232,7 @@ def _run(
             hear(piece)
         code = process.wait()
         for one in beside:
-            # Not for ever: what the command has left running may hold its stderr.
+            # With a limit, because a process that the command left running may hold its stderr.
             one.join(PATIENCE_S)
     except BaseException:
         end(process)
@@ -259,8 +259,8 @@ def _beside(work: Callable[[], None]) -> threading.Thread:
 
 
 def _feed(stdin: IO[bytes], sent: bytes) -> list[threading.Thread]:
-    """Write the prompt. One that is longer than a pipe would wait for a command that waits for us to
-    read what it says.
+    """Write the prompt. A prompt longer than a pipe must be written in a thread: the command may wait until we
+    read its output.
     """
 
     def write() -> None:
@@ -280,8 +280,8 @@ def _close(stdin: IO[bytes]) -> None:
 
 
 def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What an iteration leaves is its command's doing. Where that is on a tape, this is as well: in a
-    replay no command runs that could write a status file, and nobody presses Ctrl-C.
+    """Record the result of an iteration's command as one call. In a replay no command runs that could write a
+    status file, and no Ctrl-C arrives, so both come from the tape.
     """
     active = deck.declared()
     recorded = iteration.session.recorded

@@ -1,5 +1,5 @@
-"""A session: iterations one after the other, in stages. Knows how far it has come, and keeps that on disk;
-not what an iteration does.
+"""A session: iterations one after the other, in stages. Knows its progress and stores it on disk; does not know
+what an iteration does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Session:
         self.state = state
         self.recorded = recorded
         self.context = context
-        # Not in a replay: what lies on disk is another time's.
+        # False in a replay: the state on disk belongs to another run.
         self.keeps_state = keeps_state
         self._on_close = on_close
         # The lock of this session, while this process has it.
@@ -54,7 +54,7 @@ class Session:
         return status_file(self.folder)
 
     def iterations(self) -> Iterator[Iteration]:
-        """Each one that is still to be made. The one before ends when the next is asked for."""
+        """The iterations that are still to be made. An iteration ends when the next one is requested."""
         while not self.state.over and self.state.status == "running":
             iteration = self.begin()
             yield iteration
@@ -98,7 +98,7 @@ class Session:
                 self.complain(error)
 
     def complain(self, error: OSError) -> None:
-        """Once a session: what is missing then is missing, and the work goes on."""
+        """Report a disk error once per session; the work continues without the missing files."""
         if not self._warned:
             self._warned = True
             where = f" ({error.filename})" if error.filename else ""

@@ -1,5 +1,5 @@
-"""A session for shell scripts: each step is a process of its own, and goes on where the one before ended.
-Knows what has to be kept between two of them; the steps themselves are those of any session.
+"""A session for shell scripts: each step is a process of its own and continues where the previous one ended.
+Knows what is kept between two steps; the steps themselves are those of any session.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted")
 def init(
     name: str, stages: Sequence[str], *, level: Level | None, home: Path, resume: bool, force: bool
 ) -> Session:
-    """Begin a session, or go on with one. PLAYHEAD_RECORD=0 leaves the recording out."""
+    """Start or continue a session. PLAYHEAD_RECORD=0 leaves the recording out."""
     chosen = parse_stages(stages) if stages else (Stage(name="work", most=0),)
     beginning.check_free(home, name, resume=resume, force=force)
     folder = states.folder_of(home, name)
@@ -107,7 +107,7 @@ def end(name: str, home: Path, status: Status | None) -> Status:
 
 
 def exports(iteration: Iteration) -> str:
-    """For `eval`: what a command finds in its environment."""
+    """The environment of the iteration's command, for `eval`."""
     told = iteration.environment()
     if iteration.folder is not None:
         told["PLAYHEAD_FOLDER"] = str(iteration.folder)
@@ -159,7 +159,7 @@ def _recorded(session: Session, home: Path) -> RecordedLoop | None:
 
 
 def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
-    """As it was settled when the session began: reading the settings again would cost each step."""
+    """The redactor as configured when the session started: reading the settings again would slow each step."""
     if told is None:
         return None
     return Redactor(
@@ -178,7 +178,7 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
     wish = beginning.wish_for(state.session, home, level, resume=resume, force=force)
     try:
         run = opening.open_run(wish, settings, '""')
-        # The script goes on, not we: whether the run does is known by it.
+        # The run is in progress as long as the script lives, which is our parent.
         script = os.getppid()
         birth = clock.process_birth(script) or ""
         # No command: what would be run again are these steps, and they answer nothing from a tape.

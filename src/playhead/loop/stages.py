@@ -39,7 +39,7 @@ class Stage(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What an iteration said about going on. `said` is the rest of what it wrote."""
+    """The decision of an iteration about the next one. `said` holds the other fields that it wrote."""
 
     word: Word
     reason: str | None = None
@@ -47,7 +47,7 @@ class Decision(NamedTuple):
 
 
 class IterationFailed(Exception):
-    """What a run failed of whose iteration did; never raised at anybody."""
+    """The error of a run whose iteration failed; recorded, never raised."""
 
 
 def parse_stage(text: str) -> Stage:
@@ -77,7 +77,7 @@ def parse_stages(texts: Sequence[str | Stage]) -> tuple[Stage, ...]:
 def decide(
     written: str, *, exit_code: int | None, failure: str | None, complaint: str = ""
 ) -> Decision:
-    """From the status file, and from how the command ended: a failure outweighs what was written.
+    """Decide from the status file and from the exit code: a failure outweighs the file.
 
     The file holds one word, or a JSON object with `decision` (or `status`) and perhaps `reason`.
     """

@@ -39,15 +39,15 @@ def status_file(session: Path) -> Path:
 
 
 def clear_status(session: Path) -> None:
-    """An empty one, in a folder that is nobody else's. OSError: there is none."""
+    """Create an empty status file in a folder that only this user can write to. OSError: it cannot be created."""
     folder = _made(session)
     fd = os.open(folder / _STATUS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     os.close(fd)
 
 
 def hold(session: Path) -> int | None:
-    """Take the session for this process, until it lets go or ends; None: nobody can say who has it.
-    UsageError: another one has it.
+    """Lock the session for this process until `let_go` or exit. None: this machine cannot lock it. UsageError:
+    another process has locked it.
     """
     try:
         fd = os.open(_made(session) / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -81,7 +81,7 @@ def _made(session: Path) -> Path:
         with suppress(FileExistsError):
             os.mkdir(one, 0o700)
         found = os.lstat(one)
-        # Anybody may have made a folder, or a link, of that name in a place where all may write.
+        # Any user may have created a folder or a link of that name in a world-writable place.
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
             raise PermissionError(errno.EPERM, "belongs to somebody else", str(one))
     return folder
@@ -108,9 +108,9 @@ class State(NamedTuple):
     stages: tuple[Stage, ...]
     level: str = "standard"
     run: str | None = None
-    # What is secret, for the steps of a shell script; None: nothing is taken out.
+    # The redaction settings for the steps of a shell script; None: nothing is redacted.
     redact: dict[str, Any] | None = None
-    # Where the next command of a shell script goes on writing, and under which event.
+    # The segment that the next command of a shell script continues, and the parent of its events.
     segment: str | None = None
     root: str | None = None
     stage: int = 0
@@ -140,7 +140,7 @@ def folder_of(home: Path, session: str) -> Path:
 
 
 def read_state(folder: Path) -> State | None:
-    """None: there is no such session. StoreError: there is one, and it cannot be read."""
+    """None: there is no such session. StoreError: its state cannot be read."""
     path = folder / _FILE
     try:
         members = json.loads(path.read_bytes())
@@ -157,8 +157,8 @@ def read_state(folder: Path) -> State | None:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Replaced atomically; on a full disk in its place, which needs no more room. OSError is the
-    caller's.
+    """Replace the file atomically; on a full disk write in place, which needs no more room. The caller handles
+    OSError.
     """
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -216,7 +216,7 @@ def ended(state: State, word: str, reason: str | None) -> State:
 
 
 def resumed(state: State, stages: tuple[Stage, ...]) -> State:
-    """Go on with these stages: they may have become more, or longer, but not others."""
+    """Continue with these stages: stages may be added or extended, but not replaced."""
     names = [one.name for one in stages]
     known = [one.name for one in state.stages]
     if names[: len(known)] != known:

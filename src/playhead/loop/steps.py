@@ -1,8 +1,7 @@
-"""The steps of `playhead session`: what each takes, does and prints. Knows words of a command line; the
-command line itself, with its help and its complaints, is click's.
+"""The steps of `playhead session`: their arguments, actions and output. Click handles help and errors.
 
-Click costs a step a third of its time. So `read` understands what is written as it should be, and leaves
-everything else to the command line proper.
+Click costs a step a third of its time. So `read` parses well-formed arguments, and leaves everything else to
+the ordinary command line.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _MANY = frozenset({"stage"})  # of `init`
 
 
 def read(words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
-    """The step and what it is given; None: this is for somebody who can explain."""
+    """The step and its arguments; None: the arguments are not well-formed, and click must explain."""
     if not words or words[0] not in STEPS:
         return None
     step, rest = words[0], list(words[1:])
