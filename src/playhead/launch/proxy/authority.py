@@ -1,7 +1,7 @@
-"""A certificate authority of this machine's own, for tools that can only be met by TLS interception.
+"""A certificate authority of this machine, for tools that can only be recorded by TLS interception.
 
-Knows `openssl`, files and their modes; not HTTP. Made when somebody asks for it, once a store: its key
-is 0600, and whoever trusts its certificate trusts this machine's Playhead, and nobody else.
+Knows `openssl`, files and their modes; does not know HTTP. Created on demand, once per store. Its key has
+mode 0600, and a client that trusts its certificate trusts only the Playhead of this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class NoAuthority(PlayheadError):
 
 
 class Authority:
-    """Makes a certificate for each host that is asked for."""
+    """Creates a certificate for each requested host."""
 
     def __init__(self, folder: Path) -> None:
         self.certificate = folder / "ca.pem"
@@ -48,7 +48,7 @@ class Authority:
             os.replace(certificate, self.certificate)
 
     def _context_for(self, host: str) -> ssl.SSLContext:
-        """What a server of that name shows its clients."""
+        """The TLS context of a server with that name."""
         with tempfile.TemporaryDirectory() as room:
             key, asked, made = (Path(room) / name for name in ("key", "asked", "made"))
             names = Path(room) / "names"

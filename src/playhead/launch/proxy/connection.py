@@ -35,7 +35,7 @@ from playhead.recording.deck import Deck
 
 
 class Listening(asyncio.StreamReaderProtocol):
-    """Says when the client has left: nobody reads from it while its answer is on the way."""
+    """Reports when the client has disconnected: nothing reads from it while its answer is on the way."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__(reader)
@@ -62,7 +62,7 @@ class Listening(asyncio.StreamReaderProtocol):
 
 
 class Client:
-    """A connection to the proxy at the port that stands for `usual`; None: for all that agents know."""
+    """A connection to the proxy, at the port of the origin `usual`; None: the port serves all known origins."""
 
     def __init__(
         self,
@@ -106,7 +106,9 @@ class Client:
         except NotHttp as error:
             self.writer.write(bad_request(str(error)))
         except (ConnectionError, ssl.SSLError):
-            return  # the client has left, or trusts us not; what was on its way has been told
+            # the client disconnected or does not trust our certificate; its calls are on the tape
+            # already
+            return
         finally:
             self.server.close()
             self.writer.close()
@@ -135,14 +137,15 @@ class Client:
         return True
 
     async def _answer(self, asked: ProxiedRequest) -> bool:
-        """Answer one request; whether the connection goes on."""
+        """Answer one request; return whether the connection stays open."""
         usual = self._usual or guessed(asked.target, dict(asked.headers), addresses(self.env))
         if usual is None:
             raise NotHttp("nobody can tell whom this request is for")
         origin, target, parent = arrived(asked.target, usual)
         url = f"{origin}{target}"
         lanes.enclosing.set(parent)
-        # Which connection a client takes is a race: conversations are told apart by what is said.
+        # Which connection a client uses is a race. So all requests share one lane, and content distinguishes
+        # them.
         lanes.current.set(lanes.MAIN)
         open_deck = deck.declared()
         if open_deck is None:
@@ -218,7 +221,7 @@ def _agent(asked: ProxiedRequest) -> str:
 
 
 class Unheard(Exchange):
-    """Takes what it is told, and keeps none of it."""
+    """An exchange that is forwarded but not recorded."""
 
     __slots__ = ()
 
@@ -239,13 +242,13 @@ class Unheard(Exchange):
         return False
 
     def head(self, status: int, reason: str, version: str, headers: Iterable[Pair]) -> None:
-        """Nobody is told."""
+        """Ignored."""
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
-        """Nobody is told."""
+        """Ignored."""
 
     def heard(self, answer: bytes) -> None:
-        """Nobody is told."""
+        """Ignored."""
 
     def _end(self, how: str, facts: dict[str, Any]) -> None:
-        """Nobody is told."""
+        """Ignored."""

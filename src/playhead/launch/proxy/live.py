@@ -37,7 +37,7 @@ class NoTunnel(ConnectionError):
 
 
 async def connect(origin: Origin, env: Mapping[str, str]) -> Stream:
-    """A connection to that server. OSError: there is none to be had."""
+    """Connect to that server. OSError: the connection failed."""
     try:
         return await asyncio.wait_for(_connect(origin, env), _LONGEST_CONNECT_S)
     except asyncio.TimeoutError:
@@ -80,7 +80,7 @@ async def _through(tunnel: str, origin: Origin, host: str) -> Stream:
 
 
 async def _let_through(connection: socket.socket) -> None:
-    """NoTunnel says what the network's proxy said instead."""
+    """NoTunnel carries the answer of the network's proxy."""
     loop = asyncio.get_running_loop()
     answer = b""
     while not answer.endswith(b"\r\n\r\n") and (more := await loop.sock_recv(connection, 4096)):
@@ -116,7 +116,7 @@ def _is_spared(host: str, spared: str) -> bool:
 
 @functools.cache
 def context() -> ssl.SSLContext:
-    """Whom to trust: as the system and SSL_CERT_FILE say, and as node is told."""
+    """The trusted certificates: those of the system and SSL_CERT_FILE, and those of NODE_EXTRA_CA_CERTS."""
     made = ssl.create_default_context()
     if extra := os.environ.get("NODE_EXTRA_CA_CERTS"):
         with contextlib.suppress(OSError):
@@ -255,7 +255,7 @@ def _sizes(answer: AnswerReader) -> dict[str, list[int]]:
 
 
 def _goes_on(answer: AnswerReader) -> bool:
-    """Whether the server keeps the connection open; what it told us it told the client, too."""
+    """Whether the server keeps the connection open; the client has received the same headers."""
     if answer.head is None:
         return False
     words = (answer.head.value("connection") or "").lower()

@@ -19,7 +19,7 @@ _SETS_A_URL = re.compile(r"\s*(?:openai_base_url|model_providers\b[^=]*)\s*=")
 _SETS_A_PROVIDER = re.compile(r"\s*(?:openai_base_url|model_provider|profile|oss_provider)\s*=")
 # Words after which Codex may be asked to use something else than its usual server.
 _OTHERWISE = frozenset({"--oss", "--local-provider", "-p", "--profile", "--remote"})
-# Agents that look at the variables; and words by which they are asked for something else than work.
+# Agents that read the variables, and subcommands that do no agent work.
 _AGENTS = frozenset({"claude", "gemini", "opencode", "crush", "goose", "qwen"})
 _IDLE = frozenset(
     {
@@ -32,7 +32,7 @@ Turn = Callable[[str], str]
 
 
 def addresses_in(command: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """The addresses that the command line itself leads to, and so the proxy has to stand for."""
+    """The addresses that the command line itself contains, which the proxy must serve too."""
     if not is_codex(command):
         return []
     named = [url for at in _settings(command) for url in _urls(command[at])]
@@ -54,8 +54,8 @@ def turned(command: Sequence[str], env: Mapping[str, str], turn: Turn) -> list[s
 
 
 def why_silent(command: Sequence[str]) -> str | None:
-    """Of an agent that asked no model as far as anybody saw: what may be the reason. None: it is no
-    agent that we know, or it was not asked to work.
+    """The likely reason why an agent made no recorded model call. None: it is not a known agent, or its command
+    does no agent work.
     """
     name = next((word.rpartition("/")[2] for word in command[:1]), "")
     if _IDLE & set(command) or not (name in _AGENTS or is_codex(command)):
@@ -106,7 +106,7 @@ def _urls(word: str) -> list[str]:
 
 
 def _is_safe(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether it is the usual server that is meant: by a key, and nothing says otherwise."""
+    """Whether the command uses the usual server: it has a key, and no setting points elsewhere."""
     words = set(command)
     if _OTHERWISE & words or _IDLE & words or not env.get("CODEX_API_KEY"):
         return False
@@ -155,7 +155,7 @@ class ProxyPorts:
         env: Mapping[str, str],
         listen: Callable[[], socket.socket] = listen,
     ) -> None:
-        """`listen` makes a listener that the command can reach. OSError: there is no free port."""
+        """`listen` creates a listener that the command can reach. OSError: there is no free port."""
         found = addresses(env)
         self.env = dict(env)
         self.listeners: dict[Origin, socket.socket] = {}

@@ -28,13 +28,13 @@ _NOT_PASSED_ON = frozenset(
         *("trailer", "transfer-encoding", "sec-websocket-extensions", "content-length", "host"),
     }
 )
-# What every reader of a tape can undo.
+# The encodings that every reader of a tape can decode.
 _READABLE = ("gzip", "deflate", "identity")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxiedRequest:
-    """One request: its head, and its body whole, because that is what is matched."""
+    """One request: its head and its whole body, because the whole body is matched."""
 
     method: str
     target: str
@@ -48,8 +48,8 @@ class ProxiedRequest:
         return ", ".join(values) if values else None
 
     def plain(self) -> ProxiedRequest:
-        """With its body as it was before it was compressed, where that can be undone: two that say the
-        same are not compressed to the same bytes.
+        """The request with its body decompressed, if possible: equal bodies may be compressed to different
+        bytes.
         """
         encoding = self.value("content-encoding")
         if encoding is None:
@@ -119,7 +119,7 @@ async def _chunked(reader: asyncio.StreamReader) -> bytes:
 
 
 def passed_on(asked: ProxiedRequest, host: str, body: bytes) -> bytes:
-    """The request as the server gets it: all of it, but for what is between neighbours."""
+    """The request as the server receives it: everything but the hop-by-hop headers."""
     headers = [("Host", host), *_kept(asked)]
     if asked.is_upgrade:
         headers.append(("Connection", "Upgrade"))
@@ -174,7 +174,7 @@ _LARGEST_TITLE = 32 * 1024
 
 
 def side_facts(method: str, url: str, body: bytes) -> dict[str, Any]:
-    """What a call is marked with; empty for the agent's own work."""
+    """The facts that mark a call as side traffic; empty for the agent's own work."""
     kind = kind_of(method, url, body)
     return {} if kind is None else {SIDE: kind}
 

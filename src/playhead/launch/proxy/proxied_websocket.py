@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
 
 _PIECE = 64 * 1024
-_BROKEN = 1011  # "internal error": what a server says that cannot go on
+_BROKEN = 1011  # "internal error": the close code of a server that cannot continue
 
 
 # Code, reason, and who says goodbye: `agent` or `peer`.
@@ -192,7 +192,7 @@ async def taped(client: Client, exchange: Exchange, asked: ProxiedRequest) -> No
 
 
 async def _first_words(client: Client, answer: Taped) -> bytes:
-    """What the client says up to its first message, where it is the client who speaks first."""
+    """The bytes that the client sends up to its first message, if the client speaks first."""
     if not _begins_with_the_agent(answer):
         return b""
     early, reader = b"", frames.FrameReader()

@@ -13,7 +13,7 @@ from playhead.launch.proxy.routes import Origin
 
 
 class Proxy:
-    """Serves `listeners`, each of which stands for one origin, or (None) for all that agents know."""
+    """Serves `listeners`; each serves one origin, or (None) all origins that agents use."""
 
     def __init__(
         self,

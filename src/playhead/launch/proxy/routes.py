@@ -1,8 +1,8 @@
-"""Which variables lead agents to their models, and how they are led through the proxy. Pure.
+"""Which variables hold the base URLs of models, and how they are changed to lead through the proxy. Pure.
 
-A detour keeps the path of an address and changes nothing but its origin, so a tool that rebuilds
-addresses finds the way all the same. Below a hooked Python, a first segment (`/~PARENT`) says which
-call started the program, and, where that program was given an address of its own, where it leads.
+A detour changes only the origin of a URL and keeps its path, so a tool that rebuilds URLs still finds the
+way. Below a hooked Python, a first path segment (`/~PARENT`) names the call that started the program and, if
+the program had a base URL of its own, its origin.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ANTHROPIC = "https://api.anthropic.com"
 _OPENAI = "https://api.openai.com/v1"
 
-# What agents honour, and where they go without it.
+# The variables that agents read, and the origins they use without them.
 _DEFAULTS = {
     "ANTHROPIC_BASE_URL": _ANTHROPIC,
     "OPENAI_BASE_URL": _OPENAI,
@@ -58,7 +58,7 @@ class Origin(NamedTuple):
 
 
 class Detour(NamedTuple):
-    """One variable: the address by the proxy, and what the program's own environment has."""
+    """One variable: its value for the proxy, and its value in the program's own environment."""
 
     through: str
     had: str | None
@@ -104,7 +104,7 @@ def origins(urls: Iterable[str]) -> list[Origin]:
 def detours(
     env: Mapping[str, str], found: Mapping[str, str], ports: Mapping[Origin, int]
 ) -> dict[str, Detour]:
-    """The way of each variable by the port that stands for its origin."""
+    """The detour of each variable, by the port that serves its origin."""
     ways = {name: through(url, ports) for name, url in found.items()}
     return {
         name: Detour(through=way, had=env.get(name))
@@ -114,7 +114,7 @@ def detours(
 
 
 def through(url: str, ports: Mapping[Origin, int]) -> str | None:
-    """An address by the port that stands for its origin; None: none does."""
+    """A URL by the port that serves its origin; None: no port does."""
     origin = origin_of(url)
     if origin is None or origin not in ports:
         return None
@@ -124,7 +124,7 @@ def through(url: str, ports: Mapping[Origin, int]) -> str | None:
 def led(
     env: Mapping[str, str], ways: Detours, parent: str | None
 ) -> tuple[dict[str, str], Detours]:
-    """The variables for a child whose environment is `env`, and what it is told of them.
+    """The variables for a child whose environment is `env`, and the detours it must know.
 
     `parent`: the call that starts it; None: the command itself.
     """
@@ -136,7 +136,7 @@ def led(
             own = way.had
         other = origin_of(own) if own and own != way.had else None
         if own and own != way.had and other is None:
-            continue  # no address at all: the program knows what it does
+            continue  # not a URL: leave the program's value alone
         local, path = _split(way.through)
         if own and other is not None:
             path = _path(own)
@@ -154,7 +154,7 @@ def is_through(url: str, ways: Detours) -> bool:
 
 
 def arrived(target: str, usual: Origin) -> tuple[Origin, str, str | None]:
-    """Of the target of a request: whom it is for, as what, and the call that started who asks."""
+    """Parse the target of a request: its origin, its path, and the call that started the client."""
     if not target.startswith(_MARK):
         return usual, target, None
     token, slash, rest = target[len(_MARK) :].partition("/")
@@ -165,7 +165,7 @@ def arrived(target: str, usual: Origin) -> tuple[Origin, str, str | None]:
 
 
 def origin_of(url: str) -> Origin | None:
-    """None: this is no address of a server."""
+    """None: this is not the URL of a server."""
     scheme, colon, rest = url.strip().partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in ("http", "https"):

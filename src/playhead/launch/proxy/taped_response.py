@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def diverged(url: str, message: str) -> bytes:
-    """The replay has no answer to this: in words, in the shape of the API that was asked."""
+    """The replay has no answer to this request. The message has the form of errors of the requested API."""
     error = {"type": "invalid_request_error", "message": message, "code": "playhead_divergence"}
     body: dict[str, object] = {"type": "error", "error": error}
     if "/v1beta" in url or ":generateContent" in url or ":streamGenerateContent" in url:
@@ -116,8 +116,8 @@ _FRAMING = ("content-length", "transfer-encoding")
 async def _headless(
     client: Client, exchange: Exchange, asked: ProxiedRequest, taped: Taped
 ) -> bool:
-    """No answer ever began: the connection failed then, or the agent did not wait for it, or this is
-    traffic that nobody misses.
+    """Handle a taped call whose response never began: the connection failed, or the agent stopped waiting, or it
+    is side traffic.
     """
     if taped.how == "left":
         await _until_left(client, exchange)

@@ -56,7 +56,7 @@ _STREAM_OF = ("stdin", "stdout", "stderr")
 
 
 class Caller:
-    """`line` is the connection; `lane_for` names the lane of what the program starts in turn."""
+    """One shim. `line` is the connection; `lane_for` names the lane of the processes that the program starts."""
 
     def __init__(
         self, line: socket.socket, deck: Deck, then: Surroundings, lanes: ChildLanes
@@ -75,7 +75,7 @@ class Caller:
         self._player: process_player.Player | None = None
 
     def hear(self) -> bool:
-        """Take in what the shim has said; False: it has gone."""
+        """Read the messages of the shim; False: it has disconnected."""
         try:
             data, fds, _, _ = socket.recv_fds(self.line, _AT_ONCE, 3)
         except OSError:
@@ -133,7 +133,7 @@ class Caller:
         self._say(run_frame(ref, self._lanes.below(lane, asked.name)))
 
     def _watch_files(self, asked: ShimCall, files: dict[int, int]) -> None:
-        """A file that the program writes into is read when it has ended; all else is let go of."""
+        """Read a file that the program writes into when it has ended; close all other descriptors."""
         self._fds = []
         for fd, own in files.items():
             if fd and asked.kinds[fd] == "file":
@@ -157,7 +157,7 @@ class Caller:
         crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code))
 
     def _read_files(self, crossing: Crossing) -> None:
-        """What it has written into files by now."""
+        """The bytes that the program has written into files so far."""
         while self._files:
             stream, (fd, start) = self._files.popitem()
             for piece in _written(fd, start):
@@ -209,7 +209,7 @@ class Caller:
         self._say(refusal(str(error)))
 
     def leave(self) -> None:
-        """The shim has gone, or the run ends before it."""
+        """The shim has disconnected, or the run ends first."""
         self._say(frame(b"Q"))
         crossing, player = self._crossing, self._player
         if player is not None and not player.is_over:
@@ -225,7 +225,7 @@ class Caller:
         self.line.close()
 
     def _say(self, said: bytes) -> None:
-        with suppress(OSError):  # it has gone: its end is heard of next
+        with suppress(OSError):  # it has disconnected, which the next read reports
             self.line.sendall(said)
 
 
@@ -247,7 +247,7 @@ class _Shim(Adapter):
         self._caller.start(crossing, self._asked, self._lane, self._files)
 
     def observe(self, crossing: Crossing, result: None) -> None:
-        """The shim reports by itself."""
+        """The shim reports its output and exit in messages."""
 
     def serve(self, crossing: Crossing) -> None:
         if crossing.taped is not None:
@@ -269,7 +269,7 @@ class _Heard(Flight):
 
 
 class ChildLanes:
-    """Lanes for what is started in turn: the n-th `git` of a lane has the same name in every run."""
+    """Lanes for started processes: the n-th `git` of a lane has the same name in every run."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], int] = {}
@@ -284,7 +284,7 @@ _DEEPEST = 12
 
 
 def _rest_of(fd: int) -> bytes | None:
-    """What is left of a file to be read; None: too much."""
+    """The unread rest of a file; None: it is too large."""
     at = os.lseek(fd, 0, os.SEEK_CUR)
     size = os.fstat(fd).st_size - at
     return os.pread(fd, max(size, 0), at) if size <= LONGEST_INPUT else None

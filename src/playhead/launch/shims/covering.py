@@ -1,5 +1,5 @@
-"""Which real paths the shims of a run can cover, and whether this machine lets them. Knows programs and
-files; how they are covered is `mounts`'.
+"""Decide which real paths the shims of a run can cover, and test whether this machine allows it. Knows programs
+and files; `mounts` covers them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ sys.path.insert(0, {_ROOT!r})
 from playhead.launch.shims.mounts import main
 sys.exit(main(sys.argv[1:]))"""
 _STANDARD = ("/bin", "/usr/bin", "/usr/local/bin")
-# What `sh` may really be. Other names that lead to another program lead to one of many trades
-# (busybox, a version manager), and whoever covers it covers all of them.
+# The programs that `sh` may be a link to. Links of other names lead to multi-call programs (busybox, a
+# version manager), and covering such a program would cover all its names.
 _SHELLS = frozenset({"bash", "dash", "ksh", "zsh"})
 
 
 def cover(
     names: Sequence[str], env: Mapping[str, str], folder: Path, program: Path | None
 ) -> Cover:
-    """Shims that will be in `folder`/bin, over the real programs, which will be in `folder`/real.
-    OSError: that cannot be had here, and why.
+    """Cover the real programs, which move to `folder`/real, with shims in `folder`/bin. OSError: this machine
+    does not allow it; the message has the reason.
     """
     if program is None:
         raise OSError("they need the shim in C, and it cannot be compiled here")
@@ -74,7 +74,7 @@ def _is_elf(path: str) -> bool:
 
 
 def _tried(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """What goes before the command's words, so that each first path covers the second."""
+    """The words to put before the command so that each first path covers the second."""
     words = [word for pair in pairs for word in pair]
     # -I and -S: nothing of the program's environment or folder has a say in this.
     made = (sys.executable, "-I", "-S", "-c", _MOUNT, *words, "--")

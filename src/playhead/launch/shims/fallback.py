@@ -32,7 +32,7 @@ _SCM_RIGHTS = 1
 
 
 class SidecarLine:
-    """The connection to the clerk. Whatever is wrong with it, nobody waits long, and it is dropped."""
+    """The connection to the sidecar. On any error it is dropped, and no operation waits long."""
 
     def __init__(self, address: str) -> None:
         self._socket: _socket.socket | None = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -84,7 +84,7 @@ class SidecarLine:
 
 
 class Streams:
-    """What stdin, stdout and stderr are; see native/streams.c for why."""
+    """The kinds of stdin, stdout and stderr; native/streams.c gives the reasons."""
 
     def __init__(self) -> None:
         self.closed: list[int] = []
@@ -170,7 +170,7 @@ class StreamPump:
 
 
 class Bell:
-    """Signals, from here on, as numbers that can be read. What the caller ignores stays ignored."""
+    """Signals as readable numbers. Signals that the caller ignores stay ignored."""
 
     def __init__(self) -> None:
         self.fd, rung = os.pipe()

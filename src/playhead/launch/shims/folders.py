@@ -1,4 +1,4 @@
-"""The folder in which the shims of a run are. Knows where there is one to be had; not what is in it."""
+"""Create and remove the folder that holds the shims of a run. Knows which folders are suitable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playhead import clock
 
-# What the address of a socket has room for.
+# The maximum length of a socket's address.
 _LONGEST_ADDRESS = 100
 _PREFIX = "playhead-shims-"
 # Where the clerk listens.

@@ -1,9 +1,9 @@
-"""Mount shims over the real programs, for callers that do not look on PATH (`/bin/sh`, `/usr/bin/git`). Knows
+"""Mount shims over the real programs, for callers that use absolute paths (`/bin/sh`, `/usr/bin/git`). Knows
 bind mounts; the namespaces and system calls are those of the fence.
 
-Runs in the tool's own Python (see `covering`), mounts, and becomes the command: same process, same user. The
-mounts are in a namespace of the command's own, so no other process sees them. A user other than root gets a user
-namespace as well: in it `sudo` does not work, and files of other users are shown as those of `nobody`.
+Runs in Playhead's own Python (see `covering`), mounts, and executes the command: same process, same user. The
+mounts are in a namespace of the command's own, so no other process sees them. A user other than root gets a
+user namespace as well: in it `sudo` does not work, and files of other users appear to belong to `nobody`.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ class Shims(NamedTuple):
     folder: Path | None = None
     # Where they connect to.
     door: socket.socket | None = None
-    # What the command is started with, to which each call is compared.
+    # The command's own environment and folder, to which each call is compared.
     surroundings: Surroundings | None = None
-    # What goes before the command's words.
+    # Words to put before the command.
     prefix: tuple[str, ...] = ()
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: 
 def _covered(
     recorder: Recorder, wanted: Wanted, env: Mapping[str, str], folder: Path, program: Path | None
 ) -> Cover:
-    """The shims over the real paths, where they were asked for and can be had."""
+    """Cover the real paths with shims, if the user requested it and the machine allows it."""
     if not wanted.mounted:
         return Cover(moved={})
     try:

@@ -1,4 +1,4 @@
-"""Which programs get a shim. Pure, but for a look at PATH; knows names and settings, not shims."""
+"""Choose the programs that get a shim. Pure, but for a look at PATH; knows names and settings, not shims."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _LONGEST_SHEBANG = 256
 
 
 class Wanted(NamedTuple):
-    """Which programs get a shim; `shell`: the one that SHELL names, too; `mounted`: over their real
-    paths, too.
+    """The programs that get a shim; `shell`: also the one that SHELL names; `mounted`: also over their real
+    paths.
     """
 
     names: tuple[str, ...] = ()
@@ -33,8 +33,8 @@ class Wanted(NamedTuple):
         return {"shims": told}
 
     def found(self, env: Mapping[str, str]) -> Wanted:
-        """Those that the command would find. A shim for a program that is not there would be a lie
-        to whoever asks whether it is.
+        """Keep the programs that the command would find. A shim for a missing program would make it seem
+        installed.
         """
         names = tuple(name for name in self.names if where_is(name, env) is not None)
         return self._replace(names=names)
@@ -63,8 +63,8 @@ def wanted(
     mounted: bool = False,
     env: Mapping[str, str] = os.environ,
 ) -> Wanted:
-    """The names for this command. What was asked for by name comes on top of the list; without that a
-    command that is Python needs none, because it tells itself what it starts.
+    """The names for this command. Names that the user lists are added to the defaults. A command that is Python
+    needs no defaults, because its own hooks record its subprocesses.
     """
     own = tuple(asked)
     usual = DEFAULT if configured is None else configured

@@ -1,8 +1,8 @@
-"""How a shim gets on disk, told which program it stands for. Knows compilers and copies; not runs.
+"""Write a shim to disk with its settings. Knows compilers and copies; does not know runs.
 
-The C program is compiled once a machine, into the user's cache, under the name of its sources' hash.
-Each shim is a copy of it with its settings written into the room that it keeps for them: no variable
-and no file has to reach it, so it works in any environment that PATH survives in.
+The C program is compiled once per machine, into the user's cache, under the hash of its sources. Each shim is
+a copy of it with the settings written into space reserved in the binary: it needs no variable and no file, so
+it works in any environment that keeps PATH.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST_COMPILING_S = 60
 
 
 class Stand(NamedTuple):
-    """What a shim is told. The order is that of `struct settings`."""
+    """The settings of a shim, in the order of `struct settings`."""
 
     mode: str
     name: str
@@ -56,7 +56,7 @@ class Stand(NamedTuple):
 
 
 def native_program(env: Mapping[str, str]) -> Path | None:
-    """The compiled shim, from the cache if it is there; None: it cannot be had on this machine."""
+    """The compiled shim, from the cache if it is there; None: it cannot be compiled on this machine."""
     if env.get("PLAYHEAD_SHIMS_NATIVE") == "0" or sys.platform != "linux":
         return None
     sources = sorted(_NATIVE.glob("*.[ch]"))

@@ -1,11 +1,10 @@
-"""What a shim and the clerk say to each other: a letter, a length, bytes. Pure; knows the words, not
-the socket.
+"""The messages between a shim and the sidecar: a letter, a length, bytes. Pure; does not know the socket.
 
-    C  a shim's call            R  run it for real: the call's name, a lane for its children
-    I O E  stdin, stdout, …     P  be played: with the descriptor that will say how to end
-    M  a mark: `closed stdin`   F  not run: an exit code, and why
-    S  a signal from the caller D  that signal is not on the tape: die of it
-    X  the exit                 Q  the run has ended
+C  a shim's call            R  run it for real: the call's name, a lane for its children
+I O E  stdin, stdout, …     P  be played: with the descriptor that says how to end
+M  a mark: `closed stdin`   F  not run: an exit code, and why
+S  a signal from the caller D  that signal is not on the tape: die of it
+X  the exit                 Q  the run has ended
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
 
 
 class ShimCall(NamedTuple):
-    """What a shim was asked, and by whom."""
+    """The call of a shim: its arguments and its caller."""
 
     pid: int
     name: str
@@ -42,7 +41,7 @@ class ShimCall(NamedTuple):
 
 
 def read_call(payload: bytes) -> ShimCall:
-    """ValueError: that is no call."""
+    """ValueError: the bytes are not a call."""
     fields = [os.fsdecode(one) for one in payload.split(b"\0")][:-1]
     pid, name, real, cwd, run, parent, lane, stdin, stdout, stderr, passed, argc, *rest = fields
     count = int(argc)

@@ -1,5 +1,5 @@
-"""What a shim was asked, as the call that goes on the tape. Knows the run's command, its folder and its
-environment; not the socket.
+"""Turn the call of a shim into the call that is recorded. Knows the run's command, its folder and its
+environment; does not know the socket.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from playhead.hooks.process.request import call_of, known_input
 from playhead.launch.shims.shim_frames import ShimCall
 from playhead.recording.calls import Call
 
-# What shells and we ourselves set: it says nothing about what was asked.
+# Variables that shells and Playhead set: they are not part of the request.
 _NOISE = frozenset({"_", "OLDPWD", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONPATH", "SHELL", "SHLVL"})
 _MOST_CHANGED = 64
-# A longer file is a kind of stream, and not what was asked.
+# A longer file is treated as a stream and not as part of the request.
 LONGEST_INPUT = 1 << 20
 
 
 class Surroundings(NamedTuple):
-    """What the command of the run was started with."""
+    """The environment and folder of the run's command."""
 
     # Where the shims are: another place in every run.
     folder: str
