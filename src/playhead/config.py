@@ -5,7 +5,7 @@ defaults. Knows names and types of settings; not what they do.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -55,6 +55,7 @@ class Settings:
 def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings that hold in this folder. ConfigError says what is wrong, and where."""
     members, source = _file(cwd or _here())
+    _refuse_unknown(members, source)
     known: dict[str, Any] = {}
     for name, convert in _SETTINGS.items():
         if name in members:
@@ -81,6 +82,47 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
         known["level"] = _level("PLAYHEAD_LEVEL", environ["PLAYHEAD_LEVEL"], None)
     sections = {name: item for name, item in members.items() if isinstance(item, dict)}
     return Settings(**known, sections=sections, source=source)
+
+
+# Members of each table; None: any name.
+_TABLES: dict[str, tuple[str, ...] | None] = {
+    "tags": None,
+    "redact": ("enabled", "patterns", "names"),
+    "prices": None,
+    "effects": None,
+    "replay": ("ignore",),
+    "batch": ("invariants",),
+    "retention": ("older_than", "keep", "max_size", "auto"),
+}
+
+
+def _refuse_unknown(members: Mapping[str, Any], source: Path | None) -> None:
+    """ConfigError for a name that no setting has: a typing error would otherwise change nothing, silently."""
+    for name, value in members.items():
+        if name not in _TABLES:
+            if name not in _SETTINGS and name not in ("store", "workspace"):
+                raise _unknown(name, (*_SETTINGS, "store", "workspace", *_TABLES), source)
+            continue
+        inner = _TABLES[name]
+        if not isinstance(value, dict):
+            if name != "redact":
+                raise _wrong(name, value, "a table of names and values", source)
+        elif inner is not None:
+            for one in value:
+                if one not in inner:
+                    known = [f"{name}.{other}" for other in inner]
+                    raise _unknown(f"{name}.{one}", known, source)
+
+
+def _unknown(name: str, known: Sequence[str], source: Path | None) -> ConfigError:
+    import difflib  # needed for this message only
+
+    near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+    meant = (
+        f" Did you mean {near[0]!r}?" if near else f" Expected one of {', '.join(sorted(known))}."
+    )
+    place = f"{source}: " if source else ""
+    return ConfigError(f"{place}{name!r} is not a setting.{meant}", path=str(source or "") or None)
 
 
 def _here() -> Path:

@@ -1,5 +1,6 @@
 """Arguments over variables over files over defaults; and what is wrong is said with its place."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,32 @@ def test_what_is_wrong_is_said_with_the_file(tmp_path, text, said):
 def test_a_wrong_variable_is_said_by_its_name(tmp_path, name):
     with pytest.raises(ConfigError, match=name):
         load(tmp_path, **{name: "nonsense"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('levle = "full"', "'levle' is not a setting. Did you mean 'level'?"),
+        ('Level = "full"', "Did you mean 'level'?"),
+        ("[redcat]\nenabled = true", "Did you mean 'redact'?"),
+        ('[redact]\nname = ["x"]', "Did you mean 'redact.names'?"),
+        ("[replay]\nignroe = {}", "Did you mean 'replay.ignore'?"),
+        ("[retention]\nolder = 3", "Did you mean 'retention.older_than'?"),
+        ("zzzz = 1", "Expected one of "),
+        ("prices = 3", "expected a table"),
+        ('replay = "fast"', "expected a table"),
+        ("tags = []", "expected a table"),
+    ],
+)
+@pytest.mark.parametrize("file", ["playhead.toml", "pyproject.toml"])
+def test_a_setting_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path, text, said, file):
+    if file == "pyproject.toml":
+        text = (
+            "[tool.playhead]\n" + text.replace("[", "[tool.playhead.", 1)
+            if text[0] == "["
+            else "[tool.playhead]\n" + text
+        )
+    (tmp_path / file).write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(said)) as refused:
+        load(tmp_path)
+    assert str(tmp_path / file) in str(refused.value)

@@ -5,11 +5,13 @@ An opened bundle is a store of its own with one run, so every command works on i
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from playhead import clock
 from playhead.errors import TapeDamaged
 from playhead.tape.reader import Tape
 from playhead.workspace.blob_collection import contents_of, copy_records
@@ -24,19 +26,21 @@ def write_bundle(run: Path, target: Path) -> int:
     home = run.parent.parent
     needed = contents_of(read_history(Tape(run), home))
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
-    pack = target.with_name(f"{target.name}.pack.part")
+    stem = f"{target.name}.{clock.urandom(6).hex()}"
+    part, pack = target.with_name(f"{stem}.part"), target.with_name(f"{stem}.pack.part")
     try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(run.rglob("*")):
-                if path.is_file():
+                # A link in a run that somebody else made may lead to any file of the user.
+                if path.is_file() and not path.is_symlink():
                     archive.write(path, f"runs/{run.name}/{path.relative_to(run)}")
             copy_records(home, needed, pack)
             # Compressed already.
             archive.write(pack, f"blobs/packs/{run.name}.pack", zipfile.ZIP_STORED)
             for name in sorted(needed):
                 loose = home / "blobs" / name[:2] / name
-                if loose.is_file():
+                if loose.is_file() and not loose.is_symlink():
                     archive.write(loose, f"blobs/{name[:2]}/{name}")
         part.replace(target)
     finally:

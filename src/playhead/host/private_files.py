@@ -92,3 +92,10 @@ def copy_regular(source: Path | str, target: Path | str) -> None:
         ):
             while block := old.read(_BLOCK):
                 new.write(block)
+
+
+def write_export(path: Path | str, text: str) -> None:
+    """Write an export: a new file is for its owner alone. Through links: the user named this path."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)

@@ -112,3 +112,20 @@ def test_keep_is_remembered_and_can_be_undone(tape, store, playhead):
     assert kept()
     assert playhead("keep", "last", "--undo", "--store", store).code == 0
     assert not kept()
+
+
+@pytest.mark.parametrize("counted_by", ["manifest", "segment"])
+def test_verify_says_how_many_events_were_lost_while_recording(playhead, forge, store, counted_by):
+    tape = forge(lost=2808 if counted_by == "manifest" else 0)
+    if counted_by == "segment":
+        tape.event("segment.end", {"events": tape.seq + 1, "lost": 2808})
+    else:
+        tape.end()
+    now = playhead("verify", tape.path.name, "--store", store)
+    assert now.code == 0
+    assert "incomplete: 2,808 events were lost" in now.out
+    assert "✓" not in now.out
+    assert (
+        json.loads(playhead("verify", tape.path.name, "--store", store, "--json").out)[0]["lost"]
+        == 2808
+    )

@@ -30,6 +30,7 @@ from playhead.cli.common import Duration, find_tape, home_of, overrides, store_o
 from playhead.cli.replaying.approval import approved_command, can_ask
 from playhead.errors import StoreError, TapeError, UsageError
 from playhead.exporters.batch_reports import junit_xml, step_summary
+from playhead.host.private_files import write_export
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
@@ -240,9 +241,9 @@ def _write(
         junit.write_bytes(junit_xml(results))
     if json_file is not None:
         text = json.dumps(results.as_json(), ensure_ascii=False, indent=2)
-        json_file.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        write_export(json_file, text + "\n")
     if html is not None:
-        html.write_text(results_page(results), encoding="utf-8", errors="backslashreplace")
+        write_export(html, results_page(results))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(step_summary(results))

@@ -56,7 +56,8 @@ def verify_command(
 ) -> None:
     """Check tapes for damage and edits: every line, checksum, blob and count.
 
-    Exit code 4: a tape is damaged; each problem is reported with its segment and line.
+    Exit code 4: a tape is damaged; each problem is reported with its segment and line. A tape that is sound
+    but not complete is reported with the number of lost events.
 
     \b
     playhead verify last

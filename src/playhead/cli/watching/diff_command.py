@@ -10,6 +10,7 @@ import click
 from playhead import config
 from playhead.cli.common import find_tape, json_option, print_json, store_option
 from playhead.exporters.files_json import trees_json
+from playhead.host.private_files import write_export
 from playhead.story import Prices, tell
 from playhead.story.compare import compare
 from playhead.story.tree_difference import TreeDifference, tree_difference
@@ -68,7 +69,7 @@ def command(
     comparison = compare(*stories)
     if html is not None:
         page = comparison_page(comparison)
-        html.write_text(page, encoding="utf-8", errors="backslashreplace")
+        write_export(html, page)
     if as_json:
         members = dataclasses.asdict(comparison)
         files = _files(paths, patch=patch)

@@ -18,6 +18,7 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.errors import UsageError
+from playhead.host.private_files import write_export
 from playhead.story import Prices, Story, tell
 from playhead.tape.layout import BUNDLE_SUFFIX
 from playhead.tape.reader import Tape
@@ -108,7 +109,7 @@ def _page(story: Story, run: Path, file: Path, *, files: bool) -> Path:
     blocks = run_blocks(story, report=_report(story, run)) | _files(story, run, wanted=files)
     blocks["outline"]["file_events"] = story.file_events if "files" in blocks else 0
     made = standalone(blocks, title=title)
-    file.write_text(made, encoding="utf-8", errors="backslashreplace")
+    write_export(file, made)
     return file
 
 
@@ -180,5 +181,5 @@ def _bundle(run: Path, file: Path) -> Path:
 
 def _json(file: Path, value: Any) -> Path:
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    file.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+    write_export(file, text + "\n")
     return file

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.errors import TapeDamaged, UsageError
-from playhead.events import RUN_END, Damage, Event
+from playhead.events import RUN_END, SEGMENT_END, Damage, Event
 from playhead.host.later import Later
 from playhead.tape.care.blob_check import BlobCheck
 from playhead.tape.format import decoder_for
@@ -64,6 +64,8 @@ class Verification:
     blobs: int = 0
     blobs_missing: list[str] = field(default_factory=list)
     blobs_altered: list[str] = field(default_factory=list)
+    # Events that the recorder could not write, by its own count: the tape is sound, but not complete.
+    lost: int = 0
 
     @property
     def events(self) -> int:
@@ -91,6 +93,7 @@ class _Check:
         self._blobs = BlobCheck(run)
         self._chains: list[tuple[Segment, Chain]] = []
         self._ending: Any = None
+        self._lost = 0
         self._named = ""
         self._manifest: Manifest | None = None
         try:
@@ -162,6 +165,7 @@ class _Check:
             blobs=self._blobs.count,
             blobs_missing=self._blobs.in_state("missing"),
             blobs_altered=self._blobs.in_state("altered"),
+            lost=max(self._lost, self._manifest.lost if self._manifest else 0),
         )
 
     def _chain(self, segment: Segment, claim: SegmentSummary | None) -> Chain:
@@ -181,6 +185,9 @@ class _Check:
     def _look(self, event: Event, raw: bytes) -> None:
         for digest, state in self._blobs.look(event, raw):
             self._say(event.segment, f"blob {digest[:80]} of seq {event.seq} is {state}")
+        if event.kind == SEGMENT_END and event.ours and isinstance(event.data, dict):
+            lost = event.data.get("lost")
+            self._lost += lost if type(lost) is int and lost > 0 else 0
         if event.kind == RUN_END and event.ours and isinstance(event.data, dict):
             self._ending = event.data
 

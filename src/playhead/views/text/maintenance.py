@@ -26,6 +26,12 @@ def verification_lines(
     if isinstance(found, TapeError):
         yield Text(f"✗ {name}  {one_line(str(found), 400)}", style="failed")
         return
+    if found.ok and found.lost:
+        what = f"incomplete: {words.count(found.lost)} events were lost"
+        yield Text.assemble(
+            ("! ", "interrupted"), f"{name}  {what}, the rest is whole: {_contents(found)}"
+        )
+        return
     if found.ok:
         if not only_damaged:
             yield Text.assemble(("✓ ", "ok"), f"{name}  whole: {_contents(found)}")

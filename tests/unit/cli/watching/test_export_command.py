@@ -1,4 +1,5 @@
 import json
+import zipfile
 
 import pytest
 
@@ -53,3 +54,24 @@ def test_nothing_to_write_is_said(playhead, run, store):
     ended = playhead("export", run.path.name, "--store", store)
     assert ended.code == 2
     assert "--html" in ended.err
+
+
+def test_exports_are_for_their_owner_alone_and_follow_no_link_of_the_run(
+    playhead, forge, store, here
+):
+    run = forge().end()
+    (here / "id_rsa").write_text("a file of the user")
+    (run / "linked").symlink_to(here / "id_rsa")
+    files = {
+        "--html": "a.html",
+        "--story": "b.json",
+        "--tape": "c.tape.jsonl",
+        "--bundle": "d.playhead.zip",
+    }
+    words = [word for pair in files.items() for word in pair]
+    done = playhead("export", run.name, "--store", store, *words, "--fixtures", "fixtures")
+    assert done.code == 0, done.err
+    made = [here / name for name in files.values()] + [*(here / "fixtures").iterdir()]
+    assert {oct(one.stat().st_mode & 0o777) for one in made} == {"0o600"}
+    with zipfile.ZipFile(here / "d.playhead.zip") as archive:
+        assert not any(name.endswith("linked") for name in archive.namelist())
