@@ -10,12 +10,18 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
 from playhead.events import LEVELS, Level
+from playhead.host.later import Later
 from playhead.host.project import is_there
 from playhead.tape.store import default_home
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = Later("difflib")  # for one message only
 
 # Not in CPython 3.10: there Playhead is a guest, and the launcher has read the file already.
 _toml_parser: ModuleType | None
@@ -115,8 +121,6 @@ def _refuse_unknown(members: Mapping[str, Any], source: Path | None) -> None:
 
 
 def _unknown(name: str, known: Sequence[str], source: Path | None) -> ConfigError:
-    import difflib  # needed for this message only
-
     near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
     meant = (
         f" Did you mean {near[0]!r}?" if near else f" Expected one of {', '.join(sorted(known))}."
