@@ -39,7 +39,7 @@ def print_changes(history: FileHistory, steps: list[FileStep], *, everything: bo
         rows = change_rows(history, step, everything=everything)
         if not rows:
             continue
-        out.print(_title(step, width), no_wrap=True, overflow="crop")
+        out.print(step_title(step, width), no_wrap=True, overflow="crop")
         for row in rows:
             out.print(row, no_wrap=True, overflow="ellipsis")
         total |= {one.path for one in step.effect.changes if not one.path.startswith(_GIT)}
@@ -168,7 +168,7 @@ def _print_steps(used: dict[str, FileStep]) -> None:
     if used:
         out.print()
     for step in sorted(used.values(), key=lambda one: one.number):
-        out.print(_title(step, width), no_wrap=True, overflow="crop")
+        out.print(step_title(step, width), no_wrap=True, overflow="crop")
         if step.llm is not None:
             out.print(
                 Text.assemble("    asked for by ", heading(step.llm, width - 20)),
@@ -191,7 +191,8 @@ def _origin(step: FileStep) -> str:
     return f"#{step.number}{mark}{model}"
 
 
-def _title(step: FileStep, width: int) -> Text:
+def step_title(step: FileStep, width: int) -> Text:
+    """Which call, calls or code made the changes of a step."""
     if not step.calls:
         after = "before the first call" if step.after is None else f"after #{step.after.number}"
         return Text(f"{after}: the agent's own code", style="name")

@@ -18,13 +18,14 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from playhead.errors import PlayheadError
-from playhead.story import Story
+from playhead.story import Item, Story
 from playhead.views.play.frames import frames_of
 from playhead.views.text.safe import one_line
 from playhead.views.text.story import head_of
+from playhead.views.tui.file_lines import FileTravel
 from playhead.views.tui.run_lines import TreeRows, item_lines
 from playhead.views.tui.run_source import RunSource
-from playhead.views.tui.screen_requests import OpenPlayer
+from playhead.views.tui.screen_requests import OpenFiles, OpenPlayer
 from playhead.views.tui.widgets import LineList, Made, Prompt
 
 _AGAIN_S = 0.5
@@ -39,13 +40,14 @@ class RunScreen(Screen[None]):
         Binding("escape,q", "app.pop_screen", "Back", key_display="esc"),
         Binding("f", "failure", "Failure"),
         Binding("p", "play", "Play"),
+        Binding("d", "files", "Files"),
         Binding("slash", "find", "Find"),
         Binding("n", "again(False)", "Next", show=False),
         Binding("N", "again(True)", "Previous", show=False),
         Binding("left", "fold", "Fold"),
         Binding("right", "unfold", "Unfold", show=False),
         Binding("z", "zoom", "Zoom"),
-        Binding("o", "output", "Output"),
+        Binding("o", "output", "Output", show=False),
         Binding("l", "live", "Live", show=False),
         Binding("question_mark", "app.keys", "Keys"),
     ]
@@ -221,6 +223,29 @@ class RunScreen(Screen[None]):
     def action_play(self) -> None:
         if self.story is not None:
             self._load_player(self.story)
+
+    def action_files(self) -> None:
+        """The files as they were after the line under the cursor."""
+        if self.story is None or self._rows is None:
+            return
+        if not self.story.file_events:
+            self.notify("This run changed no files, or was recorded without them.", markup=False)
+            return
+        self._load_files(self.story, self._rows.item(self.query_one("#tree", LineList).cursor))
+
+    @work(thread=True, group="files")
+    def _load_files(self, story: Story, item: Item | None) -> None:
+        try:
+            travel = FileTravel(story, self._source.files(self._path))
+        except PlayheadError as error:
+            self.app.call_from_thread(self.notify, one_line(str(error), 200), markup=False)
+            return
+        self.post_message(OpenFiles(travel, item, self._return_to))
+
+    def _return_to(self, ref: str | None) -> None:
+        """The Files screen was closed; a person wants to see the call `ref`."""
+        if ref is not None and self._rows is not None:
+            self._at(self._rows.place_of(ref), "")
 
     @work(thread=True, group="play")
     def _load_player(self, story: Story) -> None:

@@ -13,6 +13,7 @@ from playhead.library.search import ResultPage, Search, query
 from playhead.story import Prices, Story, tell
 from playhead.story.compare import Comparison, compare
 from playhead.tape.reader import Tape
+from playhead.workspace.history import FileHistory, read_history
 
 _MOST = 500
 
@@ -57,6 +58,9 @@ class RunSource:
 
     def story(self, run: Path) -> Story:
         return tell(Tape(run), prices=Prices(overrides=self._prices))
+
+    def files(self, run: Path) -> FileHistory:
+        return read_history(Tape(run), run.parent.parent)
 
     def comparison(self, left: Path, right: Path) -> Comparison:
         return compare(self.story(left), self.story(right))

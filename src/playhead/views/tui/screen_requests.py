@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from textual.message import Message
 
+from playhead.story import Item
 from playhead.views.play.frames import PlayFrame
+from playhead.views.tui.file_lines import FileTravel
 
 
 class OpenRun(Message):
@@ -24,6 +26,16 @@ class OpenPlayer(Message):
     def __init__(self, frames: Sequence[PlayFrame]) -> None:
         super().__init__()
         self.frames = frames
+
+
+class OpenFiles(Message):
+    """Show the files of a run as they were after `item`. `closed` gets the call that a person wants to see."""
+
+    def __init__(
+        self, travel: FileTravel, item: Item | None, closed: Callable[[str | None], None]
+    ) -> None:
+        super().__init__()
+        self.travel, self.item, self.closed = travel, item, closed
 
 
 class OpenComparison(Message):

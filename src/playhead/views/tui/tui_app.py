@@ -12,11 +12,12 @@ from textual.binding import Binding, BindingType
 from playhead import clock
 from playhead.views.text.console import PALETTE
 from playhead.views.tui.compare_screen import CompareScreen
+from playhead.views.tui.files_screen import FilesScreen
 from playhead.views.tui.play_screen import PlayScreen
 from playhead.views.tui.run_screen import RunScreen
 from playhead.views.tui.run_source import RunSource
 from playhead.views.tui.runs_screen import RunsScreen
-from playhead.views.tui.screen_requests import OpenComparison, OpenPlayer, OpenRun
+from playhead.views.tui.screen_requests import OpenComparison, OpenFiles, OpenPlayer, OpenRun
 
 
 class PlayheadApp(App[None]):
@@ -68,6 +69,9 @@ class PlayheadApp(App[None]):
 
     def on_open_player(self, wish: OpenPlayer) -> None:
         self.push_screen(PlayScreen(wish.frames, self._now))
+
+    def on_open_files(self, wish: OpenFiles) -> None:
+        self.push_screen(FilesScreen(wish.travel, wish.item), wish.closed)
 
     def on_open_comparison(self, wish: OpenComparison) -> None:
         self.push_screen(CompareScreen(self._source, wish.left, wish.right))

@@ -78,3 +78,17 @@ async def test_two_runs_compared(at_terminal, refund, quiet):
     async with at_terminal() as person:
         await person.press("m", "down", "c", "n")
         compare(person, "compare")
+
+
+async def test_the_files_of_a_run(at_terminal, edited):
+    async with at_terminal(edited.path) as person:
+        await person.press("G", "d")
+        await person.sees("changed files")
+        compare(person, "files")
+
+
+async def test_the_files_of_a_run_where_there_is_room(at_terminal, edited):
+    async with at_terminal(edited.path, size=(132, 30)) as person:
+        await person.press("G", "d", "left")
+        await person.sees("changed files")
+        compare(person, "files-wide")
