@@ -1,4 +1,4 @@
-"""What crosses between an agent and the world, hooked where each library really does it.
+"""Hooks at the boundary between an agent and the world, each where its library does the work.
 
-One file a library; `registry` says which. Knows libraries; not modes, not views.
+One module per library; `registry` is the table. Knows libraries; does not know modes or views.
 """

@@ -27,7 +27,9 @@ _NO_VALUE = ("$opaque", "$cycle", "$ndarray", "$exception")
 
 
 def serve(crossing: Crossing, named: Named, build: Callable[[Any], Any] | None = None) -> Any:
-    """Return or raise what the tape says; `build` makes a framework's object of the plain value."""
+    """Return the taped value or raise the taped exception; `build` makes a framework's object of the plain
+    value.
+    """
     taped = _taped(crossing)
     if taped.how != "returned":
         fail(crossing, named)
@@ -38,9 +40,7 @@ def serve(crossing: Crossing, named: Named, build: Callable[[Any], Any] | None =
 
 
 def fail(crossing: Crossing, named: Named) -> NoReturn:
-    """Raise what the taped call raised: as a class of `named` where it is one, else as the mode
-    has rebuilt it.
-    """
+    """Raise the taped exception: as a class of `named` if it is one, else as the mode has rebuilt it."""
     taped = _taped(crossing)
     if taped.dies is not None:
         crossing.cut()  # the run was killed here: so is this one
@@ -52,7 +52,7 @@ def fail(crossing: Crossing, named: Named) -> NoReturn:
 
 
 def value_of(frozen: Any, named: Named, *, what: str) -> Any:
-    """A value as it was, from its frozen form; a Divergence if a part of it cannot be rebuilt."""
+    """Rebuild a value from its frozen form; a Divergence if a part of it cannot be rebuilt."""
     problem = next(_unbuildable(frozen, named), None)
     if problem is not None:
         raise Divergence(
@@ -63,7 +63,7 @@ def value_of(frozen: Any, named: Named, *, what: str) -> Any:
 
 
 def error_of(frozen: Any, named: Named, *, what: str) -> BaseException:
-    """An exception as it was; a Divergence if its class is neither a builtin nor named."""
+    """Rebuild an exception; a Divergence if its class is neither a builtin nor named."""
     if isinstance(frozen, BaseException):
         return frozen
     told = frozen if isinstance(frozen, dict) else {}
@@ -215,7 +215,7 @@ _DEEPEST = 8
 
 
 def revived(frozen: Any, name: str, depth: int = 0) -> BaseException:
-    """The exception that `frozen` was, with its causes; a Divergence where it cannot be had."""
+    """Rebuild the exception from its frozen form, with its causes; a Divergence if that is impossible."""
     if isinstance(frozen, BaseException):
         return frozen
     try:
@@ -240,7 +240,7 @@ class _Loaded(Mapping[str, type]):
         if not isinstance(found, type) or not issubclass(found, BaseException):
             raise KeyError(name)
         if issubclass(found, PlayheadError):
-            raise KeyError(name)  # what a replay says about itself is never an answer
+            raise KeyError(name)  # a replay's own error is never a taped answer
         return found
 
     def __iter__(self) -> Iterator[str]:

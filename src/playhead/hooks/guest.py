@@ -1,5 +1,5 @@
-"""How a hook lives in somebody else's library: patches that can be taken out again, a self-check,
-and a way out when the library is not what we think. Knows patching; no library by name.
+"""Install hooks in other people's libraries: patches that can be undone, a self-check, and a way out when the
+library is not as expected. Knows patching; does not know any library by name.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _MISSING = object()
 
 
 class NotAsExpected(Exception):
-    """The library lacks what a hook needs; the message names it. Becomes a hole on the tape."""
+    """The library lacks something that a hook needs; the message names it. Becomes a coverage gap on the tape."""
 
 
 class Patches:
-    """What one hook has replaced. `undo` puts back the very objects that were there."""
+    """The replacements of one hook. `undo` restores the very objects that were there."""
 
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []
         self._undos: list[Callable[[], None]] = []
-        # What each run learns of this hook: a run may begin when the hook is in place already.
+        # Events about this hook, written to each run: a run may start when the hook is already installed.
         self.reports: list[NewEvent] = []
 
     def on_undo(self, undo: Callable[[], None]) -> None:
-        """For a change that is no attribute: how to take it back."""
+        """Register how to revert a change that is not an attribute."""
         self._undos.append(undo)
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
@@ -66,7 +66,8 @@ class Patches:
         while self._done:
             owner, name, own, made = self._done.pop()
             if vars(owner).get(name) is not made:
-                continue  # somebody wrapped our wrapper: theirs must keep working, ours passes through
+                # other code wrapped our wrapper: it must keep working, and ours passes calls through
+                continue
             if own is _MISSING:
                 delattr(owner, name)
             else:
@@ -117,7 +118,7 @@ def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
 
 
 def tell(patches: Patches, open_deck: Deck) -> None:
-    """Put on the tape of this deck what is hooked, or is not and why."""
+    """Write to the tape of this deck which hooks are installed, and which are not and why."""
     for event in patches.reports:
         open_deck.recorder.append(event)
         if event.kind == events.HOLE:

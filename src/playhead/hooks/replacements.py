@@ -74,15 +74,15 @@ def _dict_of(kind: type) -> dict[str, Any]:
 
 def _put(kind: type, name: str, method: Any) -> None:
     _dict_of(kind)[name] = method
-    # Forget what the interpreter has cached about the type (PyType_Modified), then clean up.
+    # Invalidate the interpreter's caches of the type (PyType_Modified), then clean up.
     descriptor = type.__dict__["__abstractmethods__"]
     descriptor.__set__(kind, frozenset())
     descriptor.__delete__(kind)
 
 
 class Builtin:
-    """Calls a function of ours. A builtin that is put into a class does not become a method, and
-    neither does this: `class Connection: _read = os.read` goes on working.
+    """Calls a function of ours. A builtin in a class body does not become a method, and neither does this:
+    `class Connection: _read = os.read` keeps working.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -25,7 +25,7 @@ else:
 
 _STEADY = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns")
 _USED = ("process_time", "process_time_ns", "thread_time", "thread_time_ns")
-# Clocks of the system that are a wall clock, and those that only ever go on.
+# System clocks that are wall clocks; the others are monotonic.
 _WALL_IDS = ("CLOCK_REALTIME", "CLOCK_TAI")
 _STEADY_IDS = ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_UPTIME_RAW")
 

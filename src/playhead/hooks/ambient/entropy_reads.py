@@ -36,7 +36,7 @@ def hook_ssl(module: ModuleType, patches: Patches) -> None:
 
 
 def bytes_of(original: Callable[..., bytes]) -> Any:
-    """In place of something that draws so many bytes."""
+    """Replaces a function that returns a number of random bytes."""
 
     def drawn(size: int, /, *flags: Any) -> bytes:
         # The size is part of the kind: code that now wants another number must not get that one.

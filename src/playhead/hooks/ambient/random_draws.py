@@ -49,8 +49,9 @@ def _seed() -> str:
 
 
 def _begin(module: ModuleType) -> None:
-    """The module's own generator was seeded when the module was made. Just now: then nobody has drawn
-    from it yet. Long ago: then the program may have seeded it, and its state is what counts.
+    """Record the start of the module's generator, which was seeded when the module was loaded. If it was loaded
+    just now, nothing has drawn from it yet, so its seed is enough. Otherwise the program may have seeded it,
+    and its state is recorded.
     """
     is_new = getattr(module.__spec__, "_initializing", False)
 
@@ -75,8 +76,8 @@ def _unpacked(taken: list[Any]) -> tuple[Any, ...]:
 
 
 def _share(module: ModuleType, patches: Patches) -> None:
-    """Watch who draws from the generator behind `random.random` and its kin. Those functions are bound
-    to it when the module is made; the ones that draw by themselves, or keep something, are bound anew.
+    """Count the draws from the generator behind `random.random` and related functions. These functions were
+    bound to it when the module was loaded; those that draw on their own or keep a value are bound again here.
     """
     shared = module._inst
     kind = type(shared)
@@ -97,8 +98,8 @@ def _share(module: ModuleType, patches: Patches) -> None:
         def gauss(self, *args: Any, **kwargs: Any) -> float:
             if turns.is_alone(lanes.current.get()):
                 return draw_gauss(self, *args, **kwargs)  # type: ignore[no-any-return]  # likewise
-            # Numbers come in pairs, and the second is kept for who asks next: another lane, or another
-            # thread, which may be in here just now.
+            # gauss() makes numbers in pairs and keeps the second for the next caller, which may be another
+            # lane or a thread that runs in here at this moment.
             return draw_gauss(_Pair(self.random), *args, **kwargs)  # type: ignore[no-any-return]
 
     Shared.__name__, Shared.__qualname__, Shared.__module__ = "Random", "Random", "random"
@@ -140,7 +141,7 @@ class _Pair:
 
 
 class _Turns:
-    """Who draws from the shared generator: one lane, which is counted, or several."""
+    """Tracks which lanes draw from the shared generator: one lane, whose draws are counted, or several."""
 
     def __init__(self) -> None:
         self._lock = _thread.allocate_lock()

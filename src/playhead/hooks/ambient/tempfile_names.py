@@ -1,7 +1,7 @@
-"""Names of temporary files: the same ones again. Knows `tempfile`.
+"""Names of temporary files: a replay gets the recorded ones. Knows `tempfile`.
 
-All threads draw names from one generator, so each name is taped where it was asked for. What the
-recorded run left behind stands in the way of its own replay: it is moved aside, never removed.
+All threads draw names from one generator, so each name is recorded where it was drawn. Files that the
+recorded run left behind would block the names in its replay: they are moved aside, never deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_ASIDE = 1000
 
 
 class _Lent(threading.local):
-    """A name that was drawn already, for whoever draws next in this thread."""
+    """A name that was drawn already, for the next draw in this thread."""
 
     name: str | None = None
 
@@ -85,8 +85,8 @@ def _derived(draw: Callable[[int], bytes]) -> str:
 
 
 def make_room(path: str) -> None:
-    """Move aside what the recorded run, or an earlier replay of it, left under this name. Of anybody
-    else's, or where it cannot be moved, `tempfile` takes another name.
+    """Move aside a file that the recorded run, or an earlier replay of it, left under this name. If it belongs
+    to another user or cannot be moved, `tempfile` takes another name.
     """
     source = ambient.source()
     if source is None or source.log is not None:
@@ -94,7 +94,7 @@ def make_room(path: str) -> None:
     try:
         found = os.lstat(path)
     except OSError:
-        return  # it is free, as it was then
+        return  # the name is free, as it was in the recorded run
     if found.st_uid != os.geteuid() or found.st_ctime_ns < source.began_ns:
         return
     for number in range(1, _MOST_ASIDE):

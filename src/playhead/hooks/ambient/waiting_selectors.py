@@ -1,5 +1,5 @@
-"""How event loops wait, and all who wait for descriptors: `selectors`, `select`, trio. Knows how each of
-them is asked.
+"""Waiting of event loops and of other code that waits for descriptors: `selectors`, `select`, trio. Knows the
+calling convention of each.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _select(original: Callable[..., Any]) -> Callable[..., Any]:
 def _polled(
     original: Callable[..., list[Any]], unit: float, is_stuck: Callable[[Any], bool]
 ) -> Callable[..., list[Any]]:
-    """`unit`: what the timeout is multiplied by; `poll` wants milliseconds, `epoll` seconds."""
+    """`unit`: the factor of the timeout; `poll` takes milliseconds, `epoll` seconds."""
 
     def poll(self: Any, timeout: float | None = None, *more: Any, **named: Any) -> list[Any]:
         time = virtual_time.active()

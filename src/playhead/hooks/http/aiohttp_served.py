@@ -1,7 +1,7 @@
-"""A taped answer for aiohttp's client: the client's own protocol and parser, on a transport without a network.
+"""Serve a taped answer to aiohttp's client: its own protocol and parser, on a transport without a network.
 
-Knows how aiohttp reads: one taped piece is fed each time the agent waits for one, so that the agent sees the
-same pieces as then. Does not know what is recorded.
+Knows how aiohttp reads: one taped piece is fed each time the agent waits for one, so that the agent receives
+the same pieces as in the recorded run. Does not know what is recorded.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class _Asking:
 
 
 class Nowhere(asyncio.Transport):
-    """Takes what the client writes and sends it nowhere."""
+    """Discards the bytes that the client writes."""
 
     def __init__(self, handler: Any, player: AnswerFeed) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class Nowhere(asyncio.Transport):
         self.write(b"".join(pieces))
 
     def write_eof(self) -> None:
-        """Nobody reads it."""
+        """There is no peer to notify."""
 
     def can_write_eof(self) -> bool:
         return False
@@ -249,7 +249,7 @@ class Nowhere(asyncio.Transport):
     abort = close
 
     def pause_reading(self) -> None:
-        """The agent is asked before each piece as it is."""
+        """Not needed: a piece is fed only when the agent waits for one."""
 
     def resume_reading(self) -> None:
         """As above."""

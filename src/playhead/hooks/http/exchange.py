@@ -33,7 +33,7 @@ else:
 Pair = tuple[str, str]
 AnyPair = tuple[Any, Any]
 
-# Stands for a body that is sent while it is being made: its pieces are recorded as `sent` chunks.
+# Marks a body that is sent while it is being made: its pieces are recorded as `sent` chunks.
 STREAMED = object()
 
 # The headers that a replay compares beside method, address and body. The others (user agents, SDK versions,
@@ -94,7 +94,7 @@ class Exchange:
     def whole(
         self, status: int, reason: str, version: str, headers: Iterable[AnyPair], body: bytes
     ) -> None:
-        """The answer has come all at once, and it has ended."""
+        """The answer has arrived at once and is complete."""
         if self.ended:
             return
         self.status = status
@@ -133,9 +133,10 @@ class Exchange:
         self._end("returned", {"value": None, **facts})
 
     def failed(self, error: BaseException, **facts: Any) -> None:
-        """The exchange broke: before the answer began, or in the middle of it.
+        """The exchange failed, before the answer began or during it.
 
-        An error that is not an `Exception` (a cancelled task, an interrupt) means that the agent left.
+        An error that is not an `Exception` (a cancelled task, an interrupt) means that the agent stopped
+        waiting.
         """
         if not isinstance(error, Exception):
             self._end("left", facts)
@@ -147,7 +148,7 @@ class Exchange:
         self._end("cut", facts)
 
     def left(self, **facts: Any) -> None:
-        """The agent stopped reading: before the end, unless the last line had come."""
+        """The agent stopped reading: before the end, unless the last line had arrived."""
         if self.ended:
             return
         if _LAST_LINE.search(self._last):
@@ -226,7 +227,7 @@ def recording_deck() -> Deck | None:
 
 
 def call_of(open_deck: Deck, request: Request) -> Call | None:
-    """The call that stands for a request; None: it cannot be described, and goes unrecorded."""
+    """The call for a request; None: the request cannot be described and is not recorded."""
     redactor = open_deck.recorder.redactor
     return open_deck.describe(partial(describe, request, redactor), "an HTTP request", "http")
 
@@ -275,7 +276,7 @@ def _outlined(request: Request) -> _Outline:
 
 
 def describe(request: Request, redactor: Redactor | None = None) -> Call:
-    """The call that stands for a request: the compared parts in `request`, the rest in facts."""
+    """The call for a request: the compared parts in `request`, the rest in facts."""
     library, method, url, headers, body, at, more = request
     key = (method, url, *headers)
     try:

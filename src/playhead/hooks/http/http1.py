@@ -1,7 +1,7 @@
-"""HTTP/1.1 answers as bytes on a wire: read to tell head from body, written to be read again by
-a client's own parser. Knows framing (RFC 9112); no client, no deck.
+"""HTTP/1.1 answers as bytes: parsed to separate head and body, and written for a client's own parser. Knows
+framing (RFC 9112); does not know clients or the deck.
 
-`read` takes what a recorder overhears; `blocks` is its inverse, for a taped answer.
+`read` takes the bytes that a recorder observes; `blocks` is its inverse, for a taped answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")  # bare line feeds are read by every cl
 
 
 class NotHttp(ValueError):
-    """Bytes that are no HTTP/1 answer."""
+    """The bytes are not an HTTP/1 answer."""
 
 
 class Head(NamedTuple):
@@ -132,7 +132,7 @@ class AnswerReader:
         return self.done
 
     def _read_head(self, data: bytes) -> bytes | None:
-        """What follows the head; None: it is not whole yet."""
+        """The bytes after the head; None: the head is incomplete."""
         data = self._held + data
         end = _BLANK_LINE.search(data)
         if end is None:

@@ -305,7 +305,7 @@ def address(scheme: str, host: str, port: int | None, target: str) -> str:
 
 
 def fail_as_taped(exchange: Exchange, stage: str | None = None) -> None:
-    """Raise what the taped call raised, if it failed before an answer began and at this stage."""
+    """Raise the taped exception, if the call failed before an answer began and at this stage."""
     taped = exchange.taped
     if taped is not None and taped.facts.get("stage") in {None, stage}:
         served.must_have_begun(exchange)
@@ -317,7 +317,7 @@ def fail_if_late(exchange: Exchange, timeout: object) -> None:
 
 
 def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:
-    """Stands for the connection's `response_class`: makes a response that is observed, or served."""
+    """Replaces the connection's `response_class`: makes a response that is observed, or served."""
 
     def respond(sock: Any, *args: Any, **kwargs: Any) -> Any:
         if exchange.is_silent:

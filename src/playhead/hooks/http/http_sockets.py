@@ -118,10 +118,10 @@ def _wire(exchange: Exchange) -> Iterator[bytes]:
 
 
 class Unconnected:
-    """Stands on a connection where its socket would be while answers come from the tape.
+    """Takes the place of a connection's socket while answers come from the tape.
 
-    Its descriptor is at its end, so a pool that looks at it before the next request finds the
-    connection dropped and connects anew: a connection never outlives the replay it was made in.
+    Its descriptor is at end-of-file, so a pool that checks it before the next request drops the connection
+    and connects again: a connection never outlives the replay it was made in.
     """
 
     family = socket.AF_INET
@@ -151,7 +151,7 @@ class Unconnected:
         return io.BufferedReader(io.BytesIO())
 
     def shutdown(self, how: int) -> None:
-        """There is nobody at the other end."""
+        """There is no peer."""
 
     def close(self) -> None:
         """The descriptor is shared, and stays."""

@@ -2,7 +2,7 @@
 
 Below authentication, redirects and cookies, and above any custom transport: so each attempt is an exchange of
 its own, and HTTP/2, proxies and aiohttp underneath need no hook. Knows the transports and streams of the two
-libraries, which have the same names; what is reported is in `exchange`.
+libraries, which have the same names; `exchange` does the reporting.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class _AsyncExchanging(_Exchanging):
 
 
 class _Transport:
-    """Stands for the client's own transport during one request."""
+    """Takes the place of the client's own transport during one request."""
 
     def __init__(self, library: _Library, inner: Any) -> None:
         self._library = library

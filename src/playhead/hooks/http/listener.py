@@ -11,7 +11,7 @@ _MOST_SIZES = 100_000
 
 
 class Listener:
-    """Is told every byte that comes in, and every way in which no more can come. Never raises."""
+    """Receives every byte that arrives, and every way in which the stream can end. Never raises."""
 
     __slots__ = ("_exact", "_lost", "_reader", "exchange")
 
@@ -60,7 +60,7 @@ class Listener:
             self.exchange.cut(**self._facts())
 
     def broke(self, error: BaseException) -> None:
-        """Reading failed, with what the client is about to see."""
+        """Reading failed with the error that the client is about to see."""
         if self._reader.head is not None:
             self.exchange.failed(error, **self._facts())
 

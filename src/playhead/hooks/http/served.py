@@ -94,7 +94,7 @@ async def body_async(
 def must_have_begun(
     exchange: Exchange, broken: Callable[[str], Exception] = ConnectionResetError
 ) -> None:
-    """Wait for the head; raise what the taped call raised, if its answer never began."""
+    """Wait for the head; raise the taped exception if the answer never began."""
     exchange.crossing.reach(HEAD)
     taped = taped_of(exchange)
     if taped.head is None:
@@ -125,7 +125,7 @@ def is_late(taped: Taped, timeout: object) -> bool:
 
 
 def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:
-    """What to raise where a taped answer breaks off."""
+    """The exception to raise where a taped answer breaks off."""
     if taped.frozen_error is not None:
         error = answers.revived(taped.frozen_error, name)
         if isinstance(error, Divergence) and isinstance(taped.error, BaseException):

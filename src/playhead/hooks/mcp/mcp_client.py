@@ -29,7 +29,7 @@ _PROGRESS = "progress"
 
 @dataclass(slots=True)
 class _Server:
-    """What a session has learnt about its server."""
+    """The facts that a session has learnt about its server."""
 
     name: str | None = None
     effects: dict[str, Effect] = field(default_factory=dict)

@@ -107,7 +107,7 @@ class _Connection(Adapter):
 
 
 class _Peerless:
-    """Streams that take what is written and never have anything to read."""
+    """Streams that discard writes and never have anything to read."""
 
     def __init__(self, *, with_session_id: bool) -> None:
         self._with_session_id = with_session_id

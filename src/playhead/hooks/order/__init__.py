@@ -1,5 +1,5 @@
-"""Where Python decides what comes first: event loops, executors, queues, threads, outputs.
+"""Hooks where Python decides the order of events: event loops, executors, queues, threads, outputs.
 
-While recording, each hook notes a point (`recording/points`). In a replay it waits until the playhead has
-come to that point (`replay/playhead`).
+While recording, each hook notes a point (`recording/points`). In a replay it waits until the playhead reaches
+that point (`replay/playhead`).
 """

@@ -83,8 +83,8 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
 
 def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
     def carried(self: threading.Thread) -> None:
-        # Pools start workers when none is idle: a race. Counting them would make lanes a race too;
-        # what they run is counted where it is submitted.
+        # Pools start a worker when none is idle, which is a race. Counting workers would make the names of
+        # lanes a race too, so jobs are counted where they are submitted.
         if getattr(getattr(self, "_target", None), "__module__", None) == _POOL:
             return start(self)
         if getattr(self, "_ident", None) is not None:
@@ -134,7 +134,7 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                     lanes.reset(token.var, token)
 
         future = submit(self, in_lane, *args, **kwargs)
-        # Who hears of its end hears it from this lane, in whatever thread.
+        # The end of the job is reported by this lane, in whichever thread the report runs.
         future.__dict__[lanes.OF_JOB] = luggage[0][1]
         return future
 

@@ -18,7 +18,7 @@ from playhead.recording.where import OWNERS, PROGRAM
 # How often in a row each line of the program has held a lock without passing a point, up to the limit.
 _idle: dict[tuple[Any, int], int] = {}
 _MOST_IDLE = 100
-# What each thread holds: the lock, the line that took it, and the point that was next then.
+# The locks that each thread holds: the lock, the line that took it, and the next point at that time.
 _held: dict[int, list[tuple[Any, tuple[Any, int], Any]]] = {}
 
 
@@ -58,5 +58,5 @@ def _line_of_program(lock: Any) -> tuple[Any, int] | None:
         frame = frame.f_back
     if OWNERS[frame.f_code.co_filename] != PROGRAM:
         return None
-    # Who waits for a condition has its points there: its lock is looked at once.
+    # A waiter on a condition passes its points there, so its lock is looked at once.
     return (id(lock), 0) if is_condition else (frame.f_code, frame.f_lineno)

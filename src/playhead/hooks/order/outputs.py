@@ -1,8 +1,8 @@
-"""The order in which threads write to stdout and stderr. Knows Python's own text streams.
+"""Keep the order in which threads write to stdout and stderr. Knows Python's own text streams.
 
-The stream objects stay the same; only `write` of the instance is replaced. A program without threads
-decides itself in which order it prints, and pays nothing. What a tool prints belongs to the tool's call
-(`recording/tool_facts`), and has its place there.
+The stream objects stay the same; only `write` of the instance is replaced. A program without threads decides
+the order of its output itself, and pays nothing. The output of a tool belongs to the tool's call
+(`recording/tool_facts`) and has its place there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class _Turnstile:
-    """One writer at a time, so that points are in the order of what was written. Re-entrant: a signal
-    handler may print.
+    """Admits one writer at a time, so that points are in the order of the writes. Re-entrant: a signal handler
+    may print.
     """
 
     def __init__(self) -> None:

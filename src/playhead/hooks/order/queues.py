@@ -37,7 +37,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _noted(original: Callable[..., Any], kind: str) -> Callable[..., Any]:
     def noted(self: Any, *item: Any) -> Any:
         result = original(self, *item)
-        # Above this: `Queue.get`, our own wrapper, and whoever called that.
+        # The frames above this one: `Queue.get`, our own wrapper, and the caller.
         if points.active() is not None and not _is_internal(sys._getframe(3)):
             order_slot.happened(kind)
         return result
@@ -75,8 +75,8 @@ def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., 
 
 
 def _is_internal(frame: FrameType) -> bool:
-    """Whether a client keeps its connections in this queue, or the standard library its work: what it
-    does with them is decided elsewhere, and a replay does not repeat all of it.
+    """Whether a client library keeps its connections in this queue, or the standard library its work: their
+    order is decided elsewhere, and a replay does not repeat all of it.
     """
     if frame.f_code.co_filename == _QUEUE:  # `get_nowait` and `put_nowait`
         frame = frame.f_back or frame

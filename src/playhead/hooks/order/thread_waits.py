@@ -62,7 +62,7 @@ def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return original(self, *args, **named)
         finally:
-            # Whatever it waited for has come, or its time was up: the thread learns of it now.
+            # The awaited condition holds, or the timeout has passed: the thread learns of it now.
             order_slot.wait_for(points.WOKEN)
             order_slot.happened(points.WOKEN)
 

@@ -31,7 +31,9 @@ class _Due:
         self._kept[key] = result
 
     def take(self) -> Iterator[Any]:
-        """What is due by now. A result that is not on the tape is due at once, after what is."""
+        """The results that are due by now. A result that is not on the tape is due at once, after those that
+        are.
+        """
         while self._next in self._kept:
             result = self._kept.pop(self._next)
             if (head := order_slot.active()) is not None and self._place is not None:

@@ -1,7 +1,7 @@
-"""How a child process that is Python joins the run. Knows the slot; what stands in it is `inject`'s.
+"""Let a Python child process join the run. Knows the slot for this; `launch/guest` fills it.
 
-A caller may give the child an environment of its own (MCP's stdio client passes six variables on) or
-start it with `-I`: what makes it join has to be put back each time a process is started.
+A caller may give the child an environment of its own (MCP's stdio client passes on six variables) or start it
+with `-I`: so the variables that make it join are added each time a process is started.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ def set_carrier(carrier: Carrier | None) -> None:
 
 
 def set_standing(standing: Callable[[], Mapping[str, str]]) -> None:
-    """Who tells what stands in the C environment of this process, or should, without `os.environ`
-    knowing of it. Asked each time: the program may change its PYTHONPATH, of which ours is a part.
+    """Set the function that returns the variables of this process that are only in the C environment and not in
+    `os.environ`. It is called each time, because the program may change its PYTHONPATH, which includes ours.
     """
     global _standing  # noqa: PLW0603  one a process, as the deck is
     _standing = standing
 
 
 def ref_of(crossing: Crossing) -> str | None:
-    """The name of a call in its run: what a child's segment has as its parent."""
+    """The name of a call in its run, which is the parent of a child's segment."""
     if crossing.seq is None:
         return None
     return f"{crossing.deck.recorder.segment}:{crossing.seq}"
@@ -61,7 +61,7 @@ def carry(
         told = None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
         carried, made = carrier(list(words), told, ref)
     except Exception as error:  # noqa: BLE001  fails open
-        # An environment that cannot be one is the caller's to hear about, from the call itself.
+        # The call itself reports an invalid environment to the caller.
         crossing.deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
         return words, None
     return carried, None if made is None or made == told else made
@@ -70,8 +70,8 @@ def carry(
 class LentVariables:
     """Variables that a child inherits from the C environment, for calls that take no `env`.
 
-    `os.environ` keeps what the program put there. Another thread that starts a process at the same
-    moment through a call that we hook says its own variables and is not disturbed.
+    `os.environ` keeps the program's values. Another thread that starts a process at the same moment through a
+    hooked call sets its own variables and is not affected.
     """
 
     def __init__(self, env: Env) -> None:

@@ -29,7 +29,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_forkserver(module: ModuleType, patches: Patches) -> None:
-    """Such a process is no child of ours: nobody waits for it by its pid."""
+    """Such a process is not our child: it cannot be waited for by its pid."""
     need(module, "Popen")
     need(module.Popen, "poll")
     patches.replace(module.Popen, "poll", _poll)

@@ -43,11 +43,11 @@ class Inherited:
         self._began: dict[str, tuple[str, int]] = {}
         for stream, fd in streams.items():
             at = self._gauge.read(fd)
-            # `2>&1`: one pipe for both, of which nobody can say which is which.
+            # `2>&1`: one pipe for both streams, whose bytes cannot be separated.
             if at is not None and at[0] not in [name for name, _ in self._began.values()]:
                 self._began[stream] = at
         self._fds = streams
-        # Two at a time cannot be told apart.
+        # The output of two concurrent children cannot be separated.
         self._alone = not _running
         for other in _running:
             other._alone = False
@@ -106,7 +106,7 @@ _read_up_to: dict[Hashable, tuple[int, int]] = {}
 
 
 def expect_file(fd: int, flight: Flight, stream: str) -> None:
-    """`fd` is a regular file that the child writes into: read what is new when it has gone."""
+    """`fd` is a regular file that the child writes into: read the new bytes when the child has exited."""
     what = os.fstat(fd)
     if not stat.S_ISREG(what.st_mode):
         return

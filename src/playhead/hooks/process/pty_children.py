@@ -1,6 +1,6 @@
 """Children on a terminal of their own: `os.forkpty`, and `pty.fork` and `pty.spawn` above it.
 
-Knows that such a child is a copy of the program until it execs. In a replay there is no copy: the program's own
+Such a child is a copy of the program until it calls exec. In a replay there is no copy: the program's own
 side gets a stand-in on a real terminal, and the child's branch never runs.
 """
 

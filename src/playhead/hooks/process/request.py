@@ -1,6 +1,6 @@
-"""What a program asks for when it starts another: one `Call` for all the ways there are to do it.
+"""Describe the start of a process as one `Call`, for all the functions that start processes.
 
-Knows command lines, environments and kinds of streams; not how processes are started or watched.
+Knows command lines, environments and kinds of streams; does not know how processes are started or observed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     shlex = Later("shlex")
 
-PIPE, STDOUT, DEVNULL = -1, -2, -3  # as `subprocess` spells them
+PIPE, STDOUT, DEVNULL = -1, -2, -3  # the values that `subprocess` defines
 
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
 # Programs of many trades: their second word says which.
@@ -56,12 +56,12 @@ def call_of(
     stdout: str = "inherited",
     stderr: str = "inherited",
 ) -> Call:
-    """The call as it goes on the tape. `stdin` is a kind of stream, or what is known to be sent."""
+    """The call as it is recorded. `stdin` is a kind of stream, or the input that is known beforehand."""
     words = [text_of(word) for word in argv]
     script = text_of(shell) if shell is not None else script_of(words)
     request: dict[str, Any] = {"argv": words} if shell is None else {"shell": script}
     if shell is not None and words:
-        request["argv"] = words  # what the script sees as $0, $1, …
+        request["argv"] = words  # the script sees them as $0, $1, …
     if executable is not None:
         request["executable"] = text_of(executable)
     if cwd is not None:
@@ -82,7 +82,7 @@ def call_of(
 
 
 def text_of(word: Any) -> str:
-    """Any way to say a path or an argument as text; what is none is shown as it looks."""
+    """A path or an argument in any accepted type, as text; other values as their repr."""
     try:
         return os.fsdecode(word)
     except TypeError:
@@ -90,7 +90,7 @@ def text_of(word: Any) -> str:
 
 
 def script_of(words: Sequence[str]) -> str | None:
-    """The script in `bash -lc SCRIPT`: what was meant, and what a model wrote."""
+    """The script in `bash -lc SCRIPT`, which is the actual command, and which a model may have written."""
     if not words or os.path.basename(words[0]) not in _SHELLS:
         return None
     for at, word in enumerate(words[1:-1], 1):
@@ -108,7 +108,7 @@ def one_line(script: str) -> str:
 
 
 def name_of(words: Sequence[str], script: str | None = None) -> str:
-    """What people call it: `git status`, `pytest`, `python -m http.server`."""
+    """A display name: `git status`, `pytest`, `python -m http.server`."""
     if script is not None:
         words = _first_command(script) or words
     if not words:
@@ -157,7 +157,7 @@ def _ours(name: str) -> bool:
 
 
 def known_input(data: Any) -> Any:
-    """What `subprocess.run(input=…)` is about to send, as part of the request."""
+    """The input that `subprocess.run(input=…)` is about to send, as part of the request."""
     if isinstance(data, str):
         return {"text": data}
     return dict(as_text(bytes(data)))
@@ -181,7 +181,7 @@ def fd_of(given: Any) -> int | None:
 
 
 def kind_of_fd(fd: int) -> str:
-    # Our own streams: a terminal today, a pipe in CI. Neither is part of what is asked.
+    # Our own streams are a terminal in one run and a pipe in CI, so they are not part of the request.
     if 0 <= fd <= 2:
         return "inherited"
     try:

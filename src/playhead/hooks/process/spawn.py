@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Spawn = Callable[..., int]
 else:
-    # What few programs need, or only replays: see `playhead.host.later`.
+    # Few programs need these modules, or only replays do: see `playhead.host.later`.
     output_files = Later("playhead.hooks.process.output_files")
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")

@@ -1,9 +1,9 @@
-"""The program that stands in for a taped process: it waits on its stdin for how to end, and ends so.
+"""The program that takes the place of a taped process: it reads from stdin how to end, and ends that way.
 
-Two can do it. `/bin/sh` is everywhere, and takes as long to start as `true` does: most of that is the
-loader looking for the C library. Where the system lets us, the stand-in is instead a program of two
-hundred bytes without a library, kept in a file without a name, which starts in a quarter of the time.
-Knows how the two are told; not what is played.
+There are two. `/bin/sh` is everywhere, and takes as long to start as `true`: most of that time the loader
+looks for the C library. Where the system allows it, the stand-in is instead a program of two hundred bytes
+without a library, in an anonymous file, which starts in a quarter of the time. Knows the input of both
+programs; does not know what is played.
 """
 
 from __future__ import annotations
@@ -57,13 +57,15 @@ _CHECKED_WITH = 7
 
 
 class StandIn(NamedTuple):
-    """What to start, and in which language it is told how to end."""
+    """The program to start, and the language in which it reads how to end."""
 
     path: str
     is_shell: bool
 
     def told(self, code: int) -> bytes:
-        """What makes it end so: an exit code, or as `subprocess` has it the negative of a signal."""
+        """The input that makes it end with this code: an exit code, or the negative of a signal, as in
+        `subprocess`.
+        """
         # Should the signal be one that the program ignores, and so its children, it goes all the same.
         if not self.is_shell:
             return bytes((-code & 127, (128 - code) & 255)) if code < 0 else bytes((0, code & 255))
@@ -107,7 +109,7 @@ class _Small:
         try:
             return os.fstat(self._fd).st_ino == self._inode
         except OSError:
-            return False  # the program has closed what it did not open
+            return False  # the program has closed a descriptor that it did not open
 
     def _make(self) -> bool:
         try:
@@ -124,7 +126,7 @@ class _Small:
 
 
 def _is_its_machine() -> bool:
-    # A program that hears of its children would hear of the one by which we try it.
+    # A program that handles SIGCHLD would be notified of the process that tries this out.
     return (
         sys.platform == "linux"
         and os.uname().machine == "x86_64"

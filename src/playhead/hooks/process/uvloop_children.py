@@ -151,7 +151,7 @@ class _Listener:
 
 
 class _Transport:
-    """uvloop's transport; reports what the program does with it."""
+    """uvloop's transport; reports the program's calls on it."""
 
     def __init__(self, transport: Any, flight: Flight) -> None:
         self._transport = transport

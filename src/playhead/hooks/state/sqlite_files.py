@@ -1,9 +1,9 @@
-"""SQLite files that a program opens, snapshotted before it can change them. Knows SQLite's files on
-disk; not what is in them: queries run again in a replay, from the same start.
+"""Snapshot SQLite files before the program can change them. Knows SQLite's files on disk; does not know their
+contents: queries run again in a replay, from the same start.
 
-Python tells of every connection through an audit event, whoever opens it (sqlite3, aiosqlite,
-SQLAlchemy, LangGraph's SqliteSaver), before the file is touched. An audit hook cannot be taken out
-again, so there is one a process, and it asks for the active deck.
+Python announces every connection with an audit event before the file is touched, whichever library opens it
+(sqlite3, aiosqlite, SQLAlchemy, LangGraph's SqliteSaver). An audit hook cannot be removed, so there is one
+per process, and it looks up the active deck.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _connecting(recorder: Recorder, database: Any) -> None:
 
 
 def path_of(database: Any) -> str | None:
-    """Where the database lies; None if it lies nowhere (in memory, a temporary one)."""
+    """The path of the database; None: it has none (in memory, or a temporary database)."""
     try:
         name = os.fsdecode(database)
     except TypeError:  # not a name: sqlite3 will say so itself

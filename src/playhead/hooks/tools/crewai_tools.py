@@ -1,7 +1,7 @@
 """CrewAI: its tools, where crews run them: `BaseTool.run`, and `invoke` of a structured tool.
 
-Knows both modules. Tools are named as the model is told (lower case, underscores), and their usage
-counts go on in a replay: a crew stops offering a tool that is used up.
+Knows both modules. Tools have the names that the model sees (lower case, underscores). Their usage counts are
+kept up in a replay, because a crew stops offering a tool that is used up.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _EFFECTS = ("read", "write", "irreversible")
 
 
 class Declared:
-    """What a decorated function was declared to be; frameworks that wrap it look it up."""
+    """The declaration of a decorated function; frameworks that wrap the function look it up."""
 
     __slots__ = ("_types", "bind", "effect", "function", "name")
 

@@ -161,7 +161,7 @@ def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _types() -> Named:
-    """What a tool may hand to LangChain beside text: messages, documents, LangGraph's commands."""
+    """The types that a tool may return to LangChain besides text: messages, documents, LangGraph's commands."""
     messages = sys.modules.get("langchain_core.messages")
     documents = sys.modules.get("langchain_core.documents")
     graph = sys.modules.get("langgraph.types")

@@ -1,6 +1,6 @@
 """OpenAI's Agents SDK: its function tools, where the SDK runs them. Knows `FunctionTool`.
 
-Not its `on_invoke_tool`: the SDK inspects that one's signature, type and identity.
+`on_invoke_tool` cannot be replaced: the SDK inspects its signature, type and identity.
 """
 
 from __future__ import annotations

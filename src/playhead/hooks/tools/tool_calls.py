@@ -25,10 +25,11 @@ Bind = Callable[[tuple[Any, ...], dict[str, Any]], dict[str, Any]]
 # `inspect.Signature.bind` costs more than recording the call. So the parameter names are computed once per
 # function, and binding the arguments of a call is one zip.
 def binder(function: Callable[..., Any], *, method: bool) -> Bind:
-    """`bind(args, kwargs)` → the arguments by name. `method`: the first one is the object, which is
-    the program and not an argument. Defaults are left out: what is asked is what is written.
+    """Return `bind(args, kwargs)`, which maps parameter names to arguments. `method`: the first argument is the
+    object, which is part of the program and is left out. Defaults are left out, because they are not in the
+    request.
 
-    Never raises: arguments that do not fit are the function's own to refuse.
+    Never raises: the function itself rejects arguments that do not fit.
     """
     names, rest = _parameters(function)
     if method:

@@ -35,7 +35,7 @@ class DeclaredTool(Protocol):
 
 
 class _GeneratorCall(Adapter):
-    """One call of a generator tool. Nothing of it runs before its first item is asked for."""
+    """One call of a generator tool. Nothing of it runs before its first item is requested."""
 
     __slots__ = ("_declared", "_make")
     streams = True

@@ -1,7 +1,7 @@
 """aiohttp's WebSockets: messages as the agent sends and receives them.
 
-The handshake is an exchange like any other (see `aiohttp_client`); what follows it is told here.
-Knows `ClientWebSocketResponse`; not connections.
+The handshake is an exchange like any other (see `aiohttp_client`); the messages after it are reported here.
+Knows `ClientWebSocketResponse`; does not know connections.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _around_init(original: Callable[..., None]) -> Callable[..., None]:
         connection = response.connection
         heard = getattr(connection and connection.protocol, _KEY, None)
         if heard is not None:
-            # From here on the connection carries messages: letting it go is no longer an end.
+            # From here on the connection carries messages: releasing it no longer ends the exchange.
             connection.protocol.__dict__.pop(_KEY, None)
             self.__dict__[_KEY] = Talk(heard.exchange)
 

@@ -31,7 +31,7 @@ else:
 
 Message = str | bytes
 
-# What a model's answer ends with, in the Responses and in the Realtime API.
+# The last event of a model's answer, in the Responses and in the Realtime API.
 _ANSWERED = (b'"response.completed"', b'"response.done"', b'"response.incomplete"')
 
 
@@ -65,7 +65,7 @@ class Talk:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing more is expected: the last answer is whole, or nothing was asked."""
+        """Whether no more messages are expected: the last answer is complete, or nothing was requested."""
         return not self._answer
 
     def closed(self, code: int | None, reason: str, by: str) -> None:
@@ -101,11 +101,11 @@ class TapedPeer:
         self.over = False
 
     def begin(self) -> bytes:
-        """What comes right after the handshake."""
+        """The bytes right after the handshake."""
         return self._until_sent()
 
     def feed(self, data: bytes) -> bytes:
-        """What comes in answer to these bytes of the client."""
+        """The bytes that answer these bytes of the client."""
         answer = b""
         for frame in self._reader.read(data):
             if frame.opcode in {frames.TEXT, frames.BINARY}:

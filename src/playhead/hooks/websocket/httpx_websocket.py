@@ -1,7 +1,7 @@
-"""WebSockets over httpx and httpx2: after a handshake, the client talks to the network stream.
+"""WebSockets over httpx and httpx2: after a handshake, the client uses the network stream directly.
 
-So that is what is wrapped, and only then; every WebSocket library on top of httpx reads and writes
-there. Knows network streams and frames; not what is recorded.
+So the network stream is wrapped, and only then; every WebSocket library on top of httpx reads and writes
+there. Knows network streams and frames; does not know what is recorded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""WebSocket frames (RFC 6455) as bytes, for answers from a tape. Knows frames; no library.
+"""WebSocket frames (RFC 6455) as bytes, for answers from a tape. Does not know any library.
 
-Only what a peer needs that speaks to a well-behaved client: no extensions, no fragments sent.
+Implements only what a peer of a well-behaved client needs: no extensions, no fragments when sending.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Frame(NamedTuple):
 
 
 def accept_key(key: str) -> str:
-    """What a server answers to a client's `Sec-WebSocket-Key`."""
+    """A server's answer to a client's `Sec-WebSocket-Key`."""
     digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False).digest()
     return base64.b64encode(digest).decode()
 
@@ -40,13 +40,13 @@ def encode(opcode: int, payload: bytes) -> bytes:
 
 
 def encode_close(code: int | None, reason: str = "") -> bytes:
-    if code is None or code in {1005, 1006, 1015}:  # these stand for "nothing was said"
+    if code is None or code in {1005, 1006, 1015}:  # these codes mean that no code was sent
         return encode(CLOSE, b"")
     return encode(CLOSE, struct.pack("!H", code) + reason.encode()[:123])
 
 
 def decode_close(payload: bytes) -> tuple[int, str]:
-    """The code and the reason of a close frame; 1005 stands for none."""
+    """The code and the reason of a close frame; 1005 means that there is none."""
     if len(payload) < 2:
         return 1005, ""
     return int.from_bytes(payload[:2], "big"), payload[2:].decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""What is said over a connection of the websockets library, told to its `Talk`.
+"""Report the messages of a connection of the websockets library to its `Talk`.
 
-Knows `send`, `recv` and `close` of both implementations, which share their names; not how a
+Knows `send`, `recv` and `close` of both implementations, which share their names; does not know how a
 connection is made (see `websockets_client`).
 """
 
@@ -24,7 +24,7 @@ def hook_messages(connection: type, patches: Patches, *, threads: bool) -> None:
 
 
 def follow(connection: Any, exchange: Exchange) -> None:
-    """From here on, what is said over this connection belongs to the exchange."""
+    """From here on, the messages of this connection belong to the exchange."""
     connection.__dict__[_KEY] = Talk(exchange)
 
 
