@@ -12,6 +12,9 @@ Names are loaded when they are first used: `import playhead` costs next to nothi
 
 from __future__ import annotations
 
+import os
+import sys
+
 from playhead._version import __version__
 from playhead.host.later import loaded
 
@@ -81,3 +84,21 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _is_switched_on() -> bool:
+    """Whether PLAYHEAD_RECORD=1 asks for a recording of this program. Not of Playhead's own commands, nor of
+    a test run that loads its plugin, nor of a process that a recorded run has started.
+    """
+    if os.environ.get("PLAYHEAD_RECORD", "").strip().lower() not in ("1", "true", "yes", "on"):
+        return False
+    argv = [str(word) for word in getattr(sys, "orig_argv", ())]
+    module = argv[argv.index("-m") + 1 :][:1] if "-m" in argv else []
+    program = os.path.basename(str((getattr(sys, "argv", None) or [""])[0]))
+    is_own = program in ("playhead", "playhead.exe") or module[:1] == ["playhead"]
+    is_part = bool(module) and module[0].startswith("playhead.")
+    return not (is_own or is_part or "PLAYHEAD_RUN" in os.environ or "_pytest" in sys.modules)
+
+
+if _is_switched_on():
+    loaded("playhead.launch.record_run").record_process()

@@ -1,5 +1,6 @@
 """What users of the five systems do at the command line, each from recording to verdict."""
 
+import json
 import os
 import subprocess
 import sys
@@ -72,3 +73,160 @@ def test_a_replay_of_a_program_that_forces_its_run_leaves_the_recording_alone(de
     assert {path: path.read_bytes() for path in (desk.home / "runs/nightly").iterdir()} == before
     assert not [name for name in desk.runs() if ".old" in name]
     assert list(desk.folder.glob("**/nightly.old*")) == []
+
+
+SILENT = """
+import playhead, subprocess, sys
+
+class Job:
+    subs = []
+    def emit(self, kind, **data):
+        for one in self.subs:
+            one(kind, **data)
+
+job = Job()
+job.subs.append(playhead.on_event())
+job.emit("agent:prompt", agent="Dreamer", reason="the user asked", text="x" * 5000)
+job.emit("verify:result", who="Judge", why="three votes", ruling="pass", votes={"yes": 3})
+job.emit("pod:memory_recalled", count=2)
+if "fail" in sys.argv:
+    raise ValueError("no")
+"""
+
+
+def listed(desk, *words):
+    return json.loads(desk.play("list", "--json", "--all", *words).stdout)
+
+
+def test_a_callback_without_a_run_opens_one_and_each_event_has_who_and_why(desk):
+    app = desk.write("app.py", SILENT)
+    assert desk.python(app).returncode == 0
+    (run,) = listed(desk)
+    assert (run["name"], run["status"], run["events"] >= 3) == ("app", "ok", True)
+    rows = [json.loads(line) for line in desk.play("events", "last", "--json").stdout.splitlines()]
+    own = {row["kind"]: row for row in rows if ":" in row["kind"]}
+    prompt, verdict, memory = own.values()
+    assert (prompt["who"], prompt["why"]) == ("Dreamer", "the user asked")
+    assert (verdict["who"], verdict["why"]) == ("Judge", "three votes")
+    assert memory["who"] == "app"
+    assert prompt["data"]["agent"] == "Dreamer"
+    assert "3 ev" in desk.play("list", "--all").stdout
+
+
+def test_a_tapped_program_that_dies_of_an_error_leaves_a_failed_run(desk):
+    app = desk.write("app.py", SILENT)
+    assert desk.python(app, "fail").returncode == 1
+    (run,) = listed(desk)
+    assert (run["status"], run["failure"]) == ("failed", "ValueError: no")
+
+
+def test_a_long_event_is_shown_in_full(desk):
+    desk.python(desk.write("app.py", SILENT))
+    rows = [json.loads(line) for line in desk.play("events", "last", "--json").stdout.splitlines()]
+    prompt = next(row for row in rows if row["kind"] == "agent:prompt")
+    shown = desk.play("show", "last", "--event", prompt["seq"])
+    assert shown.returncode == 0, shown.stderr
+    assert "".join(shown.stdout.split()).count("x" * 5000) == 1
+    assert "Dreamer" in shown.stdout
+    assert "the user asked" in shown.stdout
+    assert "".join(desk.play("show", "last", "--full").stdout.split()).count("x" * 5000) == 1
+    assert "x" * 200 not in desk.play("show", "last").stdout
+    as_json = json.loads(desk.play("show", "last", "--event", prompt["seq"], "--json").stdout)
+    assert as_json["data"]["text"] == "x" * 5000
+    unknown = desk.play("show", "last", "--event", 999)
+    assert unknown.returncode == 2
+    assert "has no event 999" in unknown.stderr
+
+
+SWITCHED = """
+import playhead, subprocess, sys
+with playhead.turn("respond"):
+    subprocess.run(["true"])
+    if "fail" in sys.argv:
+        raise ValueError("no")
+"""
+
+
+@pytest.mark.parametrize("words", [["app.py"], ["-m", "app"]])
+def test_the_variable_records_a_program_that_imports_playhead(desk, words):
+    desk.write("app.py", SWITCHED)
+    ended = desk.python(*words, PLAYHEAD_RECORD="1")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    (run,) = listed(desk)
+    assert (run["status"], run["calls"]) == ("ok", 1)
+    assert "turn respond" in desk.play("show", "last", PLAYHEAD_RECORD="1").stdout
+    assert len(listed(desk)) == 1
+
+
+@pytest.mark.parametrize("value", [None, "0", ""])
+def test_without_the_variable_nothing_is_recorded(desk, value):
+    desk.write("app.py", SWITCHED)
+    assert (
+        desk.python("app.py", **({} if value is None else {"PLAYHEAD_RECORD": value})).returncode
+        == 0
+    )
+    assert not (desk.home / "runs").exists()
+
+
+def test_a_program_that_fails_under_the_variable_is_a_failed_run(desk):
+    desk.write("app.py", SWITCHED)
+    assert desk.python("app.py", "fail", PLAYHEAD_RECORD="1").returncode == 1
+    (run,) = listed(desk)
+    assert (run["status"], run["failure"]) == ("failed", "ValueError: no")
+
+
+def test_a_program_with_a_run_of_its_own_gives_the_switched_on_run_its_name(desk):
+    desk.write(
+        "app.py",
+        "import playhead\nwith playhead.record(name='nightly', tags={'a': 'b'}) as run:\n    run.emit('x')\n",
+    )
+    desk.python("app.py", PLAYHEAD_RECORD="1")
+    (run,) = listed(desk)
+    assert (run["name"], run["tags"]) == ("nightly", {"a": "b"})
+
+
+SERVER = """
+import playhead
+with playhead.record(name="server"):
+    for number in range(12):
+        try:
+            with playhead.turn("answer", purpose=f"request {number}") as turn:
+                turn.seam("parse", {"intent": f"refund {number}"})
+                turn.retrieval([
+                    {"source_id": "doc-1", "score": 0.91, "snippet": "abc", "bytes_in_prompt": 3},
+                    {"source_id": "doc-2", "score": 0.2, "snippet": "defg", "included": False,
+                     "drop_reason": "below the threshold"},
+                ])
+                assert turn.seam_count == 1
+                if number % 2:
+                    raise KeyError(number)
+        except KeyError:
+            pass
+"""
+
+
+def test_failed_turns_that_the_program_caught_are_counted_everywhere(desk):
+    desk.python(desk.write("server.py", SERVER))
+    desk.python("-c", "import playhead\nwith playhead.record(name='good'): pass")
+    good, bad = listed(desk)
+    assert (bad["status"], bad["failed_turns"], good["failed_turns"]) == ("ok", 6, 0)
+    assert [run["name"] for run in listed(desk, "--failed-turns")] == ["server"]
+    assert "6 failed turns" in desk.play("list", "--all").stdout
+    shown = desk.play("show", bad["id"]).stdout
+    assert "6 turns failed" in shown.split("turn answer")[0]
+    assert "KeyError: 1" in shown
+    stats = desk.play("stats", "--all")
+    assert "6 failed turns" in stats.stdout, stats.stdout
+    totals = json.loads(desk.play("show", bad["id"], "--json").stdout)["totals"]
+    assert totals["failed_turns"] == 6
+
+
+def test_seam_data_and_sources_are_shown(desk):
+    desk.python(desk.write("server.py", SERVER))
+    shown = desk.play("show", "last").stdout
+    assert "refund 0" in shown
+    lines = [line for line in shown.splitlines() if "doc-" in line]
+    assert "0.91" in lines[0]
+    assert "included" in lines[0]
+    assert "dropped" in lines[1]
+    assert "below the threshold" in lines[1]

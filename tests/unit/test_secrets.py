@@ -120,7 +120,7 @@ def test_a_secret_planted_anywhere_is_gone(tmp_path_factory, seed, data):
             ):
                 turn.seam(f"seam {secret}", {"x": secret})
                 turn.retrieval([{"id": secret, "text": secret, "why": secret}])
-                crossing = deck.active().perform(
+                crossing = deck.declared().perform(
                     Call(
                         boundary="http",
                         name=f"GET {secret}",
@@ -158,7 +158,7 @@ def test_secrets_of_the_environment_are_gone_also_those_that_come_later(tmp_path
         run.emit("x", {"text": "it is no-shape-at-all-first"})
         monkeypatch.setenv("OTHER_API_KEY", "no-shape-at-all-second")
         call = Call(boundary="tool", name="t", request="no-shape-at-all-second")
-        deck.active().perform(call, FunctionAdapter(lambda: None))
+        deck.declared().perform(call, FunctionAdapter(lambda: None))
         for _ in range(70):
             run.emit("x", 1)
         run.emit("x", {"text": "it is no-shape-at-all-second"})
@@ -228,7 +228,7 @@ def test_a_variable_that_gets_another_value_is_redacted_from_that_moment_on(
                 request={"url": f"https://x.test/?q={new}", "body": {"text": new}},
                 facts={"headers": [["x-thing", new], ["user-agent", new]]},
             )
-            crossing = deck.active().perform(request, Held())
+            crossing = deck.declared().perform(request, Held())
             crossing.head({"status": 200, "headers": [["x-echo", new]]})
             crossing.chunk(new.encode())
             crossing.returned()

@@ -1,4 +1,4 @@
-"""Did this exception come out of a signal handler? Knows handlers and tracebacks; not why we ask.
+"""Did this exception come out of a signal handler, or end the program? Knows handlers and tracebacks.
 
 A host that gives its own code a time limit (`signal.alarm` and a handler that raises) may be
 interrupted in the middle of ours. What comes out there is the host's, however it is called, and
@@ -54,3 +54,16 @@ def _note_main_thread() -> None:
 
 _main = _thread.get_ident()
 os.register_at_fork(after_in_child=_note_main_thread)
+
+
+def uncaught() -> BaseException | None:
+    """Return the exception that ended the program, if one did.
+
+    Not by `sys.excepthook`: libraries look whether it is still the original (exceptiongroup, trio).
+    `sys.last_value` is also set by test runners and shells for exceptions that they caught. One that was
+    never caught has a traceback that begins at the outermost frame.
+    """
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, BaseException) or error.__traceback__ is None:
+        return None
+    return error if error.__traceback__.tb_frame.f_back is None else None

@@ -48,6 +48,8 @@ class Wish(NamedTuple):
     redact: bool | None = None
     enabled: bool | None = None
     intercept: bool = False
+    # The run is the program's, whichever thread or task opens it.
+    for_process: bool = False
     # What is recorded where that is not this process; and further members of `run.start`.
     command: tuple[str, ...] | None = None
     facts: Mapping[str, Any] | None = None

@@ -19,7 +19,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.events import Level
 from playhead.hooks.order import lane_hooks
-from playhead.host.interrupts import is_interrupt
+from playhead.host.interrupts import is_interrupt, uncaught
 from playhead.host.later import Later
 from playhead.host.stderr import say
 from playhead.launch import opening
@@ -202,6 +202,7 @@ def begin(wish: Wish, *, at: str) -> Run | NoRun:
     # A replay joins in any case: it must not create, move or change recordings.
     is_own = wish.run_id is not None or wish.store is not None
     if isinstance(outer, Run) and (deck.is_replay() or not is_own):
+        _adopt(outer, wish)
         return Run(outer.recorder, outer.manifest, owner=False)  # joined: it is one run
     try:
         settings = config.load()
@@ -220,7 +221,7 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
     started = opening.open_run(wish, settings, at)
     try:
         lane_hooks.install()
-        _attend(started, intercept=wish.intercept)
+        _attend(started, wish)
     except BaseException:
         started.recorder.close()
         raise
@@ -228,10 +229,11 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
     return started
 
 
-def _attend(started: Run, *, intercept: bool) -> None:
+def _attend(started: Run, wish: Wish) -> None:
     """Lead the calls of a run to its tape: those of the whole process, or of what the run starts."""
-    is_scoped = deck.of_process() is not None or not _is_of_program()
-    if intercept:
+    is_for_process = wish.for_process or _is_of_program()
+    is_scoped = deck.of_process() is not None or not is_for_process
+    if wish.intercept:
         rules.post(started.recorder)
         start = hooking.start_scoped if is_scoped else hooking.start
         _decks[started] = start(started.recorder)
@@ -294,10 +296,37 @@ _decks: dict[Run, Deck] = {}
 
 
 def _end_all() -> None:
-    """A run that nobody ended (a tap's own, a program that left by sys.exit) ends with its process."""
+    """A run that nobody ended (a tap's own, a program that left by sys.exit) ends with its process, and as
+    the process does.
+    """
     for left in list(_ending):
         if left.recorder.run.exists():
-            left.end()
+            finish(left, uncaught())
+
+
+def record_process() -> None:
+    """Record this program from here to its end: PLAYHEAD_RECORD=1."""
+    wish = Wish(intercept=True, for_process=True)
+    with _starting:
+        if isinstance(runs.current(), Run) or deck.is_replay():
+            return
+        started = begin(wish, at=where.asked(3))
+        if isinstance(started, Run):
+            runs.push_process(started)
+            _by_variable.append(started)
+
+
+_starting = threading.Lock()
+# The run that PLAYHEAD_RECORD=1 started.
+_by_variable: list[Run] = []
+
+
+def _adopt(started: Run, wish: Wish) -> None:
+    """The program itself records, too: the run that the variable started gets its name and tags."""
+    if started.manifest not in [one.manifest for one in _by_variable]:
+        return
+    for one in _by_variable:
+        one.call_it(wish.name, wish.tags or {})
 
 
 atexit.register(_end_all)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 from functools import wraps
+from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
@@ -51,7 +52,18 @@ class Tap:
         self.untap()
 
 
-def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
+# A name of a member, or a function of the event.
+Look = str | Callable[[Any], Any]
+
+
+def tap(
+    owner: Any,
+    name: str = "emit",
+    *,
+    run: Run | None = None,
+    who: Look | None = None,
+    why: Look | None = None,
+) -> Tap:
     """Record every call of an emitter before it runs. What the emitter returns or raises stays the same.
 
         playhead.tap(orchestrator)                 # orchestrator.emit(…)
@@ -64,10 +76,14 @@ def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
         owner: The object, class or module that has the emitter.
         name: The method that is called for each event.
         run: The run to write to. By default the current one.
+        who: Which member of an event names the agent or component, or a function of the event. By default
+            `who`, `agent`, `actor` or `component`.
+        why: The same for the reason. By default `why` or `reason`.
 
     Raises:
         UsageError: `owner` has no such method, or does not let it be replaced.
     """
+    lift = _Lift(who, why)
     found = _static(owner, name)
     if not callable(getattr(owner, name, None)):
         raise UsageError(
@@ -78,13 +94,13 @@ def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
     if there is not None and there.is_on:
         return there  # tapped already: once is enough
     try:
-        return _put(owner, name, run)
+        return _put(owner, name, run, lift)
     except (AttributeError, TypeError, ValueError):
         if isinstance(owner, type):
             raise UsageError(f"{owner.__name__} does not let {name!r} be replaced.") from None
     # An object with slots, or a frozen one: its class is tapped, for this one object.
     try:
-        return _put(type(owner), name, run, only=owner)
+        return _put(type(owner), name, run, lift, only=owner)
     except (AttributeError, TypeError):
         raise UsageError(
             f"{type(owner).__name__} does not let {name!r} be replaced. "
@@ -92,26 +108,74 @@ def tap(owner: Any, name: str = "emit", *, run: Run | None = None) -> Tap:
         ) from None
 
 
-def on_event(run: Run | NoRun | None = None) -> Callable[..., None]:
+def on_event(
+    run: Run | NoRun | None = None, *, who: Look | None = None, why: Look | None = None
+) -> Callable[..., None]:
     """A callback that records each event it is called with, for orchestrators that take one.
 
         Orchestrator(on_event=playhead.on_event())
+        job.subscribers.append(playhead.on_event(who="speaker"))
+
+    Without a current run, the first event opens one that ends with the process.
 
     Args:
         run: The run to write to. By default the one that is current when an event comes.
+        who: Which member of an event names the agent or component, or a function of the event. By default
+            `who`, `agent`, `actor` or `component`.
+        why: The same for the reason. By default `why` or `reason`.
     """
+    lift = _Lift(who, why)
 
     def callback(*args: Any, **kwargs: Any) -> None:
-        target = run if run is not None else runs.current()
-        _write(target, args, kwargs, "event", sys._getframe(1))
+        _write(_target(run, _program_name()), args, kwargs, "event", sys._getframe(1), lift=lift)
 
     return callback
 
 
-def _put(owner: Any, name: str, run: Run | None, *, only: Any = None) -> Tap:
+def _program_name() -> str:
+    """The name of a run that a callback opens: it does not know the orchestrator that calls it."""
+    words = getattr(sys, "argv", None) or [""]
+    return PurePath(str(words[0])).stem.lstrip("-") or "events"
+
+
+_WHO = ("who", "agent", "actor", "component")
+_WHY = ("why", "reason")
+
+
+class _Lift:
+    """Finds who emitted an event, and why, among its members. They stay in the event's data as well."""
+
+    def __init__(self, who: Look | None, why: Look | None) -> None:
+        self._who, self._why = who, why
+
+    def who(self, kind: str, data: Any) -> str | None:
+        return _found(self._who, _WHO, kind, data)
+
+    def why(self, kind: str, data: Any) -> str | None:
+        return _found(self._why, _WHY, kind, data)
+
+
+def _found(look: Look | None, usual: tuple[str, ...], kind: str, data: Any) -> str | None:
+    if callable(look):
+        return _said(look({"kind": kind, **data} if isinstance(data, dict) else data))
+    for key in usual if look is None else (look,):
+        value = dict.get(data, key) if isinstance(data, dict) else getattr(data, key, None)
+        if (said := _said(value)) is not None:
+            return said
+    return None
+
+
+def _said(value: Any) -> str | None:
+    """A text; of an agent that is an object, its name."""
+    if value is None or isinstance(value, (bool, int, float, list, tuple, dict)):
+        return None
+    return _word(value) or _word(getattr(value, "name", None))
+
+
+def _put(owner: Any, name: str, run: Run | None, lift: _Lift, *, only: Any = None) -> Tap:
     own = vars(owner).get(name) if hasattr(owner, "__dict__") else None
     made = Tap(owner, name, own, was_own=own is not None)
-    hear = _Ear(made, owner, name, run, only)
+    hear = _Ear(made, owner, name, run, lift=lift, only=only)
     _set(owner, name, _replacement(owner, name, hear))
     return made
 
@@ -119,8 +183,11 @@ def _put(owner: Any, name: str, run: Run | None, *, only: Any = None) -> Tap:
 class _Ear:
     """Writes down what an emitter is called with."""
 
-    def __init__(self, tap: Tap, owner: Any, name: str, run: Run | None, only: Any) -> None:
+    def __init__(
+        self, tap: Tap, owner: Any, name: str, run: Run | None, *, lift: _Lift, only: Any
+    ) -> None:
         self.tap, self._owner, self._name, self._run, self._only = tap, owner, name, run, only
+        self._lift = lift
 
     def hear(self, bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """`bound`: the object or class that the emitter is called on, if it is one."""
@@ -129,7 +196,8 @@ class _Ear:
         frame = sys._getframe(2)
         if where.is_foreign(frame.f_code.co_filename):
             frame = where.asker(2)
-        _write(_target(self._run, self._owner), args, kwargs, self._name, frame)
+        kind = self._owner if isinstance(self._owner, type) else type(self._owner)
+        _write(_target(self._run, kind.__name__), args, kwargs, self._name, frame, lift=self._lift)
 
 
 def _replacement(owner: Any, name: str, ear: _Ear) -> Any:
@@ -184,21 +252,29 @@ def _set(owner: Any, name: str, value: Any) -> None:
 _opening = threading.Lock()
 
 
-def _target(chosen: Run | None, owner: Any) -> Run | NoRun:
+# Set once recording is switched off or impossible: looking again would cost each event a search for settings.
+_declined: NoRun | None = None
+
+
+def _target(chosen: Run | NoRun | None, name: str) -> Run | NoRun:
+    global _declined  # noqa: PLW0603  one answer a process
     if chosen is not None:
         return chosen
     found = runs.current()
     if isinstance(found, Run):
         return found
+    if _declined is not None:
+        return _declined
     with _opening:  # two threads that emit for the first time open one run
         found = runs.current()
         if isinstance(found, Run):
             return found
-        kind = owner if isinstance(owner, type) else type(owner)
-        at = where.asked(4)
-        started = recording.begin(recording.Wish(name=kind.__name__), at=at)
+        wish = recording.Wish(name=name, for_process=True)
+        started = recording.begin(wish, at=where.asked(4))
         if isinstance(started, Run):
-            runs.push(started)
+            runs.push_process(started)
+        else:
+            _declined = started
         return started
 
 
@@ -208,17 +284,21 @@ def _write(
     kwargs: dict[str, Any],
     fallback: str,
     frame: FrameType,
+    *,
+    lift: _Lift,
 ) -> None:
     """Never raises: whatever shape the call has, the host's own emitter comes next."""
     if not isinstance(target, Run):
         return
+    who = why = None
     try:
         kind, data = event_of(args, kwargs, fallback)
+        who, why = lift.who(kind, data), lift.why(kind, data)
     except Exception as error:  # a host's event object may raise from any attribute
         if is_interrupt(error):
             raise
         kind, data = fallback, {"args": list(args), "kwargs": kwargs, "why": type(error).__name__}
-    target.recorder.append(NewEvent(kind, data, where.fragment(frame), user=True))
+    target.recorder.append(NewEvent(kind, data, where.fragment(frame), user=True, who=who, why=why))
 
 
 _KIND_KEYS = ("kind", "type", "event", "event_type", "name")

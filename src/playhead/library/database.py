@@ -119,7 +119,7 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 # Increase with every change of the tables or of their contents.
-VERSION = 2
+VERSION = 3
 
 STATEMENTS = (
     """CREATE TABLE calls (
@@ -165,6 +165,7 @@ STATEMENTS = (
   tokens BIGINT,
   cost_usd FLOAT,
   failures INTEGER,
+  failed_turns INTEGER,
   PRIMARY KEY (number),
   UNIQUE (id)
 )""",

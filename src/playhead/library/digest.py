@@ -126,6 +126,8 @@ def of_story(story: Story) -> Summary:
         llm_calls=totals.llm_calls,
         tool_calls=totals.tool_calls,
         failures=totals.failures,
+        failed_turns=totals.failed_turns,
+        emitted=totals.emitted,
         tokens=totals.tokens,
         input_tokens=totals.input_tokens,
         output_tokens=totals.output_tokens,

@@ -72,6 +72,7 @@ runs = Table(
     Column("tokens", BigInteger),
     Column("cost_usd", Float),
     Column("failures", Integer),
+    Column("failed_turns", Integer),
 )
 Index("runs_by_status", runs.c.status, runs.c.number)
 Index("runs_by_project", runs.c.project, runs.c.number)

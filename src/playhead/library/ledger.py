@@ -142,6 +142,7 @@ _NEW_COLUMNS = (
         tokens=bindparam("new_tokens"),
         cost_usd=bindparam("new_cost_usd"),
         failures=bindparam("new_failures"),
+        failed_turns=bindparam("new_failed_turns"),
         duration_s=func.coalesce(runs.c.duration_s, bindparam("new_duration_s")),
     )
 )
@@ -258,6 +259,7 @@ def _columns(state: str, summary: Summary, took: float | None = None) -> dict[st
         "tokens": whole(summary.tokens),
         "cost_usd": summary.cost_usd,
         "failures": summary.failures,
+        "failed_turns": summary.failed_turns,
         "duration_s": summary.duration_s if took is None else took,
     }
 

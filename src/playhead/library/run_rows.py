@@ -151,6 +151,8 @@ class Summary:
     llm_calls: int = 0
     tool_calls: int = 0
     failures: int = 0
+    failed_turns: int = 0
+    emitted: int = 0
     tokens: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None

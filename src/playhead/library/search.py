@@ -63,6 +63,7 @@ class Search:
     name: str | None = None
     project: str | None = None
     min_cost: float | None = None
+    failed_turns: bool = False
     max_cost: float | None = None
     since_ns: int | None = None
     until_ns: int | None = None
@@ -74,7 +75,7 @@ class Search:
     @property
     def needs_tapes(self) -> bool:
         """Whether manifests alone cannot tell which runs fit, and in which order."""
-        asked = (self.text, self.models, self.tools, self.min_cost is not None)
+        asked = (self.text, self.models, self.tools, self.min_cost is not None, self.failed_turns)
         return any(asked) or self.max_cost is not None or self.sort.lstrip("-") in _FROM_TAPES
 
 
@@ -241,6 +242,8 @@ def conditions(wanted: Search, dialect: str = "sqlite") -> list[ColumnElement[bo
         fits.append(
             exists().where(has if value is None else and_(has, tags.c.value == plain(value)))
         )
+    if wanted.failed_turns:
+        fits.append(runs.c.failed_turns > 0)
     if wanted.min_cost is not None:
         fits.append(runs.c.cost_usd >= wanted.min_cost)
     if wanted.max_cost is not None:

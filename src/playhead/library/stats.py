@@ -44,6 +44,7 @@ class Group:
     failed_runs: int
     calls: int | None = None
     failures: int = 0
+    failed_turns: int = 0
     tokens: int | None = None
     cost_usd: float | None = None
     times: Times | None = None
@@ -125,7 +126,8 @@ def _by_runs(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> li
     failed = func.sum(case((runs.c.status == "failed", 1), else_=0))
     spent = func.sum(runs.c.tokens), func.sum(runs.c.cost_usd)
     heading = key.label("heading")
-    ask = select(heading, func.count(), failed, func.sum(runs.c.failures), *spent).where(*fits)
+    sums = func.sum(runs.c.failures), func.sum(runs.c.failed_turns)
+    ask = select(heading, func.count(), failed, *sums, *spent).where(*fits)
     times = _run_times(connection, fits, key)
     return [
         Group(
@@ -133,11 +135,12 @@ def _by_runs(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> li
             runs=count,
             failed_runs=failed_runs,
             failures=int(failures or 0),
+            failed_turns=int(failed_turns or 0),
             tokens=_whole(tokens),
             cost_usd=cost,
             times=times.get(name),
         )
-        for name, count, failed_runs, failures, tokens, cost in connection.execute(
+        for name, count, failed_runs, failures, failed_turns, tokens, cost in connection.execute(
             ask.group_by(heading)
         )
     ]

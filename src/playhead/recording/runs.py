@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,13 @@ class Run:
         )
         self._write_manifest()
 
+    def call_it(self, name: str | None, tags: Mapping[str, str]) -> None:
+        """Give the run another name, and more tags; they are on disk when it ends."""
+        found = {**self.manifest.tags, **{str(key): str(value) for key, value in tags.items()}}
+        self.manifest = dataclasses.replace(
+            self.manifest, name=name or self.manifest.name, tags=found
+        )
+
     def _segment(self) -> SegmentSummary:
         recorder = self.recorder
         return SegmentSummary(
@@ -263,6 +271,11 @@ def push(run: Run, *, is_scoped: bool = False) -> Any:
     if not is_scoped:
         _process.append(run)
     return _here.set(run)
+
+
+def push_process(run: Run) -> None:
+    """Make it the run of every context that names none; the run of this context stays."""
+    _process.append(run)
 
 
 def pull(run: Run, token: Any) -> None:

@@ -124,15 +124,32 @@ class Turn:
             NewEvent(events.SEAM, told, at or where.fragment(sys._getframe(1)), parent=turn)
         )
 
+    @property
+    def seam_count(self) -> int:
+        """How many seams were completed so far."""
+        return len(self._seams)
+
     def retrieval(self, sources: Iterable[Any]) -> None:
-        """What was looked up for the prompt, per source: id, snippet (kept as a hash), score,
-        included or dropped and why, bytes in the prompt.
+        """Record the sources that were looked up for the prompt, as dicts or objects.
+
+            turn.retrieval([{"id": "faq-12", "snippet": text, "score": 0.91},
+                            {"id": "faq-40", "score": 0.2, "included": False, "why": "below 0.5"}])
+
+        Members of a source, each under any of these names: `id`, `source_id`, `source`, `name`;
+        `snippet`, `text`, `content` (kept as a hash), or `hash`; `score`; `included` or `dropped`; `why`,
+        `reason`, `drop_reason`; `bytes`, `bytes_in_prompt` (by default the size of the snippet; a dropped
+        source has none). Other members are not recorded, and one warning says so.
         """
         recorder = self._recorder
         if recorder is None:
             return
         turn = self._ref(recorder)
         data = {"turn": turn, **source_rows(sources)}
+        if unknown := data.pop("unknown"):
+            known = ", ".join(name for names in _MEMBERS.values() for name in names)
+            recorder.warn(
+                f"turn.retrieval() does not record {', '.join(unknown)}; it knows {known}."
+            )
         recorder.append(
             NewEvent(events.RETRIEVAL, data, where.fragment(sys._getframe(1)), parent=turn)
         )
@@ -209,8 +226,14 @@ _MOST_SOURCES = 10_000
 def source_rows(sources: Iterable[Any]) -> dict[str, Any]:
     """The sources as rows, and their counts. Of an endless list, the first ten thousand."""
     rows: list[dict[str, Any]] = []
+    unknown: dict[str, None] = {}
     try:
-        rows.extend(_row(source) for source in islice(sources, _MOST_SOURCES))
+        for source in islice(sources, _MOST_SOURCES):
+            rows.append(_row(source))
+            if issubclass(
+                type(source), dict
+            ):  # not by `isinstance`: a host's object may lie, or raise
+                unknown.update((safe_str(name)[:80], None) for name in source if name not in _KNOWN)
     except Exception as error:  # the host's own iterator
         if is_interrupt(error):
             raise
@@ -222,6 +245,8 @@ def source_rows(sources: Iterable[Any]) -> dict[str, Any]:
         "dropped": len(rows) - len(taken),
         "bytes": sum(row["bytes"] for row in taken if type(row["bytes"]) is int),
         "sources": rows,
+        # The names of members that no row has room for.
+        "unknown": list(unknown)[:10],
     }
 
 
@@ -234,23 +259,42 @@ def _row(source: Any) -> dict[str, Any]:
         return _unread(error)
 
 
+# The members of a source, by the names that programs give them.
+_MEMBERS = {
+    "id": ("id", "source_id", "source", "name"),
+    "snippet": ("snippet", "text", "content"),
+    "hash": ("hash", "snippet_hash"),
+    "score": ("score",),
+    "included": ("included",),
+    "dropped": ("dropped",),
+    "why": ("why", "reason", "drop_reason"),
+    "bytes": ("bytes", "bytes_in_prompt"),
+}
+_KNOWN = frozenset(name for names in _MEMBERS.values() for name in names)
+
+
 def _read(source: Any) -> dict[str, Any]:
-    def get(*names: str) -> Any:
-        for name in names:
+    def get(member: str) -> Any:
+        for name in _MEMBERS[member]:
             found = source.get(name) if isinstance(source, dict) else getattr(source, name, None)
             if found is not None:
                 return found
         return None
 
-    snippet = get("snippet", "text", "content")
+    snippet, included, dropped = get("snippet"), get("included"), get("dropped")
     raw = None if snippet is None else safe_str(snippet).encode()
-    included, size = get("included"), get("bytes")
+    # `dropped` is a flag, or the reason itself.
+    is_included = bool(included) if included is not None else not dropped
+    why = get("why")
+    if why is None and isinstance(dropped, str):
+        why = dropped
+    size = get("bytes") if is_included else 0
     return {
-        "id": get("id", "source", "name"),
+        "id": get("id"),
         "hash": get("hash") or (None if raw is None else hashlib.sha256(raw).hexdigest()[:16]),
         "score": get("score"),
-        "included": True if included is None else bool(included),
-        "why": get("why", "reason", "dropped"),
+        "included": is_included,
+        "why": why,
         "bytes": size if size is not None else (None if raw is None else len(raw)),
     }
 

@@ -146,6 +146,10 @@ class Totals:
     process_calls: int = 0
     http_calls: int = 0
     failures: int = 0
+    # Turns that raised, also where the program caught the error.
+    failed_turns: int = 0
+    # Events of the program's own kinds.
+    emitted: int = 0
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from playhead import events
 from playhead.llm import LlmExchange, Usage
 from playhead.story.prices import Cost, cost_of
-from playhead.story.shape import CallItem, Item, NoteItem, Totals
+from playhead.story.shape import CallItem, Item, NoteItem, Totals, TurnItem
 from playhead.transcripts.transcript_events import RESULT
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -56,6 +56,8 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
         "process": 0,
         "http": 0,
         "failures": 0,
+        "failed_turns": 0,
+        "emitted": 0,
         "unpriced": 0,
         "holes": 0,
     }
@@ -70,6 +72,9 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
                 cost = (cost or Decimal(0)) + Decimal(str(claimed))
         if isinstance(item, NoteItem):
             counts["holes"] += item.kind == _HOLE
+            counts["emitted"] += item.kind not in _KINDS
+        if isinstance(item, TurnItem):
+            counts["failed_turns"] += item.how == "raised"
         if not isinstance(item, CallItem):
             continue
         counts["calls"] += 1
@@ -98,6 +103,8 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
         process_calls=counts["process"],
         http_calls=counts["http"],
         failures=counts["failures"],
+        failed_turns=counts["failed_turns"],
+        emitted=counts["emitted"],
         unpriced=counts["unpriced"],
         holes=counts["holes"],
         lost=lost,
@@ -118,4 +125,4 @@ def _said(item: Item) -> Mapping[str, Any]:
     return {}
 
 
-_HOLE = events.HOLE
+_HOLE, _KINDS = events.HOLE, events.KINDS

@@ -33,7 +33,7 @@ def busy(store, run_id, pipe):
     ):
         turn.seam("ready")
         call = Call(boundary="tool", name="search the world", request={"q": 1})
-        deck.active().perform(call, FunctionAdapter(lambda: search(run, pipe)))
+        deck.declared().perform(call, FunctionAdapter(lambda: search(run, pipe)))
 
 
 def search(run, pipe):

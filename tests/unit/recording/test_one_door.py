@@ -172,7 +172,7 @@ def by_shim(url):
         argv=("true",),
         env={},
     )
-    caller = Caller(ours, deck.active(), Surroundings(folder="/", cwd="/", env={}), ChildLanes())
+    caller = Caller(ours, deck.declared(), Surroundings(folder="/", cwd="/", env={}), ChildLanes())
     theirs.sendall(call_frame(asked) + frame(b"X", b"0"))
     assert caller.hear()
     caller.leave()
@@ -244,7 +244,7 @@ def test_a_taped_answer_of_every_boundary_passes_the_same_door(cross, url, tmp_p
     monkeypatch.setattr(registry, "REPLAY_ROWS", rows)
     with playhead.record(store=tmp_path / "now") as now:
         mode = ReplayMode(load(Tape(run.path)), now.recorder)
-        recording, replaying = deck.active(), Deck(now.recorder, mode)
+        recording, replaying = deck.declared(), Deck(now.recorder, mode)
         deck.activate(replaying)
         registry.install()
         try:

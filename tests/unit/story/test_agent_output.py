@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playhead import record
 from playhead.recording.adapter import Adapter, FunctionAdapter
-from playhead.recording.deck import Call, active
+from playhead.recording.deck import Call, declared
 from playhead.story import tell
 from playhead.tape.reader import Tape
 
@@ -21,7 +21,7 @@ class Printing(Adapter):
         crossing.chunk(STREAM, "stdout")
         if self.with_llm:
             call = Call(boundary="llm", name="x", facts={"api": "anthropic.messages"})
-            active().perform(call, FunctionAdapter(lambda: None))
+            declared().perform(call, FunctionAdapter(lambda: None))
         return {"returncode": 0}
 
 
@@ -29,7 +29,7 @@ def recorded(tmp_path, *, with_llm=False, times=1, level="full"):
     with record(store=tmp_path, level=level) as run:
         for _ in range(times):
             call = Call(boundary="process", name="claude", request={"argv": ["claude"]})
-            active().perform(call, Printing(with_llm=with_llm))
+            declared().perform(call, Printing(with_llm=with_llm))
     return tell(Tape(run.path))
 
 

@@ -30,6 +30,9 @@ from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, sta
 @click.option(
     "--status", multiple=True, type=click.Choice(STATUSES), help="Only runs with this status."
 )
+@click.option(
+    "--failed-turns", is_flag=True, help="Only runs with turns that failed, whatever their status."
+)
 @click.option("--tag", "tags", multiple=True, metavar="K[=V]", help="Only runs with this tag.")
 @click.option("--name", help="Only runs with this name; * and ? are wildcards.")
 @click.option("--since", type=Duration(), help="Only runs started within this time: 2h, 7d.")
@@ -48,6 +51,7 @@ from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, sta
 def command(
     *,
     status: tuple[str, ...],
+    failed_turns: bool,
     tags: tuple[str, ...],
     name: str | None,
     since: float | None,
@@ -64,6 +68,7 @@ def command(
 
     \b
     playhead list --status failed --since 7d
+    playhead list --failed-turns            errors that the program caught
     playhead list --tag env=ci --name 'refund-*' --all
     playhead list --tree                    with replays and forks
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
@@ -86,8 +91,13 @@ def command(
         print_families(everyone, limit=limit or None, now_ns=clock.wall_ns())
         return
     meant = (one for one in library.entries(wanted) if replays or tree or _is_own(one))
-    found = list(islice(meant, limit or None))
-    rows = list(zip(found, summaries(library, found), strict=True))
+    rows: list[tuple[Entry, Summary]] = []
+    while found := list(islice(meant, limit or None)):
+        these = zip(found, summaries(library, found), strict=True)
+        rows += [row for row in these if not failed_turns or row[1].failed_turns]
+        if not failed_turns or (limit and len(rows) >= limit):
+            break
+    rows = rows[: limit or None]
     if as_json:
         print_json([row_json(entry, summary) for entry, summary in rows])
         return
@@ -131,6 +141,8 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
         "llm_calls": summary.llm_calls,
         "tool_calls": summary.tool_calls,
         "failed_calls": summary.failures,
+        "failed_turns": summary.failed_turns,
+        "emitted": summary.emitted,
         "tokens": summary.tokens,
         "input_tokens": summary.input_tokens,
         "output_tokens": summary.output_tokens,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import click
@@ -15,12 +16,14 @@ from playhead.cli.common import (
     store_option,
 )
 from playhead.errors import UsageError
+from playhead.events import Event
 from playhead.exporters.files_json import call_files_json
 from playhead.story import CallItem, Prices, Story, tell
 from playhead.story.file_steps import files_of_call
 from playhead.story.story_json import call_json, story_json
 from playhead.tape.reader import Tape
 from playhead.views.text.call import print_call
+from playhead.views.text.event_line import print_event
 from playhead.views.text.file_changes import print_call_files
 from playhead.views.text.story import print_story
 from playhead.workspace.history import read_history
@@ -29,12 +32,15 @@ from playhead.workspace.history import read_history
 @click.command("show")
 @run_argument
 @click.option("--call", "number", type=int, metavar="N", help="Show call N in full.")
+@click.option("--event", "event", metavar="N", help="Show event N of the tape in full.")
 @click.option("--output", is_flag=True, help="Include the program's output.")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=0, help="Maximum number of lines; 0 for all."
 )
 @click.option(
-    "--full", is_flag=True, help="With --call: do not shorten texts or diffs, or omit messages."
+    "--full",
+    is_flag=True,
+    help="Do not shorten the program's own events; with --call, texts, diffs and messages.",
 )
 @json_option
 @store_option
@@ -42,6 +48,7 @@ def command(
     *,
     run: str,
     number: int | None,
+    event: str | None,
     output: bool,
     limit: int,
     full: bool,
@@ -53,10 +60,18 @@ def command(
     \b
     playhead show last              the newest run of this project
     playhead show last --call 12    request, answer, timing, causes and file diffs of call 12
+    playhead show last --event 40   one event with all its data
     playhead show last --json | jq .totals
     """
     path = find_run(store, run)
     tape = Tape(path)
+    if event is not None:
+        found = _event(tape, event)
+        if as_json:
+            print_json({k: v for k, v in dataclasses.asdict(found).items() if v is not None})
+        else:
+            print_event(found)
+        return
     story = tell(tape, prices=Prices(overrides=overrides()))
     if number is not None:
         call = _call(story, number)
@@ -70,7 +85,20 @@ def command(
     elif as_json:
         print_json(story_json(story))
     else:
-        print_story(story, output=output, limit=limit)
+        print_story(story, output=output, full=full, limit=limit)
+
+
+def _event(tape: Tape, wanted: str) -> Event:
+    """By its number, or by its name `SEGMENT:NUMBER` where several processes wrote the tape."""
+    last = -1
+    for event in tape.events():
+        if wanted in (event.ref, str(event.seq)):
+            return tape.whole(event)
+        last = max(last, event.seq)
+    raise UsageError(
+        f"Run {tape.manifest.run} has no event {wanted}: its events are 0 to {last}, "
+        "or SEGMENT:NUMBER as `playhead events` lists them."
+    )
 
 
 def _call(story: Story, number: int) -> CallItem:

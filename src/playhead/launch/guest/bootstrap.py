@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 
 from playhead.errors import TapeNotReplayable
 from playhead.hooks.process.children import set_standing
 from playhead.host.importing import when_imported
+from playhead.host.interrupts import uncaught
 from playhead.host.later import Later
 from playhead.launch.guest import hooking as session
 from playhead.launch.guest import rules, variables
@@ -154,7 +154,7 @@ def _leave(recorder: Recorder, tee: Tee) -> None:
         ambient.end(source)
     points.end()
     tee.undo()
-    error = _uncaught()
+    error = uncaught()
     recorder.close(**({} if error is None else {"error": error}))
     if type(error) is KeyboardInterrupt:
         _stay_interrupted()
@@ -168,19 +168,6 @@ def _stay_interrupted() -> None:
         exec("raise KeyboardInterrupt", {})  # noqa: S102  what Python looks at is that such a text was left so
     except KeyboardInterrupt:
         return
-
-
-def _uncaught() -> BaseException | None:
-    """The exception that ended the program.
-
-    Not by `sys.excepthook`: libraries look whether it is still the original (exceptiongroup, trio).
-    `sys.last_value` is also set by test runners and shells for what they caught; what nobody caught
-    is told apart by its traceback, which begins at the outermost frame.
-    """
-    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    if not isinstance(error, BaseException) or error.__traceback__ is None:
-        return None
-    return error if error.__traceback__.tb_frame.f_back is None else None
 
 
 def _wrapped(made: Callable[..., Any], original: Any) -> Any:

@@ -9,7 +9,8 @@ from rich.text import Text
 from playhead import events
 from playhead.events import Event
 from playhead.views.text import words
-from playhead.views.text.safe import one_line
+from playhead.views.text.console import console, width_of
+from playhead.views.text.safe import clean, one_line
 from playhead.views.text.words import arguments, compact
 
 _KIND = 13
@@ -32,6 +33,27 @@ def event_line(event: Event, began: int, width: int) -> Text:
     if line.cell_len > width:
         line.truncate(width, overflow="ellipsis")
     return line
+
+
+def print_event(event: Event) -> None:
+    """All of one event: the five questions, then its data."""
+    out = console()
+    out.print(Text(one_line(event.kind, width_of(out)), style=_style(event)))
+    facts = (
+        ("who", f"{event.who or '?'}, lane {event.lane}"),
+        ("when", words.moment(event.wall)),
+        ("where", f"{event.at or '?'} (event {event.ref}, thread {event.thread})"),
+        ("why", event.why or ""),
+    )
+    for title, text in facts:
+        if text:
+            out.print(
+                Text.assemble((f"  {title:<8}", "quiet"), one_line(text, 400)), soft_wrap=True
+            )
+    if event.data is not None:
+        out.print()
+        for line in clean(words.pretty(event.data)).splitlines():
+            out.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def _style(event: Event) -> str:

@@ -68,7 +68,9 @@ def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
         ("↻ " if manifest.replay_of else "") + one_line(manifest.name, 60),
         words.age(manifest.started_ns, now_ns) if manifest.started_ns else "–",
         words.duration(seconds),
-        words.short(summary.calls),
+        words.short(summary.calls)
+        if summary.calls or not summary.emitted
+        else f"{words.short(summary.emitted)} ev",
         words.short(summary.tokens),
         words.money(summary.cost_usd, at_least=summary.unpriced > 0),
         _remark(entry, summary),
@@ -80,6 +82,9 @@ def _remark(entry: Entry, summary: Summary) -> str:
     said = [summary.failure] if summary.failure else []
     if entry.manifest.replay_of:
         said.append(f"replay of {entry.manifest.replay_of}")
+    if summary.failed_turns:
+        noun = "failed turn" if summary.failed_turns == 1 else "failed turns"
+        said.append(f"{words.count(summary.failed_turns)} {noun}")
     if summary.last_seam and entry.status in ("failed", "interrupted"):
         said.append(f"after seam {summary.last_seam}")
     if note := note_of(entry.manifest):
@@ -94,7 +99,7 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
     fixed = sum(widths) - widths[1] - widths[-1] + _GAP * (len(widths) - 2)
     room = width - fixed
-    if room - min(widths[1], 24) - _GAP < _WHY or widths[-1] <= len(_HEADINGS[-1]):
+    if room - min(widths[1], 24) - _GAP < min(_WHY, widths[-1]) or widths[-1] <= len(_HEADINGS[-1]):
         return [widths[0], max(_NAME, min(widths[1], room)), *widths[2:-1]]
     name = min(widths[1], 24)
     return [widths[0], name, *widths[2:-1], min(widths[-1], room - name - _GAP)]

@@ -51,6 +51,9 @@ def _total(stats: Stats) -> Iterator[Text]:
         if count := stats.statuses.get(status):
             line.append("  ")
             line.append(f"{GLYPHS[status]} {words.count(count)} {status}", style=status)
+    if total.failed_turns:
+        noun = "failed turn" if total.failed_turns == 1 else "failed turns"
+        line.append(f"  {words.count(total.failed_turns)} {noun}", style="failed")
     yield line
     spent = []
     if total.tokens is not None:

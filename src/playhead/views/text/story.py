@@ -27,12 +27,12 @@ _NOT_OWN = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen ")
 _FEW = 6
 
 
-def print_story(story: Story, *, output: bool = False, limit: int = 0) -> None:
+def print_story(story: Story, *, output: bool = False, full: bool = False, limit: int = 0) -> None:
     out = console()
     width = width_of(out)
     for line in (*head_of(story, width), Text("")):
         _print(out, line, width)
-    lines = list(tree_lines(story, output=output, width=width))
+    lines = list(tree_lines(story, output=output, full=full, width=width))
     shown = lines[:limit] if limit else lines
     columns = Columns(shown)
     for one in shown:
@@ -127,6 +127,13 @@ def _why(story: Story, width: int) -> Iterator[Text]:
         ended = "failed" if turn.how == "raised" else "was under way"
         told = f"turn {one_line(turn.name, 40)} {ended}; {one_line(seam, 60)}"
         yield Text(f"  {told}", style="interrupted")
+    failed = [one for one in story.turns() if one.how == "raised" and one.ref != story.failed_turn]
+    if failed:
+        noun = "turn" if len(failed) == 1 else "turns"
+        places = ", ".join(f"{one.name} (event {one.ref})" for one in failed[:3])
+        more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+        told = f"{len(failed)} {noun} failed: {places}{more}"
+        yield Text(f"  {one_line(told, width - 2)}", style="failed")
     if story.status != "running":
         calls = [one for ref in story.in_flight if isinstance(one := story.items[ref], CallItem)]
         for call in calls[-_FEW:]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.text import Text
 
@@ -45,8 +46,10 @@ class _End:
 _Branch = Item | SeamItem | _End
 
 
-def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterator[TreeLine]:
-    """Top to bottom."""
+def tree_lines(
+    story: Story, *, output: bool = False, full: bool = False, width: int = 80
+) -> Iterator[TreeLine]:
+    """Top to bottom. `full`: below each event of the program's own, all of its data."""
     top: list[tuple[_Branch, str, str, str]] = [
         (one, "", "", "main") for one in _below(story, None, output=output)
     ]
@@ -55,6 +58,10 @@ def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterat
         branch, prefix, deeper, lane = stack.pop()
         if isinstance(branch, SeamItem):
             name = Text.assemble(("◆ ", "seam"), one_line(branch.name, 60))
+            if branch.value is not None:
+                name.append(
+                    f" {one_line(words.compact(branch.value), words.LONGEST)}", style="quiet"
+                )
             yield TreeLine(prefix=prefix, text=name, took=f"+{words.took(branch.took_ns)}")
             continue
         if isinstance(branch, _End):
@@ -66,7 +73,7 @@ def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterat
         bar = "│ " if below else "  "
         yield from (
             TreeLine(prefix=deeper + bar, text=text)
-            for text in details(branch, width - len(deeper) - 4)
+            for text in details(branch, width - len(deeper) - 4, full=full)
         )
         last = len(below) - 1
         for index in range(last, -1, -1):
@@ -74,8 +81,10 @@ def tree_lines(story: Story, *, output: bool = False, width: int = 80) -> Iterat
             stack.append((below[index], deeper + corner, deeper + rail, branch.lane))
 
 
-def details(item: Item, room: int) -> list[Text]:
+def details(item: Item, room: int, *, full: bool = False) -> list[Text]:
     """What stands below a heading: what the model was told, what it said, why a call failed."""
+    if isinstance(item, NoteItem):
+        return _note_details(item, room, full=full)
     if not isinstance(item, CallItem):
         return []
     lines: list[Text] = []
@@ -93,6 +102,33 @@ def details(item: Item, room: int) -> list[Text]:
     if item.failure is not None:
         lines.append(Text(f"✗ {labels.reason(item.failure)}", style="failed"))
     return lines
+
+
+def _note_details(note: NoteItem, room: int, *, full: bool) -> list[Text]:
+    if note.kind == events.RETRIEVAL and isinstance(note.data, dict):
+        rows = note.data.get("sources")
+        return [_source(row, room) for row in rows or () if isinstance(row, dict)]
+    is_own = note.kind not in events.KINDS and note.data is not None
+    if not full or not is_own:
+        return []
+    lines = clean(words.pretty(note.data)).splitlines()
+    wrapped = (textwrap.wrap(line, max(room, 20)) or [""] for line in lines)
+    return [Text(piece, style="quiet") for pieces in wrapped for piece in pieces]
+
+
+def _source(row: dict[str, Any], room: int) -> Text:
+    """`included  doc-1  0.91  312 bytes`, or `dropped   doc-2  0.20  below the threshold`."""
+    is_included = row.get("included") is not False
+    score, size = row.get("score"), row.get("bytes")
+    parts = [one_line(str(row.get("id")), 60)]
+    if isinstance(score, (int, float)):
+        parts.append(f"{score:.2f}")
+    if is_included and isinstance(size, int):
+        parts.append(f"{words.count(size)} bytes")
+    if row.get("why"):
+        parts.append(one_line(str(row["why"]), 200))
+    mark = ("included  ", "ok") if is_included else ("dropped   ", "interrupted")
+    return Text.assemble(mark, one_line("  ".join(parts), max(room - 10, 20)))
 
 
 def asked_by_person(exchange: wire.LlmExchange) -> str:

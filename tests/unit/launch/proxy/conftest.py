@@ -77,7 +77,7 @@ class Recorded:
         self.between = Between(url, authority)
         self.mode = None
         if plan is not None:
-            deck.deactivate(deck.active())
+            deck.deactivate(deck.declared())
             self.mode, _ = mode_of(plan, self.run.recorder)
             deck.activate(deck.Deck(self.run.recorder, self.mode))
 
@@ -89,7 +89,7 @@ class Recorded:
     def __exit__(self, *raised: object) -> None:
         self.between.__exit__()
         if self.mode is not None:
-            deck.deactivate(deck.active())
+            deck.deactivate(deck.declared())
         recording.finish(self.run, None)
 
     @property

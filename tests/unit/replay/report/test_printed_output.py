@@ -23,7 +23,7 @@ def printed(tmp_path):
     def make(stdout: str, stderr: str = "", library: str = "proxy") -> TapedRun:
         run = recording.open_run(Wish(store=tmp_path), config.load(), '"test"')
         call = Call(boundary="llm", name="model", facts={"library": library})
-        deck.active().perform(call, FunctionAdapter(lambda: None))
+        deck.declared().perform(call, FunctionAdapter(lambda: None))
         for stream, text in (("stdout", stdout), ("stderr", stderr)):
             run.recorder.append(NewEvent(events.OUTPUT, {"stream": stream, "text": text}))
         recording.finish(run, None)

@@ -52,6 +52,7 @@ _FILTERS = (
     _texts("tag", "Only runs with this tag: `env` or `env=ci`.", minLength=1),
     _text("name", "Only runs with this name; * and ? are wildcards."),
     _text("project", "Only runs of this project's folder.", maxLength=4096),
+    _text("failed_turns", "`true`: only runs with turns that failed.", enum=["true", "false"]),
     _number("min_cost", "Minimum cost in US dollars."),
     _number("max_cost", "Maximum cost in US dollars."),
     _text(

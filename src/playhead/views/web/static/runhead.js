@@ -15,6 +15,7 @@ export function runHead(model, source, { choose, failure }) {
     ["LLM", count(totals.llm_calls)],
     ["tools", count(totals.tool_calls)],
     ["failures", count(totals.failures)],
+    ...(totals.failed_turns ? [["failed turns", count(totals.failed_turns)]] : []),
   ];
   // Of a partly loaded run only the duration is known, from the manifest.
   if (model.partial) for (const fact of facts.slice(1)) fact[1] = "…";
@@ -41,7 +42,7 @@ export function runHead(model, source, { choose, failure }) {
       facts.map(([name, told]) =>
         h(
           "div",
-          { class: name === "failures" && totals.failures && !model.partial ? "warn" : "" },
+          { class: /fail/.test(name) && told !== "0" && !model.partial ? "warn" : "" },
           h("dt", {}, name),
           h("dd", {}, told),
         ),
