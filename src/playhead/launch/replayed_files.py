@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 from playhead.workspace.history import FileHistory, read_history
+from playhead.workspace.outside_files import outside_files, restore_outside_file
 from playhead.workspace.program_files import program_files
 from playhead.workspace.scratch_workspace import EffectServer, ScratchWorkspace
 from playhead.workspace.tree_listing import Tree
@@ -102,6 +104,7 @@ def replayed_files(
             spaces.append(space)
             if fork_at is not None:
                 bases.append(Base(start.root, _files_before(history, tape, fork_at, start.number)))
+        _restore_outside(tape, history, fence)
         if not spaces:
             return None
         return ReplayedFiles(EffectServer(str(run), spaces), spaces, folders, bases)
@@ -109,6 +112,17 @@ def replayed_files(
         for fd in folders:
             os.close(fd)
         return None  # a tape without its blobs: it replays with the files that are there
+
+
+def _restore_outside(tape: Tape, history: FileHistory, fence: Fence) -> None:
+    """Files that the program opened elsewhere, its databases among them."""
+    for one in outside_files(tape, history):
+        with suppress(OSError):  # read-only there: then the program could not write it either
+            fd = fence.open_folder(os.path.dirname(one.path))
+            try:
+                restore_outside_file(one, f"/proc/self/fd/{fd}")
+            finally:
+                os.close(fd)
 
 
 def calls_that_changed_files(tape: Tape, home: Path) -> set[str] | None:

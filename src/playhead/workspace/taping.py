@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from playhead import events
@@ -19,6 +19,7 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.workspace.blobs.pool import Pool, PoolWriter
 from playhead.workspace.snapshot import StatIndex, WorkspaceState, take_snapshot
+from playhead.workspace.watch.call_marks import write_covered
 from playhead.workspace.watch.watcher import Watcher, WatchQueue
 
 
@@ -31,10 +32,14 @@ class WorkspaceTape:
     states: list[WorkspaceState]
     queue: WatchQueue | None
     watcher: Watcher | None = None
+    # Paths below the workspaces that are not recorded.
+    left_out: list[bytes] = field(default_factory=list)
 
     def start(self, recorder: Recorder) -> None:
         """Just before the command starts, and after the last fork: threads do not survive one."""
         if self.queue is not None and self.states:
+            roots = [one.root for one in self.states]
+            write_covered(self.queue.marks, roots, self.left_out)
             self.watcher = Watcher(self.states, self.queue, recorder)
             self.watcher.start()
 
@@ -100,6 +105,7 @@ def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> 
         data["scanned"] = queue.why_scan
     recorder.append(NewEvent(events.WORKSPACE, data, redacted=True))
     tape.states.append(state)
+    tape.left_out += [os.path.join(root, one.path) for one in snapshot.left_out]
 
 
 def _queue(recorder: Recorder) -> WatchQueue | None:

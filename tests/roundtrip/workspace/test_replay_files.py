@@ -148,6 +148,62 @@ with sqlite3.connect("thread.db") as database:
     assert fingerprint(project.folder) == before
 
 
+REMEMBERS = """
+import sqlite3, sys
+path = {path!r}
+with sqlite3.connect(path) as database:
+    database.execute("PRAGMA journal_mode={mode}")
+    database.execute("CREATE TABLE IF NOT EXISTS turns (said TEXT)")
+    database.execute("INSERT INTO turns VALUES ('hello')")
+    print(database.execute("SELECT count(*) FROM turns").fetchone())
+"""
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+@pytest.mark.parametrize("place", ["thread.db", "ignored/thread.db", "../elsewhere/thread.db"])
+def test_a_durable_thread_replays_again_and_again_with_its_database_untouched(
+    project: Project, tmp_path: Path, place: str, mode: str
+) -> None:
+    """Inside the project, in a folder that git ignores, and outside."""
+    subprocess.run(["git", "init", "-q", "."], cwd=project.folder, check=True)
+    project.write(".gitignore", "ignored/\n")
+    path = (project.folder / place).resolve()
+    path.parent.mkdir(exist_ok=True)
+    program = REMEMBERS.format(path=str(path), mode=mode)
+    project.record(program)
+    shutil.rmtree(project.home / "runs")
+    # The second run finds the first one's row; the replays find the second one's, and must not.
+    project.record(program)
+    before = fingerprint(path.parent)
+    for options in ((), (), ("--live", "llm"), ("--live", "llm")):
+        told = replay(project, *options)
+        assert told["verdict"] == "identical", told["stderr"]
+        assert told["output_same"] is True
+        assert fingerprint(path.parent) == before
+
+
+def test_a_file_that_the_program_writes_elsewhere_is_found_as_it_was(
+    project: Project, tmp_path: Path
+) -> None:
+    memory = tmp_path / "elsewhere" / "memory.json"
+    memory.parent.mkdir()
+    memory.write_text("[1]")
+    project.record(
+        "import json, os\n"
+        f"path = {str(memory)!r}\n"
+        "found = json.load(open(path))\n"
+        "is_first = not os.path.exists(path + '.seen')\n"
+        "open(path, 'w').write(json.dumps([*found, len(found) + 1]))\n"
+        "open(path + '.seen', 'a').write('x')\n"
+        "print(found, is_first)\n"
+    )
+    assert memory.read_text() == "[1, 2]"
+    for _ in range(2):
+        told = replay(project)
+        assert told["verdict"] == "identical", told["stderr"]
+    assert memory.read_text() == "[1, 2]"
+
+
 def test_in_place_replays_with_the_files_of_today(project: Project) -> None:
     project.write("data.txt", "then\n")
     project.record("print(open('data.txt').read())")

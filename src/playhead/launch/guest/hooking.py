@@ -22,9 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from playhead.hooks.state import written_files
     from playhead.launch.proxy.routes import Detour
     from playhead.replay import surroundings
 else:
+    written_files = Later("playhead.hooks.state.written_files")  # where a workspace is recorded
     surroundings = Later("playhead.replay.surroundings")  # a recorded program never loads it
 
 
@@ -58,6 +60,8 @@ def start(
             ambient.begin(source)
         if mode is None and recorder.level == "full":
             points.begin(points.PointLog(recorder, chunks.flush_soon))
+        if mode is None and made.marks is not None and recorder.level == "full":
+            written_files.begin()
         if mode is not None:
             surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
             registry.uninstall()  # a recording around this replay has fewer hooks

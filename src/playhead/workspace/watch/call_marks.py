@@ -27,6 +27,8 @@ FOLDER = "marks"
 START, END, MOMENT, APPLY = "S", "E", "M", "A"
 # In a replay: a list of the taped calls that changed files.
 SERVED = "served"
+# While recording: which paths the workspaces of the run have.
+COVERED = "covered"
 # A replay that cannot have its files in this time goes on; the comparison at its end tells.
 _LONGEST_APPLYING_S = 30.0
 # The boundaries whose outermost calls own the changes made while they are open.
@@ -57,6 +59,17 @@ class CallMarks:
         self._folder = folder
         self._misses = 0
         self._served: frozenset[str] | None = None
+        self._covered: tuple[list[str], list[str]] | None = None
+
+    def covers(self, path: str) -> bool:
+        """Whether a workspace of the run has this path: its changes are recorded there."""
+        if self._covered is None:
+            self._covered = _read_covered(f"{self._folder}/{COVERED}")
+        roots, left_out = self._covered
+        inside = f"{path}/"
+        return any(inside.startswith(one) for one in roots) and not any(
+            inside.startswith(one) for one in left_out
+        )
 
     def serve(self, call: object) -> None:
         """A taped call is answered: return when the files are as it left them."""
@@ -123,3 +136,22 @@ def marks_of(run: str) -> CallMarks | None:
     """The marks of a run whose workspace is watched; None where it is not."""
     folder = f"{run}/{FOLDER}"
     return CallMarks(folder) if os.path.isdir(folder) else None
+
+
+def write_covered(folder: bytes, roots: Iterable[bytes], left_out: Iterable[bytes]) -> None:
+    """Tell the processes of a run which folders are recorded, and which paths below them are not."""
+    lines = (*(b"+%s/" % one for one in roots), *(b"-%s/" % one for one in left_out))
+    with open(os.path.join(folder, os.fsencode(COVERED)), "wb") as file:
+        file.write(b"\0".join(lines))
+
+
+def _read_covered(name: str) -> tuple[list[str], list[str]]:
+    try:
+        with open(name, "rb") as file:
+            lines = [os.fsdecode(one) for one in file.read().split(b"\0")]
+    except OSError:
+        lines = ["+/"]  # not known: nothing is copied
+    return (
+        [one[1:] for one in lines if one[:1] == "+"],
+        [one[1:] for one in lines if one[:1] == "-"],
+    )

@@ -175,7 +175,7 @@ class Watcher:
             self._scan_next = True
             self._gaps += 1
         elif self._watches.is_mark(event):
-            if event.mask & inotify.CREATE:
+            if event.mask & inotify.CREATE and event.name != marks.COVERED.encode():
                 self._mark(event.name)
         elif event.mask & inotify.IGNORED:
             self._watches.places.pop(event.watch, None)

@@ -1,0 +1,107 @@
+"""Files outside the workspace that a program opens for writing, copied before it can change them.
+
+A replay runs the program's own code again, so it must find such a file as the recording found it. Python
+announces every open file by an audit event, before it is opened. Files that native libraries open
+(DuckDB, FAISS) are not announced: they are recorded if they are in a workspace.
+
+An audit hook cannot be removed, so there is one a process, and it asks for the active deck.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from playhead import events
+from playhead.encoding.values import safe_str
+from playhead.recording import deck, where
+from playhead.recording.encoder import NewEvent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from playhead.recording.recorder import Recorder
+    from playhead.workspace.watch.call_marks import CallMarks
+
+LARGEST = 32 * 1024 * 1024
+# A program that writes more files than this elsewhere (a cache, a download) is not replayed by them.
+_MOST = 500
+_MOST_BYTES = 64 * 1024 * 1024
+# Devices and kernel interfaces; byte code, which Python rebuilds.
+_SKIPPED_STARTS = ("/dev/", "/proc/", "/sys/")
+_SKIPPED_ENDS = (".pyc", "-wal", "-shm", "-journal")
+
+_listening = False
+_seen: set[str] = set()
+_bytes = 0
+
+
+def begin() -> None:
+    """Watch this process from now on. Idempotent."""
+    global _listening, _bytes  # noqa: PLW0603  as lasting as the audit hook itself
+    _seen.clear()
+    _bytes = 0
+    if not _listening:
+        _listening = True
+        sys.addaudithook(_hear)
+
+
+def _hear(event: str, args: tuple[Any, ...]) -> None:
+    # This runs for every audit event of the process: anything but an open for writing leaves here.
+    if event != "open" or not args[2] & (os.O_WRONLY | os.O_RDWR):
+        return
+    current = deck.active()
+    if current is None or current.marks is None or current.mode is not None:
+        return
+    # A file that must be new has no content to keep.
+    if args[2] & os.O_EXCL or len(_seen) >= _MOST:
+        return
+    try:
+        _opening(current.recorder, current.marks, args[0])
+    except Exception as error:  # noqa: BLE001  raising here would forbid the open
+        current.recorder.warn(
+            f"a file could not be copied before it was written ({safe_str(error)})."
+        )
+
+
+def _opening(recorder: Recorder, marks: CallMarks, name: Any) -> None:
+    if not isinstance(name, (str, bytes)):
+        return  # a descriptor that is open already
+    path = os.path.abspath(os.fsdecode(name))
+    if path in _seen or path.startswith(_SKIPPED_STARTS) or path.endswith(_SKIPPED_ENDS):
+        return
+    if path.startswith(os.path.dirname(os.path.dirname(recorder.folder)) + os.sep):
+        return  # Playhead's own store
+    _seen.add(path)
+    if not marks.covers(os.path.realpath(path)):
+        _copy(recorder, path)
+
+
+def _copy(recorder: Recorder, path: str) -> None:
+    global _bytes  # noqa: PLW0603  one count a process
+    name = f"file:{where.shown(path)}"
+    try:
+        status = os.stat(path)
+    except OSError:
+        content = None
+        size = 0
+    else:
+        size = status.st_size
+        if not os.path.isfile(path):
+            return  # a pipe, a terminal
+        if size > LARGEST or _bytes + size > _MOST_BYTES:
+            why = f"{size} bytes; files up to {LARGEST}, and {_MOST_BYTES} bytes in all, are copied"
+            recorder.append(NewEvent(events.HOLE, {"boundary": "state", "what": name, "why": why}))
+            return
+        with open(path, "rb") as file:
+            content = file.read()
+    _bytes += size
+    data = {
+        "store": name,
+        "when": "start",
+        "path": path,
+        "bytes": size,
+        "value": {} if content is None else {"main": content},
+    }
+    recorder.append(NewEvent(events.SNAPSHOT, data, where.asked(2)))
