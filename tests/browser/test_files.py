@@ -11,6 +11,8 @@ from playwright.sync_api import expect
 from tests.browser.conftest import HERE, Server
 from tests.browser.porter import SERVER
 
+from playhead.tape.manifest import read_manifest
+
 pytestmark = pytest.mark.browser
 
 GIT = {"GIT_CONFIG_GLOBAL": os.devnull} | {
@@ -32,11 +34,13 @@ subprocess.run(["true"])
 """
 
 
-def record(folder: Path, home: Path, *command: str) -> str:
-    argv = [sys.executable, "-m", "playhead", "record", "--quiet", "--store", str(home), "--"]
-    env = {**os.environ, **GIT}
-    subprocess.run([*argv, sys.executable, *command], cwd=folder, env=env, check=True)
-    return max(one.name for one in (home / "runs").iterdir())
+def playhead(*words: str, cwd: Path | None = None) -> subprocess.Popen:
+    argv = [sys.executable, "-m", "playhead", *words]
+    return subprocess.Popen(argv, cwd=cwd, env={**os.environ, **GIT})
+
+
+def wait_for(*started: subprocess.Popen) -> None:
+    assert [one.wait(100) for one in started] == [0] * len(started)
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +54,18 @@ def runs(tmp_path_factory) -> dict:
     (project / "notes.txt").write_text("remember the milk\n")
     script = "git init -q . && git add -A && git commit -qm one"
     subprocess.run(["sh", "-c", script], cwd=project, env={**os.environ, **GIT}, check=True)
-    found = {"home": home, "porter": record(project, home, str(HERE / "porter.py"))}
-    found["hostile"] = record(other, home, "-c", HOSTILE)
-    for name in ("porter", "hostile"):
-        argv = [sys.executable, "-m", "playhead", "export", found[name], "--store", str(home)]
-        subprocess.run([*argv, "--html", str(home / f"{name}.html")], check=True)
-    return found
+    option = ("--quiet", "--store", str(home))
+    agents = {"porter": (project, str(HERE / "porter.py")), "hostile": (other, "-c", HOSTILE)}
+    wait_for(
+        *(
+            playhead("record", *option, "--name", name, "--", sys.executable, *command, cwd=folder)
+            for name, (folder, *command) in agents.items()
+        )
+    )
+    found = {read_manifest(one).name: one.name for one in (home / "runs").iterdir()}
+    pages = ((found[name], str(home / f"{name}.html")) for name in agents)
+    wait_for(*(playhead("export", run, *option[1:], "--html", page) for run, page in pages))
+    return {**found, "home": home}
 
 
 @pytest.fixture(scope="module")
