@@ -147,6 +147,10 @@ def close(run: Run, command: list[str], attended: Attended) -> None:
         seen = Survey()
     for hole in holes(seen, command, root=run.recorder.root, own=own):
         run.recorder.append(NewEvent(events.HOLE, hole))
+    for program, why in attended.unfollowed:
+        run.recorder.append(
+            NewEvent(events.HOLE, {"boundary": "process", "what": program, "why": why})
+        )
     _tell_connections(run, seen, attended)
     rules.withdraw(run.path)
     status = status_of(ended)

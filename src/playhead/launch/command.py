@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
-from playhead import clock
+from playhead import clock, events
 from playhead.config import Settings
 from playhead.encoding.values import safe_str
-from playhead.errors import PlayheadError, UsageError
+from playhead.errors import PlayheadError, StoreError, UsageError
 from playhead.host.later import Later
 from playhead.launch import spawn_command as launch
 from playhead.launch.connections import proxy_ports
@@ -22,24 +22,31 @@ from playhead.launch.guest.children_env import equip
 from playhead.launch.guest.variables import SEED, Ticket
 from playhead.launch.proxy.ports import ProxyPorts, listen
 from playhead.launch.record_run import Wish, open_run
-from playhead.launch.shims.post import make_shims
+from playhead.launch.shims.post import Shims, make_shims
 from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar import control as sidecars
 from playhead.launch.sidecar.command_streams import StreamPlan
 from playhead.launch.spawn_command import Attended, Ended
+from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.tape import output_position as output_at
+from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
     from playhead.launch import closing
+    from playhead.launch.follow import followed_tree, roles, tracer
+    from playhead.launch.follow.tracer import Tracer
     from playhead.launch.sidecar import connection_watch
     from playhead.launch.sidecar.connection_watch import Watching
     from playhead.replay.fence import barrier
     from playhead.replay.fence.barrier import Fence
     from playhead.workspace import taping
 else:
+    roles = Later("playhead.launch.follow.roles")
+    tracer = Later("playhead.launch.follow.tracer")
+    followed_tree = Later("playhead.launch.follow.followed_tree")
     barrier = Later("playhead.replay.fence.barrier")
     connection_watch = Later("playhead.launch.sidecar.connection_watch")
     closing = Later("playhead.launch.closing")  # loaded while the command runs
@@ -97,6 +104,7 @@ def record_command(
         shims = wanted(command, configured=settings.shims, mounted=settings.shim_mounts)
     if workspaces is None:
         workspaces = workspaces_of(settings)
+    shims = _possible(shims, command)
     try:
         return run_command(
             command,
@@ -107,7 +115,7 @@ def record_command(
             shims=shims.found(os.environ),
             files=lambda run: _recorded_files(run, workspaces),
             meanwhile=meanwhile,
-            fence=_watchable(),
+            fence=_watchable(followed=shims.followed),
         )
     except UsageError:
         raise
@@ -229,7 +237,8 @@ def _attended(
     )
     argv, env = equip(command if ports is None else ports.command, start.env, ticket)
     mask = launch.block_signals()
-    shims = make_shims(run.recorder, wanted, env)
+    tree = followed_tree.FollowedTree(command, ticket) if wanted.followed else None
+    shims = make_shims(run.recorder, wanted, env, tree=tree)
     if fence is not None and shims.folder is not None:
         fence.keep(str(shims.folder))
     sidecar = sidecars.start(
@@ -237,6 +246,7 @@ def _attended(
     )
     if start.files is not None:
         start.files.start(run.recorder)
+    follows = _followed(fence, run, shims)
     started = launch.spawn([*shims.prefix, *argv], shims.env, plan.streams, mask, fence)
     # From here on nothing is raised: the command has been run, and must not be run again.
     watching = None
@@ -257,7 +267,23 @@ def _attended(
         own=frozenset({run.recorder.segment, sidecar.segment}),
         connections=None if watching is None else watching.dismiss(),
         known_ports=proxy_ports(start.env),
+        unfollowed=[] if follows is None else follows.unfollowed(),
     )
+
+
+def _followed(fence: Fence | None, run: Run, shims: Shims) -> Tracer | None:
+    """Trace the process that is about to become the command, so that what it starts is recorded."""
+    if shims.tree is None or shims.folder is None:
+        return None
+    try:
+        return tracer.start(shims.folder / "bin", fence)
+    except OSError as error:
+        if (run.path / PLAN).exists():
+            raise StoreError(f"This replay cannot be followed: {safe_str(error)}") from error
+        why = f"nothing that the command starts is recorded: {safe_str(error)}"
+        hole = {"boundary": "process", "what": "follow", "why": why}
+        run.recorder.append(NewEvent(events.HOLE, hole))
+        return None
 
 
 def _watched(
@@ -292,12 +318,27 @@ def _closed(
         return plain
 
 
-def _watchable() -> Fence | None:
-    """A start by which the command's connections are announced; None: not on this machine, or not
-    without changing the command.
+def _possible(shims: Wanted, command: list[str]) -> Wanted:
+    """Names in place of following, where this command or this machine cannot be followed."""
+    if not shims.followed:
+        return shims
+    if roles.traces_others(command):
+        why: str | None = f"{command[0]} traces its own children"
+    else:
+        why = tracer.why_not(os.environ)
+    return shims if why is None else shims._replace(followed=False, unfollowed=why)
+
+
+def _watchable(*, followed: bool) -> Fence | None:
+    """A start by which the command's connections are announced; where that would change the command, one by
+    which it can at least be followed. None: neither is wanted or possible.
     """
     try:
         return barrier.watched()
+    except OSError:
+        pass
+    try:
+        return barrier.opened() if followed else None
     except OSError:
         return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead.config import Settings
 from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
-from playhead.events import Damage
+from playhead.events import CALL, Damage
 from playhead.launch.command import Recorded, run_command
 from playhead.launch.record_run import Wish
 from playhead.launch.replay_environment import restored
@@ -22,7 +22,7 @@ from playhead.launch.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
 from playhead.replay.begin import keeps_order
-from playhead.replay.fence.barrier import Fence, build
+from playhead.replay.fence.barrier import Fence, build, opened
 from playhead.replay.fence.inside import FenceNeeds
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.replay_plan import ReplayPlan, write_plan
@@ -138,7 +138,10 @@ def replay_command(
     env = restoring.variables
 
     shims = of_facts(then)
-    fence = _fence(wishes, env, cwd, sockets=bool(shims.names)) if fenced else None
+    if shims.followed:
+        shims = shims._replace(names=_taped_programs(tape))
+    sockets = shims.followed or bool(shims.names)
+    fence = _fence(wishes, env, cwd, sockets=sockets) if fenced else None
 
     served: list[ReplayedFiles] = []
 
@@ -170,7 +173,7 @@ def replay_command(
         env=env,
         cwd=cwd if cwd.is_dir() else None,
         seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
-        fence=fence,
+        fence=opened() if fence is None and shims.followed else fence,
         files=files,
     )
     report = judge(
@@ -184,6 +187,17 @@ def replay_command(
     )
     forked = tuple(one for files in served for one in files.forked)
     return Replayed(recorded=recorded, report=report, forked=forked)
+
+
+def _taped_programs(tape: Tape) -> tuple[str, ...]:
+    """The programs that the recorded command found on PATH, by name."""
+    names = set()
+    for event in tape.events():
+        if event.kind == CALL and event.ours and event.data.get("boundary") == "process":
+            argv = (tape.whole(event).data.get("request") or {}).get("argv")
+            if isinstance(argv, list) and argv and os.sep not in str(argv[0]):
+                names.add(str(argv[0]))
+    return tuple(sorted(names - {"", ".", ".."}))
 
 
 def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:

@@ -61,6 +61,8 @@ class Attended(NamedTuple):
     connections: Sequence[SeenConnection] | None = None
     # Ports of the HTTP proxies that the command was given.
     known_ports: Collection[int] = ()
+    # Programs that were not followed, and why.
+    unfollowed: Sequence[tuple[str, str]] = ()
 
 
 def block_signals() -> set[int]:
@@ -83,7 +85,7 @@ def spawn(
     try:
         if fence is not None:
             handles = [(one.entry, one.fds) for one in streams]
-            return fence.start(argv, env, handles, mask, watch=True)
+            return fence.start(argv, env, handles, mask, watch=fence.is_watched)
         return _spawned(argv, env, streams, mask)
     except OSError as error:
         missing = error.errno in (errno.ENOENT, errno.ENOTDIR)

@@ -22,6 +22,7 @@ from playhead.launch.shims.shim_frames import (
     REFUSED,
     STREAMS,
     ShimCall,
+    agent_frame,
     read_call,
     refusal,
     run_frame,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from playhead.hooks.process import (
         stand_in as process_stand_in,
     )
+    from playhead.launch.follow.followed_tree import FollowedTree
     from playhead.recording.calls import Taped
 else:
     # Only what replays needs these: see `playhead.host.later`.
@@ -59,13 +61,19 @@ class Caller:
     """One shim. `line` is the connection; `lane_for` names the lane of the processes that the program starts."""
 
     def __init__(
-        self, line: socket.socket, deck: Deck, then: Surroundings, lanes: ChildLanes
+        self,
+        line: socket.socket,
+        deck: Deck,
+        then: Surroundings,
+        lanes: ChildLanes,
+        tree: FollowedTree | None = None,
     ) -> None:
         self.line = line
         self._deck = deck
         self._then = then
         self._marks = marks_of(deck.recorder.folder)
         self._lanes = lanes
+        self._tree = tree
         self._buffer = bytearray()
         self._fds: list[int] = []
         self._asked: ShimCall | None = None
@@ -105,6 +113,9 @@ class Caller:
             self._exited(int(payload))
 
     def _call(self, asked: ShimCall) -> None:
+        if self._tree is not None and self._tree.is_agent(asked):
+            self._say(agent_frame(*self._tree.start(asked)))
+            return
         self._asked = asked
         here = asked.run == str(self._deck.recorder.run)
         lane = asked.lane if here and asked.lane else "main"
@@ -130,7 +141,8 @@ class Caller:
         self._watch_files(asked, files)
         segment = self._deck.recorder.segment
         ref = "" if crossing.seq is None else f"{segment}:{crossing.seq}"
-        self._say(run_frame(ref, self._lanes.below(lane, asked.name)))
+        changes = {} if self._tree is None else self._tree.lead(asked, ref)
+        self._say(run_frame(ref, self._lanes.below(lane, asked.name), changes))
 
     def _watch_files(self, asked: ShimCall, files: dict[int, int]) -> None:
         """Read a file that the program writes into when it has ended; close all other descriptors."""
@@ -155,6 +167,7 @@ class Caller:
         exited_ns = clock.mono_ns() - self._started
         self._read_files(crossing)
         crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code))
+        self._say(frame(b"K"))
 
     def _read_files(self, crossing: Crossing) -> None:
         """The bytes that the program has written into files so far."""

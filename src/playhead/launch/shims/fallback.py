@@ -207,7 +207,7 @@ class Real:
         if self._pid == 0:
             for fd, end in theirs.items():
                 os.dup2(end, fd)
-            for name, value in zip(("PARENT", "LANE"), told.split(b"\0"), strict=False):
+            for name, value in zip(("PARENT", "LANE"), told.split(b"\0")[:2], strict=False):
                 if value:
                     os.environb[b"PLAYHEAD_" + name.encode()] = value
             become(real, argv, self._streams.closed)
@@ -220,6 +220,7 @@ class Real:
                     self._drain()
                     self._line.tell(b"X", str(code).encode())
                     self._leave_somebody()
+                    self._line.hear(2)  # what the caller does next happened after our end
                     return code
                 if number != signal.SIGCHLD:
                     self._pass_on(number)
@@ -381,7 +382,8 @@ def main(told: str, words: list[str]) -> NoReturn:
     kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
     passed = tuple(fd for fd in range(3) if streams.kinds[fd] in kinds)
     here = [os.environ.get(f"PLAYHEAD_{one}", "") for one in ("RUN", "PARENT", "LANE")]
-    asked = [str(os.getpid()), name, real, os.getcwd(), *here, *streams.kinds]
+    who = [str(os.getpid()), str(os.getppid()), "path"]
+    asked = [*who, name, real, os.getcwd(), *here, *streams.kinds]
     asked += ["".join(map(str, passed)), str(len(argv)), *argv]
     asked += [f"{key}={value}" for key, value in os.environ.items()]
     line.tell(b"C", b"".join(os.fsencode(word) + b"\0" for word in asked), passed)

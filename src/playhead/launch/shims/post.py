@@ -20,13 +20,15 @@ from playhead.errors import StoreError
 from playhead.host.later import Later
 from playhead.launch.guest import search_path as paths
 from playhead.launch.shims import folders
-from playhead.launch.shims.program_names import Wanted
+from playhead.launch.shims.program_names import Wanted, where_is
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
+    from playhead.launch.follow.followed_tree import FollowedTree
     from playhead.launch.shims import covering, programs, shim_request
+    from playhead.launch.shims.programs import Stand
     from playhead.launch.shims.shim_request import Surroundings
 else:
     # A command that is Python has no shims.
@@ -49,6 +51,8 @@ class Shims(NamedTuple):
     surroundings: Surroundings | None = None
     # Words to put before the command.
     prefix: tuple[str, ...] = ()
+    # Where a tracer puts the shim in the place of programs: which of them are part of the agent.
+    tree: FollowedTree | None = None
 
     def close(self) -> None:
         """Close this process's copy of the socket."""
@@ -62,17 +66,29 @@ class Shims(NamedTuple):
 
 
 def make_shims(
-    recorder: Recorder, wanted: Wanted, env: Mapping[str, str], *, launcher: int | None = None
+    recorder: Recorder,
+    wanted: Wanted,
+    env: Mapping[str, str],
+    *,
+    launcher: int | None = None,
+    tree: FollowedTree | None = None,
 ) -> Shims:
     """Write the shims of a run.
 
     `launcher` is the pid that starts the command, which is not a subprocess of the run; by default this
-    process.
+    process. `tree`: the command is followed.
     """
-    if not wanted.names:
+    if wanted.unfollowed is not None:
+        why = f"only programs with a shim are recorded: {wanted.unfollowed}"
+        recorder.append(
+            NewEvent(events.HOLE, {"boundary": "process", "what": "follow", "why": why})
+        )
+    if not wanted.names and tree is None:
         return Shims(env=env)
     launcher = os.getpid() if launcher is None else launcher
     try:
+        if tree is not None:
+            return _followed(recorder, wanted, env, launcher, tree)
         return _made(recorder, wanted, env, launcher)
     except OSError as error:
         if (recorder.run / PLAN).exists():
@@ -83,6 +99,61 @@ def make_shims(
         return Shims(env=env)
 
 
+def _followed(
+    recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: int, tree: FollowedTree
+) -> Shims:
+    """One shim, into which the tracer sends every program. PATH stays as it is, except in a replay on a machine
+    that lacks some of the programs: a shell looks for them before it executes anything.
+    """
+    program = programs.static_program(env)
+    if program is None:
+        raise OSError("the tracer cannot be compiled here")
+    folder = folders.make(env)
+    shims = folder / "bin"
+    shims.mkdir(mode=0o700)
+    programs.write_shims(shims, [_stand(recorder, folder, programs.SHIM, env, launcher)], program)
+    if (recorder.run / PLAN).exists():
+        missing = [name for name in wanted.names if where_is(name, env) is None]
+        for name in missing:
+            os.link(shims / programs.SHIM, shims / name)
+        if missing:
+            env = {**env, "PATH": f"{env.get('PATH', os.defpath)}{os.pathsep}{shims}"}
+    return Shims(
+        env=env,
+        folder=folder,
+        door=_door(folder),
+        surroundings=shim_request.Surroundings(folder=str(shims), cwd=os.getcwd(), env=dict(env)),
+        tree=tree,
+    )
+
+
+def _stand(
+    recorder: Recorder,
+    folder: Path,
+    name: str,
+    env: Mapping[str, str],
+    launcher: int,
+    *,
+    real: str = "",
+) -> Stand:
+    return programs.Stand(
+        mode="replay" if (recorder.run / PLAN).exists() else "record",
+        name=name,
+        folder=str(folder / "bin"),
+        socket=str(folder / folders.DOOR),
+        path=env.get("PATH", os.defpath),
+        real=real,
+        launcher=str(launcher),
+    )
+
+
+def _door(folder: Path) -> socket.socket:
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    door.bind(str(folder / folders.DOOR))
+    door.listen(_BACKLOG)
+    return door
+
+
 def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: int) -> Shims:
     folder = folders.make(env)
     shims = folder / "bin"
@@ -90,25 +161,14 @@ def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: 
     program = programs.native_program(env)
     cover = _covered(recorder, wanted, env, folder, program)
     stands = [
-        programs.Stand(
-            mode="replay" if (recorder.run / PLAN).exists() else "record",
-            name=name,
-            folder=str(shims),
-            socket=str(folder / folders.DOOR),
-            path=env.get("PATH", os.defpath),
-            real=cover.moved.get(name, ""),
-            launcher=str(launcher),
-        )
+        _stand(recorder, folder, name, env, launcher, real=cover.moved.get(name, ""))
         for name in wanted.names
     ]
     programs.write_shims(shims, stands, program)
-    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    door.bind(str(folder / folders.DOOR))
-    door.listen(_BACKLOG)
     return Shims(
         env=with_shims(env, str(shims), wanted),
         folder=folder,
-        door=door,
+        door=_door(folder),
         surroundings=shim_request.Surroundings(folder=str(shims), cwd=os.getcwd(), env=dict(env)),
         prefix=cover.prefix,
     )

@@ -18,19 +18,22 @@ _LONGEST_SHEBANG = 256
 
 class Wanted(NamedTuple):
     """The programs that get a shim; `shell`: also the one that SHELL names; `mounted`: also over their real
-    paths.
+    paths. `followed`: a tracer puts a shim in the place of every program instead.
     """
 
     names: tuple[str, ...] = ()
     shell: bool = False
     mounted: bool = False
+    followed: bool = False
+    # Why the command is not followed, although that would be better than names.
+    unfollowed: str | None = None
 
     def as_facts(self) -> dict[str, Any]:
         """For the run's first words, so that a replay has the same."""
-        if not self.names:
+        if not self.names and not self.followed:
             return {}
         told = {"names": list(self.names), "shell": self.shell, "mounted": self.mounted}
-        return {"shims": told}
+        return {"shims": {**told, "followed": True} if self.followed else told}
 
     def found(self, env: Mapping[str, str]) -> Wanted:
         """Keep the programs that the command would find. A shim for a missing program would make it seem
@@ -52,7 +55,7 @@ def of_facts(facts: Mapping[str, Any]) -> Wanted:
         if isinstance(one, str) and one not in ("", ".", "..") and not {"/", "\0"} & {*one}
     )
     shell, mounted = bool(told.get("shell")), bool(told.get("mounted"))
-    return Wanted(names=names, shell=shell, mounted=mounted)
+    return Wanted(names=names, shell=shell, mounted=mounted, followed=bool(told.get("followed")))
 
 
 def wanted(
@@ -75,7 +78,10 @@ def wanted(
     # looks for afterwards. So it is taped where it was named, and not because it is a usual name.
     named = {*(configured or ()), *own}
     shell = os.path.basename(env.get("SHELL", "")) in named
-    return Wanted(names=tuple(sorted({*usual, *own})), shell=shell, mounted=mounted)
+    names = tuple(sorted({*usual, *own}))
+    # A list of names is a choice. Without one, whatever the command starts is recorded.
+    followed = configured is None and not mounted and not needless
+    return Wanted(names=names, shell=shell, mounted=mounted, followed=followed)
 
 
 def where_is(name: str, env: Mapping[str, str]) -> str | None:

@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +36,8 @@ shim["main"]"""
 _LONGEST_FIRST_LINE = 127
 _MARK = b"PLAYHEAD-SHIM-SETTINGS:"
 _ROOM = 16384
+# The one that stands in the place of all programs of a command that is followed.
+SHIM = "playhead-exec"
 _COMPILERS = ("cc", "gcc", "clang")
 _LONGEST_COMPILING_S = 60
 
@@ -56,18 +59,41 @@ class Stand(NamedTuple):
 
 
 def native_program(env: Mapping[str, str]) -> Path | None:
-    """The compiled shim, from the cache if it is there; None: it cannot be compiled on this machine."""
+    """The compiled shim, from the cache if it is there; None: it cannot be had on this machine."""
+    return _program(env, "shim", ())
+
+
+def static_program(env: Mapping[str, str]) -> Path | None:
+    """The same without shared libraries, where this machine can link it so: it starts in half the time, and
+    is 20 times as long. For a run in which one copy stands in for all programs.
+    """
+    made = _program(env, "static-shim", ("-static",))
+    return native_program(env) if made is None else made
+
+
+def _program(env: Mapping[str, str], name: str, options: tuple[str, ...]) -> Path | None:
     if env.get("PLAYHEAD_SHIMS_NATIVE") == "0" or sys.platform != "linux":
         return None
     sources = sorted(_NATIVE.glob("*.[ch]"))
     digest = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
-    made = _cache(env) / f"shim-{digest}-{platform.machine()}"
+    made = _cache(env) / f"{name}-{digest}-{platform.machine()}"
     if os.access(made, os.X_OK):
         return made
+    failed = made.with_suffix(".failed")
+    if failed.exists():
+        return None
     try:
-        return _compiled(made, [str(one) for one in sources if one.suffix == ".c"], env)
+        return _compiled(
+            made, [*options, *(str(one) for one in sources if one.suffix == ".c")], env
+        )
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _remember_failure(made: Path) -> None:
+    """A machine without a static C library must not be asked for it before each run."""
+    with suppress(OSError):
+        made.with_suffix(".failed").touch()
 
 
 def _cache(env: Mapping[str, str]) -> Path:
@@ -75,11 +101,11 @@ def _cache(env: Mapping[str, str]) -> Path:
     return Path(env.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "playhead"
 
 
-def _compiled(made: Path, sources: list[str], env: Mapping[str, str]) -> Path | None:
+def _compiled(made: Path, words: list[str], env: Mapping[str, str]) -> Path | None:
     made.parent.mkdir(parents=True, exist_ok=True)
     part = made.with_name(f"{made.name}.{os.getpid()}.part")
     for compiler in (env["CC"],) if env.get("CC") else _COMPILERS:
-        argv = [*compiler.split(), "-std=gnu11", "-O2", "-w", "-o", str(part), *sources]
+        argv = [*compiler.split(), "-std=gnu11", "-O2", "-w", "-o", str(part), *words]
         try:
             done = subprocess.run(
                 argv, capture_output=True, timeout=_LONGEST_COMPILING_S, check=False, env=dict(env)
@@ -90,6 +116,8 @@ def _compiled(made: Path, sources: list[str], env: Mapping[str, str]) -> Path | 
         if done.returncode == 0 and subprocess.run([str(part)], check=False).returncode == 0:
             os.replace(part, made)
             return made
+        if "-static" in words:
+            _remember_failure(made)
     return None
 
 

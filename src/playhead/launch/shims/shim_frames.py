@@ -1,16 +1,18 @@
 """The messages between a shim and the sidecar: a letter, a length, bytes. Pure; does not know the socket.
 
-C  a shim's call            R  run it for real: the call's name, a lane for its children
-I O E  stdin, stdout, …     P  be played: with the descriptor that says how to end
-M  a mark: `closed stdin`   F  not run: an exit code, and why
-S  a signal from the caller D  that signal is not on the tape: die of it
-X  the exit                 Q  the run has ended
+    C  a shim's call            R  run it for real: the call's name, a lane for its children, variables
+                                A  become the program, a part of the agent: its words, variables
+    I O E  stdin, stdout, …     P  be played: with the descriptor that says how to end
+    M  a mark: `closed stdin`   F  not run: an exit code, and why
+    S  a signal from the caller D  that signal is not on the tape: die of it
+    X  the exit                 K  the exit is on the tape
+                                Q  the run has ended
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from playhead.host.descriptors import frame
@@ -24,6 +26,11 @@ class ShimCall(NamedTuple):
     """The call of a shim: its arguments and its caller."""
 
     pid: int
+    # The process that started it.
+    ppid: int
+    # `path`: the shim was found on PATH. Else the program was executed, and the tracer put the shim in its
+    # place: by a new process (`child`), or by a part of the agent (`self`).
+    how: str
     name: str
     # The real program; empty: there is none.
     real: str
@@ -43,11 +50,14 @@ class ShimCall(NamedTuple):
 def read_call(payload: bytes) -> ShimCall:
     """ValueError: the bytes are not a call."""
     fields = [os.fsdecode(one) for one in payload.split(b"\0")][:-1]
-    pid, name, real, cwd, run, parent, lane, stdin, stdout, stderr, passed, argc, *rest = fields
+    pid, ppid, how, name, real, cwd, run, parent, lane, *rest = fields
+    stdin, stdout, stderr, passed, argc, *rest = rest
     count = int(argc)
     env = (entry.partition("=") for entry in rest[count:])
     return ShimCall(
         pid=int(pid),
+        ppid=int(ppid),
+        how=how,
         name=name,
         real=real,
         cwd=cwd,
@@ -63,15 +73,28 @@ def read_call(payload: bytes) -> ShimCall:
 
 def call_frame(asked: ShimCall) -> bytes:
     """The inverse, as the fallback says it."""
-    words = [str(asked.pid), asked.name, asked.real, asked.cwd, asked.run, asked.parent, asked.lane]
+    words = [str(asked.pid), str(asked.ppid), asked.how, asked.name, asked.real, asked.cwd]
+    words += [asked.run, asked.parent, asked.lane]
     words += [*asked.kinds, "".join(map(str, asked.passed)), str(len(asked.argv)), *asked.argv]
-    words += [f"{name}={value}" for name, value in asked.env.items()]
-    return frame(b"C", b"".join(os.fsencode(word) + b"\0" for word in words))
+    return frame(b"C", _packed([*words, *_entries(asked.env)]))
 
 
 def refusal(why: str, code: int = REFUSED) -> bytes:
     return frame(b"F", f"{code}\0{why}".encode())
 
 
-def run_frame(ref: str, lane: str) -> bytes:
-    return frame(b"R", os.fsencode(ref) + b"\0" + os.fsencode(lane) + b"\0")
+def run_frame(ref: str, lane: str, changes: Mapping[str, str] | None = None) -> bytes:
+    """`changes`: variables that the program is to have."""
+    return frame(b"R", _packed([ref, lane, *_entries(changes or {})]))
+
+
+def agent_frame(argv: Sequence[str], changes: Mapping[str, str]) -> bytes:
+    return frame(b"A", _packed([str(len(argv)), *argv, *_entries(changes)]))
+
+
+def _entries(variables: Mapping[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in variables.items()]
+
+
+def _packed(words: Sequence[str]) -> bytes:
+    return b"".join(os.fsencode(word) + b"\0" for word in words)

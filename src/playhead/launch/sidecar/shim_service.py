@@ -39,12 +39,15 @@ class ShimService(Service):
         super().__init__(world, () if shims.door is None else (shims.door,))
         self._surroundings = shims.surroundings
         self._folder = shims.folder
+        self._tree = shims.tree
         self._callers: dict[int, Caller] = {}
 
     def serve(self, stop: int) -> None:
         (door,) = self.sockets
         opened = self.world.enter()
         lanes = caller.ChildLanes()
+        if self._tree is not None:
+            self._tree.begin(self.world.command)
         self._selector = selectors.DefaultSelector()
         self._selector.register(door, selectors.EVENT_READ)
         self._selector.register(stop, selectors.EVENT_READ)
@@ -68,7 +71,9 @@ class ShimService(Service):
         if self._surroundings is None:
             line.close()
             return
-        self._callers[line.fileno()] = caller.Caller(line, opened, self._surroundings, lanes)
+        self._callers[line.fileno()] = caller.Caller(
+            line, opened, self._surroundings, lanes, self._tree
+        )
         self._selector.register(line, selectors.EVENT_READ)
 
     def _hear(self, fd: int) -> None:

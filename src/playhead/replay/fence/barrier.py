@@ -37,6 +37,8 @@ class Fence:
         # listens in its network; or why they are not announced.
         self.announced: tuple[int, int] | None = None
         self.unwatched: str | None = None
+        # Whether the command's connections are to be announced.
+        self.is_watched = True
         # The command's folder, where it is only there inside; None: the one that we are in.
         self.cwd: str | None = None
 
@@ -48,6 +50,11 @@ class Fence:
     def keep(self, path: str, *, writable: bool = False) -> None:
         """Show the command the real file or folder: what listens there can be reached."""
         self._line.send({"do": "keep", "path": os.path.realpath(path), "writable": writable})
+        self._heard()
+
+    def be_traceable(self) -> None:
+        """Let processes below this one trace the command."""
+        self._line.send({"do": "trace"})
         self._heard()
 
     def open_folder(self, path: str) -> int:
@@ -146,6 +153,13 @@ def watched() -> Fence:
     if os.geteuid() and not _has_no_new_privileges():
         raise OSError(errno.EPERM, "watching would take `sudo` from the command")
     return _forked("open", FenceNeeds(own=()))
+
+
+def opened() -> Fence:
+    """Neither a fence nor announcements: a process that waits to become the command, and can be traced."""
+    made = _forked("open", FenceNeeds(own=()))
+    made.is_watched = False
+    return made
 
 
 def _has_no_new_privileges() -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from playhead.host.later import Later
 from playhead.replay.fence import notifications, seccomp, sock_diag
-from playhead.replay.fence.kernel import drop_capabilities, no_new_privileges
+from playhead.replay.fence.kernel import be_traceable, drop_capabilities, no_new_privileges
 from playhead.replay.fence.line import FenceLine
 from playhead.replay.fence.seccomp import ArgumentTest, SyscallRule, refuse
 
@@ -200,6 +200,9 @@ def _obeyed(made: _Open, order: dict[str, Any]) -> tuple[dict[str, Any], tuple[i
     try:
         if order["do"] == "keep":
             made.keep(order["path"], writable=order["writable"])
+            return {"ok": True}, ()
+        if order["do"] == "trace":
+            be_traceable()
             return {"ok": True}, ()
         if order["do"] == "open":
             return {"ok": True}, (made.open_folder(order["path"]),)

@@ -18,6 +18,7 @@ LANDLOCK_RESTRICT_SELF = 446
 PIDFD_GETFD = 438
 
 PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_DUMPABLE, _PR_SET_PTRACER = 4, 0x59616D61
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -64,6 +65,12 @@ def _checked(name: str, result: int) -> int:
 def no_new_privileges() -> None:
     """From here on no program gains privileges by its setuid bit: a filter needs that from a user."""
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def be_traceable() -> None:
+    """Let processes below our parent trace this one: a new user namespace, and Yama, would forbid it."""
+    call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_PTRACER, os.getppid(), 0, 0, 0)  # EINVAL where there is no Yama
 
 
 def drop_capabilities() -> None:

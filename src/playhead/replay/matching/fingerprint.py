@@ -25,6 +25,8 @@ _TIMES = (
 _KINDS = (
     r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+    # A moment and some letters: names of files that must be new (`snapshot-bash-1794795457815-gi7875.sh`).
+    r"(?:\b[a-z]{1,12})?[-_]1[5-9]\d{11}-[0-9a-z]{4,12}\b",
     r"\d{4}-\d\d-\d\d",
     r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, [A-Z][a-z]{2,8} \d{1,2}, \d{4}",
     r"(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? \d{1,2} [A-Z][a-z]{2,8} \d{4}",
@@ -43,7 +45,7 @@ _KINDS = (
 # What stands for any of them.
 TIME = "‹time›"
 # Ids first: a time within one of them is a part of it.
-VOLATILE = re.compile("|".join([*_KINDS[:2], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[2:]]))
+VOLATILE = re.compile("|".join([*_KINDS[:3], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[3:]]))
 
 
 def plain_key(request: Any) -> Hashable:

@@ -115,8 +115,14 @@ def settled_text(request: Any, places: Places = ()) -> str:
 
 
 def settled(request: Any) -> Any:
-    """JSON inside texts as structure, results of tools in the order in which they were asked for."""
+    """JSON inside texts as structure, results of tools in the order in which they were asked for, programs by
+    their names.
+    """
     form = _opened(request, 0)
+    for one in form if isinstance(form, list) else [form]:
+        if isinstance(one, dict) and isinstance(argv := one.get("argv"), list) and argv:
+            # Where a program is installed is the machine's affair: `git` was `/usr/bin/git` then.
+            one["argv"] = [str(argv[0]).rpartition("/")[2], *argv[1:]]
     asked: dict[str, int] = {}
     for name in _asked(form):
         asked.setdefault(name, len(asked))

@@ -27,7 +27,7 @@ def test_frames_come_out_whole_however_they_are_cut(sent, data):
 )
 def test_a_call_is_read_as_it_was_said(argv, env):
     asked = ShimCall(
-        pid=7, name="git", real="", cwd="/", run="", parent="7:1", lane="main",
+        pid=7, ppid=6, how="child", name="git", real="", cwd="/", run="", parent="7:1", lane="main",
         kinds=("pipe", "file", "tty"), passed=(1,), argv=tuple(argv), env=env,
     )  # fmt: skip
     ((what, payload),) = take_frames(bytearray(call_frame(asked)))

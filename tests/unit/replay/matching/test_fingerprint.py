@@ -88,3 +88,9 @@ def test_what_changes_from_run_to_run_is_renamed_in_order_of_appearance():
 def test_renaming_takes_time_in_proportion_to_the_text():
     for unit in ("a", "a1", "0x", "2026-", "/tmp/", "ab_", "1.0 "):
         normalised_text(unit * (400_000 // len(unit)))
+
+
+def test_a_name_made_of_a_moment_and_letters_is_renamed_as_a_whole():
+    then = normalised_text({"argv": ["source /x/snapshot-bash-1794795457815-gi7875.sh"]})
+    now = normalised_text({"argv": ["source /x/snapshot-bash-1794795470007-ckqyzz.sh"]})
+    assert then == now

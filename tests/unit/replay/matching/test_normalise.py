@@ -99,3 +99,11 @@ def test_folders_count_by_what_they_are():
     other = "in /srv/build/shop2/a.py, see /root/.claude/projects/-srv-build-shop2/memory"
     assert settled_text(one, then) == settled_text(other, now)
     assert settled_text(one, then) != settled_text(other.replace("a.py", "b.py"), now)
+
+
+def test_a_program_is_the_same_wherever_it_is_installed():
+    then = {"argv": ["/usr/bin/git", "log", "/usr/bin/git"]}
+    now = {"argv": ["git", "log", "/usr/bin/git"]}
+    assert settled_text(then) == settled_text(now)
+    assert settled_text(["git log", then]) == settled_text(["git log", now])
+    assert settled_text(then) != settled_text({"argv": ["/usr/bin/hg", "log", "/usr/bin/git"]})

@@ -165,7 +165,7 @@ void end_as(int code) {
 }
 
 static pid_t start(const char *real, char **argv, const int theirs[3], const char *parent,
-                   const char *lane) {
+                   const char *lane, char **changes) {
     pid_t us = getpid(), pid = fork();
     if (pid)
         return pid;
@@ -186,6 +186,8 @@ static pid_t start(const char *real, char **argv, const int theirs[3], const cha
         setenv("PLAYHEAD_PARENT", parent, 1);
     if (*lane)
         setenv("PLAYHEAD_LANE", lane, 1);
+    while (*changes)
+        putenv(*changes++);
     become(real, argv);
     return -1;
 }
@@ -300,7 +302,7 @@ static void leave_somebody(struct pump *pumps, int count) {
     _exit(0);
 }
 
-int run_real(const char *real, char **argv, const char *parent, const char *lane) {
+int run_real(const char *real, char **argv, const char *parent, const char *lane, char **changes) {
     static struct pump pumps[3];
     int theirs[3], code = 0, gone = 0;
     char text[16];
@@ -308,7 +310,7 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     if (signals < 0)
         become(real, argv);
     post_witness();
-    pid_t pid = start(real, argv, theirs, parent, lane);
+    pid_t pid = start(real, argv, theirs, parent, lane, changes);
     if (pid < 0)
         become(real, argv); /* no room for a second process: then for one */
     signal(SIGPIPE, SIG_IGN);
@@ -321,5 +323,6 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     drain(pumps, count, pid);
     tell('X', text, (size_t)snprintf(text, sizeof text, "%d", code));
     leave_somebody(pumps, count);
+    await_answer();
     return code;
 }

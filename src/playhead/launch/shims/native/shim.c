@@ -1,4 +1,4 @@
-/* Stands for a program: see shim.h. Knows who we are, and whether anybody wants to hear of us.
+/* Stands for a program: see shim.h. Knows who we are, and whether the program goes onto the tape.
  *
  * Recording fails open: without a clerk we become the real program, as if we had never been there.
  * A replay fails closed: without a clerk nothing runs.
@@ -7,6 +7,7 @@
 #include "shim.h"
 
 #include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,10 @@
 char playhead_settings[16384] = "PLAYHEAD-SHIM-SETTINGS:";
 
 struct settings settings;
+
+/* How we came into our place, and of a program that was executed: the path by which it can be executed again. */
+static const char *how = "path";
+static const char *executed = NULL;
 
 static int read_settings(void) {
     char *at = playhead_settings + strlen("PLAYHEAD-SHIM-SETTINGS:");
@@ -78,41 +83,143 @@ static int is_taped_already(void) {
 /* Whether we stand where the stand-ins of a hooked Python's taped processes are taken from: see
  * boundaries/process_player.py. They have no environment at all, and nothing to say but how to end. */
 static int is_stand_in(int argc, char **argv) {
-    if (*environ || !*settings.real)
+    if (*environ || (!*settings.real && !executed))
         return 0;
     return argc == 1 || (argc == 3 && !strcmp(argv[1], "-c") &&
                          (!strncmp(argv[2], "exit ", 5) || !strncmp(argv[2], "ulimit -c 0; kill -", 19)));
+}
+
+static int is_script(const char *path) {
+    char first[2];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, first, sizeof first);
+    if (fd >= 0)
+        close(fd);
+    return got == 2 && first[0] == '#' && first[1] == '!';
+}
+
+/* Of a script's path: its name alone, if PATH leads there. The kernel has dropped the word that it was called by. */
+static char *called(char *path) {
+    char *slash = strrchr(path, '/');
+    const char *folder = getenv("PATH");
+    size_t size = slash ? (size_t)(slash - path) : 0;
+    while (size && folder) {
+        size_t length = strcspn(folder, ":");
+        if (length == size && !strncmp(folder, path, size))
+            return slash + 1;
+        folder = folder[length] ? folder + length + 1 : NULL;
+    }
+    return path;
+}
+
+/* The program's own words, after those of the tracer. Of a script the kernel has put its interpreter and the
+ * interpreter's option before its path, and will do so again. */
+static char **followed(char **argv) {
+    const char *file = argv[2], *path = argv[3];
+    static char *none[] = {"", NULL};
+    how = argv[1];
+    argv = argv[4] ? argv + 4 : none;
+    /* Not a path that means something else now that this file is executed. */
+    int is_path = *path && strncmp(path, "/proc/", 6) && strncmp(path, "/dev/fd/", 8);
+    executed = is_path ? path : file;
+    if (is_path && is_script(path))
+        for (int at = 1; at < 8 && argv[at - 1] && argv[at]; at++)
+            if (!strcmp(argv[at], path)) {
+                argv += at;
+                argv[0] = called(argv[0]);
+                break;
+            }
+    const char *slash = strrchr(argv[0], '/');
+    settings.name = slash ? slash + 1 : argv[0];
+    return argv;
+}
+
+/* Tell the tracer, if there is one: only a tracer sees a signal that is ignored. */
+static void tell_tracer(int what) {
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, was;
+    if (!executed || sigaction(SIGTRAP, &ignored, &was) < 0)
+        return;
+    sigqueue(getpid(), SIGTRAP, (union sigval){.sival_int = what});
+    sigaction(SIGTRAP, &was, NULL);
+}
+
+static void become_it(const char *real, char **argv) {
+    hang_up();
+    for (int fd = 0; fd < 3; fd++)
+        if (was_closed[fd])
+            close(fd);
+    become(real, argv);
+}
+
+/* The texts of a frame from `at` on, and NULL. */
+static char **texts(char *at, const char *end) {
+    int count = 0;
+    char **made;
+    for (char *one = at; one < end; one += strlen(one) + 1)
+        count++;
+    made = calloc((size_t)count + 1, sizeof *made);
+    for (int n = 0; made && n < count; n++, at += strlen(at) + 1)
+        made[n] = at;
+    return made;
+}
+
+/* An agent: its words, and the variables that lead it through the proxy. */
+static void become_agent(const char *real, char **argv, char *text, const char *end) {
+    int count = atoi(text), at = 0;
+    char *words = text + strlen(text) + 1, **all = texts(words, end);
+    tell_tracer(SAYS_AGENT);
+    if (all && count > 0) {
+        argv = calloc((size_t)count + 1, sizeof *argv);
+        for (; argv && at < count && all[at]; at++)
+            argv[at] = all[at];
+        while (all[at])
+            putenv(all[at++]);
+    }
+    become_it(real, argv);
 }
 
 int main(int argc, char **argv) {
     char what, *text, *lane;
     size_t size;
     int control;
+    if (argc == 2 && !strcmp(argv[0], FOLLOW))
+        return can_follow() ? 0 : 1;
     if (!read_settings())
         return argc == 1 ? 0 : REFUSED; /* nobody's copy: run once to see whether it can be run */
+    if (!strcmp(argv[0], FOLLOW) && argc == 4)
+        return follow(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
     int is_replay = !strcmp(settings.mode, "replay");
-    const char *real = find_real();
-    if (is_taped_already() || (is_replay && is_stand_in(argc, argv)))
+    if (!strcmp(argv[0], FOLLOWED) && argc >= 4)
+        argv = followed(argv);
+    const char *real = executed ? executed : find_real();
+    for (argc = 0; argv[argc];)
+        argc++;
+    int is_self = !strcmp(how, "self");
+    if ((!is_self && is_taped_already()) || (is_replay && is_stand_in(argc, argv))) {
+        tell_tracer(SAYS_FREE);
         become(real, argv);
+    }
     look_at_streams();
     listen_to_signals();
     if (call_up() >= 0)
-        tell_call(argv, real);
+        tell_call(argv, real, how);
     if (hear(&what, &text, &size, &control, is_replay ? -1 : 5000) < 0) {
         if (is_replay) {
             dprintf(2, "playhead: %s: the replay has ended; nothing was run.\n", settings.name);
             return REFUSED;
         }
-        hang_up();
-        for (int fd = 0; fd < 3; fd++)
-            if (was_closed[fd])
-                close(fd);
-        become(real, argv);
+        tell_tracer(is_self ? SAYS_AGENT : SAYS_FREE);
+        become_it(real, argv);
     }
+    if (what == 'A')
+        become_agent(real, argv, text, text + size);
+    tell_tracer(SAYS_FREE);
     switch (what) {
     case 'R':
         lane = text + strlen(text) + 1;
-        end_as(run_real(real, argv, text, lane <= text + size ? lane : ""));
+        if (lane > text + size)
+            lane = text + size;
+        end_as(run_real(real, argv, text, lane, texts(lane + strlen(lane) + 1, text + size)));
         break;
     case 'P':
         end_as(be_played(control));

@@ -1,9 +1,11 @@
 /* What the parts of a shim tell each other.
  *
- * A shim stands on PATH under the name of a program. It tells the clerk of the run what it was asked,
- * and then either runs the real program and passes everything on, or is the stand-in of a taped one.
+ * A shim stands on PATH under the name of a program, or a tracer has put it in the place of a program that was
+ * just executed. It tells the clerk of the run what it was asked, and then either runs the real program and
+ * passes everything on, or is the stand-in of a taped one, or becomes the program because that is an agent.
  *
- *   shim.c     who we are, what we were asked, which of the two it will be
+ *   shim.c     who we are, what we were asked, which of these it will be
+ *   follow.c   the tracer, which is started by the launcher from the same file
  *   talk.c     the line to the clerk: frames of a letter, a length and bytes
  *   streams.c  what stdin, stdout and stderr are, and how bytes get from one side to the other
  *   real.c     the real program, from its start to its end
@@ -32,12 +34,23 @@ struct settings {
 extern struct settings settings;
 extern char **environ;
 
+/* The first words of this program's arguments: started by the launcher as the tracer of a command, or by the
+ * tracer in the place of a program (then follow: `child` or `self`, the file, the path as it was executed). */
+#define FOLLOW "playhead-follow"
+#define FOLLOWED "playhead-followed"
+
+/* follow.c */
+enum { SAYS_AGENT = 1, SAYS_FREE = 2 }; /* what a shim tells its tracer */
+int follow(pid_t command, int ready, int report);
+int can_follow(void);
+
 /* talk.c */
 extern int line; /* the connection to the clerk; -1: there is none (any more) */
 int call_up(void);
 void hang_up(void);
 void tell(char what, const void *data, size_t size);
-void tell_call(char **argv, const char *real);
+void tell_call(char **argv, const char *real, const char *how);
+void await_answer(void);
 int hear(char *what, char **text, size_t *size, int *fd, int patience_ms);
 
 /* streams.c */
@@ -63,7 +76,7 @@ void close_others(const struct pump *pumps, int count, const int *kept, int kept
 
 /* real.c */
 void become(const char *real, char **argv);
-int run_real(const char *real, char **argv, const char *parent, const char *lane);
+int run_real(const char *real, char **argv, const char *parent, const char *lane, char **changes);
 void end_as(int code); /* as `subprocess` has it: negative for a signal */
 void listen_to_signals(void);
 int next_signal(int *number, int *to_group);

@@ -122,7 +122,7 @@ static int to_pass(int fds[3], char names[4]) {
     return count;
 }
 
-void tell_call(char **argv, const char *real) {
+void tell_call(char **argv, const char *real, const char *how) {
     struct text text = {0};
     char number[32], cwd[4096], passed[4];
     int fds[3], count = to_pass(fds, passed), argc = 0;
@@ -130,6 +130,9 @@ void tell_call(char **argv, const char *real) {
     const char *run = getenv("PLAYHEAD_RUN");
     snprintf(number, sizeof number, "%ld", (long)getpid());
     add(&text, number);
+    snprintf(number, sizeof number, "%ld", (long)getppid());
+    add(&text, number);
+    add(&text, how);
     add(&text, settings.name);
     add(&text, real ? real : "");
     add(&text, getcwd(cwd, sizeof cwd) ? cwd : "");
@@ -168,6 +171,15 @@ static int hear_bytes(void *room, size_t size, int *fd) {
         have += (size_t)got;
     }
     return 0;
+}
+
+/* Until the clerk has noted our end: what the caller does next happened after it, on the tape as well. */
+void await_answer(void) {
+    char what, *text;
+    size_t size;
+    int fd;
+    if (line >= 0)
+        hear(&what, &text, &size, &fd, PATIENCE_S * 1000);
 }
 
 /* The clerk's next frame; -1: there is none, and there will be none. `text` ends with a NUL. */

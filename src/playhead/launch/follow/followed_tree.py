@@ -1,0 +1,98 @@
+"""The tree of a command that is followed: what each program that is executed in it is, and how an agent in it
+is started. Knows `/proc` and environments; not how programs are stopped (see `tracer`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from playhead.launch.follow.roles import Role, is_part_of_agent, role_of
+from playhead.launch.guest.children_env import equip
+from playhead.launch.guest.variables import Ticket
+from playhead.launch.proxy import routes
+from playhead.launch.shims.shim_frames import ShimCall
+
+# The kernel reads no more.
+_LONGEST_FIRST_LINE = 256
+
+
+class FollowedTree:
+    """The processes of a command. `ticket` is what the command itself was started with."""
+
+    def __init__(self, command: Sequence[str], ticket: Ticket) -> None:
+        self._command = tuple(command)
+        self._ticket = ticket
+        self._roles: dict[int, Role] = {}
+
+    def begin(self, command: int | None) -> None:
+        """The command runs; its pid."""
+        if command is not None:
+            self._roles[command] = role_of(_words_of(command) or self._command)
+
+    def is_agent(self, asked: ShimCall) -> bool:
+        """Whether a program that was executed is part of the agent, and not a process call."""
+        if asked.how == "path":
+            return False
+        words = _with_interpreter(asked)
+        is_new = asked.how == "child" or self._roles.get(asked.pid) is Role.SETUP
+        if is_new and not is_part_of_agent(self._role_above(asked.ppid), words):
+            return False
+        self._roles[asked.pid] = role_of(words)
+        return True
+
+    def start(self, asked: ShimCall) -> tuple[list[str], dict[str, str]]:
+        """The words for an agent, and the variables to change, with which it joins the run."""
+        ticket = self._ticket
+        if asked.run == ticket.run:
+            ticket = ticket._replace(
+                parent=asked.parent or ticket.parent, lane=asked.lane or ticket.lane
+            )
+        argv, env = equip(list(asked.argv), asked.env, ticket)
+        return argv, _changes(asked.env, env)
+
+    def lead(self, asked: ShimCall, parent: str) -> dict[str, str]:
+        """The variables to change so that what a process call asks models is recorded as a part of it."""
+        ways = self._ticket.detours
+        if not ways or not parent:
+            return {}
+        return _changes(asked.env, {**asked.env, **routes.led(asked.env, ways, parent)[0]})
+
+    def _role_above(self, pid: int) -> Role:
+        """The role of the nearest process above whose program is known: a subshell has that of its shell."""
+        for one in _upwards(pid):
+            if one in self._roles:
+                return self._roles[one]
+        return Role.OTHER
+
+
+def _with_interpreter(asked: ShimCall) -> list[str]:
+    """The words as the kernel completes them: of a script, its interpreter and its path come first."""
+    path = os.path.join(asked.cwd or "/", asked.real)
+    for root in (f"/proc/{asked.pid}/root", ""):  # which may have files of its own
+        with suppress(OSError), open(f"{root}{path}", "rb") as file:
+            first = os.fsdecode(file.readline(_LONGEST_FIRST_LINE))
+            if not first.startswith("#!"):
+                return list(asked.argv)
+            return [*first[2:].strip().split(None, 1), asked.real, *asked.argv[1:]]
+    return list(asked.argv)
+
+
+def _words_of(pid: int) -> list[str]:
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+    return []
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in after.items() if before.get(name) != value}
+
+
+def _upwards(pid: int) -> Iterator[int]:
+    while pid > 1:
+        yield pid
+        found = 0
+        with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+            found = int(file.read().rpartition(b")")[2].split()[1])
+        pid = found

@@ -1,0 +1,180 @@
+"""What a program is by its command line: an agent, a shell, a wrapper, a Python, or something else. Pure.
+
+A recorded command is rarely the agent alone. `timeout 60 claude`, `bash run.sh`, `make agent` and `npx codex`
+start it, and Codex and Gemini CLI start themselves a second time. A program that is part of the agent runs in
+a replay as well; every other program is a process call, which a replay serves from the tape.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import Enum
+
+from playhead.launch.guest.python_argv import is_closed, is_python
+
+_SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
+# They run one program, and that is the one which was meant.
+_PREFIXES = frozenset(
+    {
+        *("chrt", "doas", "dumb-init", "env", "flock", "ionice", "nice", "nohup", "numactl"),
+        *("setsid", "stdbuf", "sudo", "taskset", "time", "timeout", "tini", "unshare"),
+    }
+)
+# They run many programs, among them the one which was meant.
+_RUNNERS = frozenset(
+    {
+        *("bunx", "direnv", "dotenv", "gmake", "hatch", "just", "make", "npm", "npx", "pipx"),
+        *("pnpm", "pnpx", "poetry", "task", "tox", "uv", "uvx", "yarn"),
+    }
+)
+_OF_PYTHON = frozenset({"hatch", "pipx", "poetry", "uv", "uvx"})
+_INTERPRETERS = frozenset({"bun", "deno", "env", "node", "nodejs"})
+_AGENTS = frozenset(
+    {
+        *("aider", "amp", "claude", "codex", "copilot", "crush", "cursor-agent", "gemini", "goose"),
+        *("kimi", "opencode", "qwen"),
+    }
+)
+# Packages whose main file has a name that says nothing.
+_PACKAGES = {
+    "@anthropic-ai/claude-code": "claude",
+    "@openai/codex": "codex",
+    "@google/gemini-cli": "gemini",
+    "@qwen-code/qwen-code": "qwen",
+    "@sourcegraph/amp": "amp",
+    "@github/copilot": "copilot",
+    "opencode-ai": "opencode",
+}
+_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts")
+# Programs that trace others: a process has only one tracer.
+_TRACERS = frozenset({"gdb", "ltrace", "lldb", "perf", "rr", "strace", "valgrind"})
+
+
+class Role(Enum):
+    """What a program does for the run."""
+
+    AGENT = "agent"
+    PYTHON = "python"  # one that hooks itself
+    SHELL = "shell"
+    PREFIX = "prefix"
+    RUNNER = "runner"
+    SCRIPT = "script"  # of node and the like
+    SETUP = "setup"  # prepares its own process, which then executes something else
+    OTHER = "other"
+
+
+def role_of(argv: Sequence[str]) -> Role:
+    """The role of a program that is started with these words."""
+    if not argv:
+        return Role.OTHER
+    if agent_in(argv) is not None:
+        return Role.AGENT
+    if _is_setup(argv):
+        return Role.SETUP
+    if _keeps_house(argv):
+        return Role.PREFIX  # and so are the programs that it runs
+    words = _without_interpreter(argv)
+    name = _name(words[0])
+    if name in _RUNNERS:
+        return Role.RUNNER
+    if is_python(words[0]):
+        return Role.OTHER if is_closed(words) else Role.PYTHON
+    if name in _SHELLS:
+        return Role.SHELL
+    if name in _PREFIXES:
+        return Role.PREFIX
+    before = argv[: len(argv) - len(words)]
+    is_script = any(_name(word) in _INTERPRETERS - {"env"} for word in before)
+    return Role.SCRIPT if is_script else Role.OTHER
+
+
+def agent_in(argv: Sequence[str]) -> str | None:
+    """The name of the agent that these words start; None: they start none that is known."""
+    words = _without_interpreter(argv)
+    first = words[0] if words else ""
+    for package, agent in _PACKAGES.items():
+        if f"/{package}/" in first and _name(first) in ("cli", "index", "gemini", agent, "main"):
+            return agent
+    name = _name(first)
+    # Codex and Claude Code run themselves as their own tools: under another name, or by such a switch.
+    inner = any(word.startswith("--codex-run-as-") for word in words[1:2])
+    return name if name in _AGENTS and not inner else None
+
+
+def is_part_of_agent(parent: Role, argv: Sequence[str]) -> bool:
+    """Whether a program that a program of the role `parent` starts is part of the agent too."""
+    role = role_of(argv)
+    if role in (Role.AGENT, Role.SETUP) or parent is Role.PREFIX or _keeps_house(argv):
+        return True
+    if parent is Role.RUNNER:
+        return role is not Role.OTHER
+    if parent not in (Role.SHELL, Role.PYTHON):
+        return False
+    if role is Role.PREFIX:
+        inner = _after_prefix(argv)
+        return bool(inner) and is_part_of_agent(parent, inner)
+    return role is Role.PYTHON or (role is Role.RUNNER and _runs_agent(argv))
+
+
+def _is_setup(argv: Sequence[str]) -> bool:
+    """Codex starts its tools by way of itself, and ends them if their parent is not Codex: a shim that runs
+    this as its own child would break it. It executes the tool in its own place.
+    """
+    return argv[1:2] == ["--codex-run-as-process-setup"]
+
+
+def _keeps_house(argv: Sequence[str]) -> bool:
+    """Claude Code lets a shell write the functions and aliases of its user into a file, and starts its tools
+    otherwise if that file is not there. A taped shell would not write it.
+    """
+    return any(word.startswith("SNAPSHOT_FILE=") and "shell-snapshots" in word for word in argv)
+
+
+def _after_prefix(argv: Sequence[str]) -> Sequence[str]:
+    """`timeout -k 5 60s claude -p x` → `claude -p x`."""
+    for at, word in enumerate(argv[1:], 1):
+        if not (word.startswith("-") or word[:1].isdigit() or "=" in word):
+            return argv[at:]
+    return ()
+
+
+def _runs_agent(argv: Sequence[str]) -> bool:
+    """`npx claude`, `uv run agent.py`: a runner that was started for the sake of one program."""
+    words = _without_interpreter(argv)
+    if _name(words[0]) in _OF_PYTHON:
+        return len(words) > 1
+    return any(agent_in([word]) or word.partition("@latest")[0] in _PACKAGES for word in words[1:])
+
+
+def traces_others(argv: Sequence[str]) -> bool:
+    """Whether this program cannot be followed because it traces its own children."""
+    return bool(argv) and _name(argv[0]) in _TRACERS
+
+
+def _without_interpreter(argv: Sequence[str]) -> Sequence[str]:
+    """`/usr/bin/env node --flag script.js x` → `script.js x`; without a script, as it is. `env` executes what
+    follows in its own place, so it is as good as not there.
+    """
+    at = 0
+    while at < len(argv) and (interpreter := _name(argv[at])) in _INTERPRETERS:
+        after = at + 1
+        while after < len(argv) and (
+            argv[after].startswith("-") or (interpreter == "env" and "=" in argv[after])
+        ):
+            after += 1
+        evaluates = any(word in _EVALUATES for word in argv[at + 1 : after])
+        if after >= len(argv) or (interpreter != "env" and evaluates):
+            break
+        at = after
+    return argv[at:]
+
+
+_EVALUATES = frozenset({"-e", "--eval", "-p", "--print", "-"})
+
+
+def _name(word: str) -> str:
+    name = os.path.basename(word)
+    for ending in _SCRIPTS:
+        name = name.removesuffix(ending)
+    return name

@@ -1,0 +1,79 @@
+"""The tracer of a command, from the launcher's side: whether this machine has one, start it, hear what it could
+not follow. Knows one program and two pipes; what it does is in `shims/native/follow.c`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from playhead.launch.shims.programs import SHIM, static_program
+from playhead.replay.fence.barrier import Fence
+
+_FOLLOW = "playhead-follow"
+
+
+class Tracer:
+    """A tracer that runs. It ends with the last process of the tree."""
+
+    def __init__(self, pid: int, report: int) -> None:
+        self.pid = pid
+        self._report = report
+
+    def unfollowed(self) -> list[tuple[str, str]]:
+        """Programs that it let go so far, and why."""
+        os.set_blocking(self._report, False)
+        pieces = []
+        try:
+            while piece := os.read(self._report, 1 << 16):
+                pieces.append(piece)
+        except BlockingIOError:
+            pass
+        os.close(self._report)
+        lines = b"".join(pieces).decode(errors="replace").splitlines()
+        return sorted({(line.partition("\t")[0], line.partition("\t")[2]) for line in lines})
+
+
+def start(shims: Path, waiting: Fence | None) -> Tracer:
+    """Trace the process that waits to become the command. OSError says why that cannot be."""
+    if waiting is None:
+        raise OSError("no process waits to become the command")
+    waiting.be_traceable()
+    told, ready = os.pipe()
+    report, reports = os.pipe()
+    os.set_inheritable(ready, True)
+    os.set_inheritable(reports, True)
+    try:
+        # A grandchild would be simpler to forget, but Yama lets only ancestors and named processes trace.
+        pid = os.posix_spawn(
+            str(shims / SHIM), [_FOLLOW, str(waiting.pid), str(ready), str(reports)], {}
+        )
+    except OSError:
+        for one in (told, report):
+            os.close(one)
+        raise
+    finally:
+        os.close(ready)
+        os.close(reports)
+    try:
+        answer = os.read(told, 256)
+    finally:
+        os.close(told)
+    if answer != b"+":
+        os.waitpid(pid, 0)
+        os.close(report)
+        raise OSError(f"the command cannot be traced: {answer.decode() or 'the tracer died'}")
+    return Tracer(pid, report)
+
+
+def why_not(env: Mapping[str, str]) -> str | None:
+    """Why no command can be followed on this machine; None: it can."""
+    if env.get("PLAYHEAD_FOLLOW") == "0":
+        return "PLAYHEAD_FOLLOW is 0"
+    program = static_program(env)
+    if program is None:
+        return "no C compiler, which builds the tracer"
+    pid = os.posix_spawn(str(program), [_FOLLOW, "probe"], {})
+    _, status = os.waitpid(pid, 0)
+    return None if status == 0 else "this system does not permit tracing (ptrace)"

@@ -1,0 +1,272 @@
+"""Whatever a command starts is one process call on the tape, by whatever path and in whatever language, and
+`playhead replay` serves it: no program runs, no request is sent.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from playhead.launch.follow import tracer
+from playhead.replay.matching.taped import TapedCall, load
+from playhead.tape.reader import Tape
+
+PLAYHEAD = [sys.executable, "-m", "playhead"]
+
+
+@pytest.fixture(autouse=True)
+def can_follow():
+    if why := tracer.why_not(os.environ):
+        pytest.skip(f"needs a tracer, and {why}")
+
+
+@pytest.fixture
+def server():
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.path)
+            self.send_response(200)
+            self.send_header("content-length", "3")
+            self.end_headers()
+            self.wfile.write(b"ok\n")
+
+        do_GET = do_POST  # noqa: N815  the name is the library's
+
+        def log_message(self, *args: object) -> None:
+            """Quietly."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made.server_address[1], seen
+        made.shutdown()
+
+
+class Playing:
+    """`playhead …` in a folder and a store of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "store"
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("PLAYHEAD_")}
+
+    def __call__(self, verb: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        argv = [*PLAYHEAD, verb, "--store", str(self.store), *words]
+        return self.run(argv, **env)
+
+    def run(self, argv: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv, cwd=self.folder, env={**self.env, **env}, capture_output=True, text=True,
+            check=False, timeout=100,
+        )  # fmt: skip
+
+    def calls(self) -> list[TapedCall]:
+        """Of the first run."""
+        return load(Tape(min((self.store / "runs").iterdir()))).calls
+
+    def file(self, name: str, text: str) -> str:
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return f"./{name}"
+
+    def compiled(self, name: str, source: str) -> str:
+        code = self.folder / f"{name}.c"
+        code.write_text(source)
+        for options in (["-static"], []):
+            argv = ["cc", "-w", *options, "-o", str(self.folder / name), str(code)]
+            if subprocess.run(argv, check=False, capture_output=True).returncode == 0:
+                return f"./{name}"
+        return pytest.skip("needs a C compiler")
+
+
+@pytest.fixture
+def playhead(tmp_path: Path) -> Playing:
+    return Playing(tmp_path)
+
+
+# Writes a number into a file of its own, so that the test sees how often it ran.
+COUNTED = "#!/bin/sh\necho ran >> {folder}/ran.log; date +%N; exit ${{1:-0}}\n"
+STARTS = r"""
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void wait_for(const char *how, pid_t pid) {
+    int status;
+    waitpid(pid, &status, 0);
+    printf("%s %d\n", how, WEXITSTATUS(status));
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    char *words[] = {argv[1], "3", NULL}, *shell[] = {"sh", "-c", "./counted 4; exit 5", NULL};
+    pid_t pid = fork();
+    if (!pid)
+        execve(argv[1], words, environ);
+    wait_for("fork", pid);
+    if (!(pid = vfork())) {
+        execv(argv[1], words);
+        _exit(99);
+    }
+    wait_for("vfork", pid);
+    posix_spawn(&pid, argv[1], NULL, NULL, words, environ);
+    wait_for("spawn", pid);
+    if (!(pid = fork()))
+        execv("/bin/sh", shell);
+    wait_for("shell", pid);
+    printf("system %d\n", WEXITSTATUS(system("./counted 6")));
+    return 2;
+}
+"""
+
+
+def test_a_static_program_is_followed_however_it_starts_others(playhead):
+    counted = playhead.file("counted", COUNTED.format(folder=playhead.folder))
+    program = playhead.compiled("starts", STARTS)
+    then = playhead("record", "--no-workspace", "--", program, counted)
+    assert then.returncode == 2, then.stderr
+    assert [line for line in then.stdout.splitlines() if " " in line] == [
+        *("fork 3", "vfork 3", "spawn 3", "shell 5", "system 6"),
+    ]
+    calls = playhead.calls()
+    assert [call.outcome.data["value"] for call in calls] == [3, 3, 3, 5, 6]
+    assert calls[0].request["argv"] == [counted, "3"]
+    ran = (playhead.folder / "ran.log").read_text()
+    for _ in range(3):
+        now = playhead("replay", "last")
+        assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+        assert "identical" in now.stderr
+    assert (playhead.folder / "ran.log").read_text() == ran
+
+
+EXAMPLE = """#!/bin/bash
+{node} -e 'fetch(process.env.SERVER + "/from-node", {{method: "POST"}}).then((r) => r.text()).then(console.log)'
+echo deploy >> deployed.log
+/usr/bin/curl -s -X POST "$SERVER/from-curl"
+(perl -e 'print rand(), "\\n"') | cat
+x=$(/bin/sh -c 'date +%N; exit 3'); echo "$x $?"
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+def test_the_programs_of_a_script_are_served_and_its_own_writes_stay_in_the_fence(playhead, server):
+    port, seen = server
+    script = playhead.file("agent.sh", EXAMPLE.format(node=shutil.which("node")))
+    then = playhead("record", "--", script, SERVER=f"http://127.0.0.1:{port}")
+    assert then.returncode == 0, then.stderr
+    assert "partial" not in then.stderr
+    assert seen == ["/from-node", "/from-curl"]
+    for _ in range(3):
+        now = playhead("replay", "last")
+        assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert len(seen) == 2
+    assert (playhead.folder / "deployed.log").read_text() == "deploy\n"
+
+
+UNCHANGED = r"""#!/bin/bash
+bash -c 'exit 7'; echo "code $?"
+for signal in KILL TERM SEGV; do bash -c "kill -$signal \$\$" 2>/dev/null; echo "$signal $?"; done
+/nonexistent/x 2>/dev/null; echo "code $?"
+no-such-program 2>/dev/null; echo "code $?"
+/etc/passwd 2>/dev/null; echo "code $?"
+mkfifo up
+sh -c 'trap "echo got term; exit 4" TERM; echo > up; while :; do sleep 0.1; done' & p=$!
+read x < up; kill $p; wait $p; echo "code $?"
+set -m
+sleep 100 & p=$!
+[ "$(cut -d' ' -f5 /proc/$p/stat)" = $p ] && echo its own group
+kill -STOP $p; until grep -q 'State:.T' /proc/$p/status; do :; done; jobs | grep -o Stopped
+kill -CONT $p; until grep -q 'State:.S' /proc/$p/status; do :; done; jobs | grep -o Running
+kill -TERM -- -$p; wait $p 2>/dev/null; echo "code $?"
+timeout 0.2 sleep 5; echo "timeout $?"
+yes | head -1; echo "${PIPESTATUS[@]}"
+setsid -w sh -c 'echo in a session of its own'
+env -i /usr/bin/env | wc -l
+(ulimit -n 64; sh -c 'ulimit -n')
+exec -a other bash -c 'echo "called $0"'
+"""
+
+
+def test_a_recorded_program_ends_stops_and_is_signalled_as_without_us(playhead):
+    script = playhead.file("agent.sh", UNCHANGED)
+    bare = playhead.run([script])
+    (playhead.folder / "up").unlink()
+    then = playhead("record", "--", script)
+    assert then.stdout == bare.stdout
+    assert "its own group\nStopped\nRunning\ncode 143\ntimeout 124\ny\n141 0\n" in then.stdout
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_debugger_works_inside_a_followed_command(playhead):
+    script = playhead.file("agent.sh", "#!/bin/sh\nstrace -f -o trace.log true; echo $?\n")
+    assert playhead("record", "--", script).stdout == "0\n"
+    assert "execve" in (playhead.folder / "trace.log").read_text()
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_a_command_that_traces_is_not_followed_and_the_tape_says_so(playhead):
+    then = playhead("record", "--", "strace", "-f", "-o", "trace.log", "sh", "-c", "true; exit 3")
+    assert then.returncode == 3
+    assert "1 hole" in then.stderr
+
+
+def test_a_python_of_a_script_is_hooked_and_one_that_cannot_be_is_a_call(playhead):
+    python = sys.executable
+    words = "import os; print(os.environ.get('PYTHONPATH'), os.urandom(4).hex())"
+    script = f'#!/bin/sh\n{python} -c "{words}"\n{python} -I -S -c "{words}"\n'
+    then = playhead("record", "--", playhead.file("agent.sh", script))
+    (call,) = playhead.calls()
+    assert call.request["argv"][1:3] == ["-I", "-S"]
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+@pytest.mark.parametrize(
+    "before",
+    [["timeout", "60"], ["env", "X=1"], ["nice"], ["make", "-s", "-f", "rules"], ["sh", "run.sh"]],
+    ids=lambda words: words[0],
+)
+def test_what_a_wrapper_starts_is_recorded_as_if_it_had_been_named(playhead, before):
+    playhead.file("rules", f"agent:\n\t{sys.executable} agent.py\n")
+    playhead.file("run.sh", f"exec {sys.executable} agent.py\n")
+    playhead.file("agent.py", "import subprocess\nsubprocess.run(['sh', '-c', 'date +%N'])\n")
+    is_script = before[0] in ("make", "sh")
+    command = [*before, *([] if is_script else [sys.executable, "agent.py"])]
+    then = playhead("record", "--", *command)
+    assert then.returncode == 0, then.stderr
+    assert [(call.name, call.event.data["via"]) for call in playhead.calls()] == [
+        ("date", "subprocess")
+    ]
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_programs_that_are_gone_are_served_all_the_same(playhead):
+    tools = playhead.folder / "tools"
+    tools.mkdir()
+    (tools / "publish").write_text("#!/bin/sh\ndate +%N\n")
+    (tools / "publish").chmod(0o755)
+    script = playhead.file("agent.sh", "#!/bin/sh\npublish it\n")
+    then = playhead("record", "--", script, PATH=f"{tools}:{os.environ['PATH']}")
+    shutil.rmtree(tools)
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_where_nothing_can_be_followed_shims_are_used_and_the_tape_says_so(playhead):
+    script = playhead.file("agent.sh", "#!/bin/sh\ngit version\n/usr/bin/env true\n")
+    then = playhead("record", "--", script, PLAYHEAD_FOLLOW="0")
+    assert [call.name for call in playhead.calls()] == ["git version"]
+    assert "1 hole" in then.stderr
