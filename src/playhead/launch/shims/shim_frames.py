@@ -1,12 +1,12 @@
 """The messages between a shim and the sidecar: a letter, a length, bytes. Pure; does not know the socket.
 
-    C  a shim's call            R  run it for real: the call's name, a lane for its children, variables
-                                A  become the program, a part of the agent: its words, variables
-    I O E  stdin, stdout, …     P  be played: with the descriptor that says how to end
-    M  a mark: `closed stdin`   F  not run: an exit code, and why
-    S  a signal from the caller D  that signal is not on the tape: die of it
-    X  the exit                 K  the exit is on the tape
-                                Q  the run has ended
+C  a shim's call            R  run it for real: the call's name, a lane for its children, variables
+A  become the program, a part of the agent: its words, variables
+I O E  stdin, stdout, …     P  be played: with the descriptor that says how to end
+M  a mark: `closed stdin`   F  not run: an exit code, and why
+S  a signal from the caller D  that signal is not on the tape: die of it
+X  the exit                 K  the exit is on the tape
+Q  the run has ended
 """
 
 from __future__ import annotations
