@@ -382,9 +382,8 @@ def main(told: str, words: list[str]) -> NoReturn:
     kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
     passed = tuple(fd for fd in range(3) if streams.kinds[fd] in kinds)
     here = [os.environ.get(f"PLAYHEAD_{one}", "") for one in ("RUN", "PARENT", "LANE")]
-    who = [str(os.getpid()), str(os.getppid()), "path"]
-    asked = [*who, name, real, os.getcwd(), *here, *streams.kinds]
-    asked += ["".join(map(str, passed)), str(len(argv)), *argv]
+    asked = [str(os.getpid()), str(os.getppid()), "path", name, real, os.getcwd(), *here]
+    asked += [*streams.kinds, "".join(map(str, passed)), str(len(argv)), *argv]
     asked += [f"{key}={value}" for key, value in os.environ.items()]
     line.tell(b"C", b"".join(os.fsencode(word) + b"\0" for word in asked), passed)
     answer = line.hear(5 if mode == "record" else None)
