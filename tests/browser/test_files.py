@@ -245,6 +245,8 @@ def test_hostile_names_and_contents_are_text_and_nothing_else(tab, site, runs, p
     expect(page.locator(".file-diff ins")).to_have_count(2000)
     page.get_by_role("button", name="500 more lines").click()
     expect(page.locator(".file-diff ins")).to_have_count(2500)
+    heights = "nodes => nodes.map(node => node.offsetHeight)"
+    assert len(set(page.locator(".file-diff ins").evaluate_all(heights))) == 1
     assert page.locator("#app img, #app svg[onload], #app script, #app b").count() == 0
     shown.shot(f"files-hostile-{place}")
 

@@ -35,7 +35,8 @@ export function fileDiff(path, before, after) {
   pairChanged(changes);
   const missing = { gone: old.open ? old.all.length : 0, new: now.open ? now.all.length : 0 };
   const draw = (one) => drawLine(one, paint, missing);
-  return scrolled(batches(hunks(changes, draw)), "Differences");
+  const longest = Math.max(old.all.length, now.all.length);
+  return scrolled(batches(hunks(changes, draw)), "Differences", longest);
 }
 
 export function wholeFile(path, version) {
@@ -45,7 +46,7 @@ export function wholeFile(path, version) {
   if (!all.length) return h("p", { class: "quiet file-note" }, version ? "The file is empty." : "There is no file.");
   const paint = { same: tokens(all, languageOf(path, version.text)) };
   const rows = all.map((text, at) => () => drawLine({ kind: "same", text, now: at + 1 }, paint, {}));
-  return scrolled(batches(rows), "Content");
+  return scrolled(batches(rows), "Content", all.length);
 }
 
 const REASONS = {
@@ -152,8 +153,11 @@ function batches(rows) {
   return nodes;
 }
 
-function scrolled(nodes, label) {
-  return h("div", { class: "diff file-diff", role: "region", "aria-label": label, tabindex: 0 }, nodes);
+// `longest` is the largest line number: the columns of numbers have room for it.
+function scrolled(nodes, label, longest) {
+  const view = h("div", { class: "diff file-diff", role: "region", "aria-label": label, tabindex: 0 }, nodes);
+  view.style.setProperty("--digits", String(Math.max(3, String(longest).length)));
+  return view;
 }
 
 const TAGS = { same: "div", gone: "del", new: "ins" };
