@@ -63,7 +63,9 @@ def replay(
     made = deck.Deck(run.recorder, mode)
     deck.activate(made)
     taped = first_words(tape).get("env") or {}
-    where = {**env, **{name: str(value) for name, value in taped.items() if name.endswith(_URLS)}}
+    # With something live the tape does not decide where requests, and the user's key, are sent.
+    old = {} if plan.live or not isinstance(taped, dict) else taped
+    where = {**env, **{name: str(value) for name, value in old.items() if name.endswith(_URLS)}}
     ready(run)
     asyncio.run(_serve(listener, where, authority, paced=plan.pace))
     deck.deactivate(made)

@@ -79,7 +79,7 @@ def _as_text(value: str | bytes) -> str:
 
 
 # LLM answers are far smaller; a decompression bomb of a few kilobytes is far larger.
-MOST_BYTES = 256 * 1024 * 1024
+MOST_BYTES = 100 * 1024 * 1024
 # Little at a time: a broken end costs only itself, and a bomb is seen before it goes off.
 _PIECE = 64
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -32,6 +33,8 @@ from playhead.launch.proxy.taped_response import bad_request, diverged
 from playhead.recording import deck, lanes, where
 from playhead.recording.crossing import Crossing
 from playhead.recording.deck import Deck
+
+_HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
 class Listening(asyncio.StreamReaderProtocol):
@@ -73,6 +76,7 @@ class Client:
         *,
         paced: bool = False,
         authority: Authority | None = None,
+        token: str = "",
     ) -> None:
         self.reader = reader
         self.writer = writer
@@ -81,6 +85,7 @@ class Client:
         self.server = live.LiveServer(self)
         self._usual = usual
         self._authority = authority
+        self._token = token
         # Writers whose streams became others: the last reference would close the connection.
         self._before: list[asyncio.StreamWriter] = []
         protocol = writer.transport.get_protocol()
@@ -97,6 +102,7 @@ class Client:
     async def serve(self) -> None:
         try:
             while (asked := await asking.read(self.reader, self.writer)) is not None:
+                self._refuse_strangers(asked)
                 if asked.method == "CONNECT":
                     goes_on = await self._become(asked)
                 else:
@@ -113,10 +119,26 @@ class Client:
             self.server.close()
             self.writer.close()
 
+    def _refuse_strangers(self, asked: ProxiedRequest) -> None:
+        """Web pages can send requests to ports of this machine, and a name of their own can lead to 127.0.0.1.
+
+        NotHttp: the request comes from a page. Node's `fetch` sends `sec-fetch-mode` as well, so that header
+        says nothing; `origin` and `sec-fetch-site` are sent by browsers only.
+        """
+        if asked.value("origin") is not None or asked.value("sec-fetch-site") is not None:
+            raise NotHttp("this proxy does not serve web pages")
+        here = self.writer.get_extra_info("sockname")
+        if self._before or asked.method == "CONNECT" or not _is_loopback(here[0] if here else ""):
+            return
+        host = asked.value("host")
+        name = "127.0.0.1" if host is None else host.rpartition(":")[0] or host
+        if not _is_loopback(name.strip("[]").lower()):
+            raise NotHttp(f"the Host header names {name[:80]!r}; expected this machine")
+
     async def _become(self, asked: ProxiedRequest) -> bool:
         """From here on we are the server that the client wants to reach behind TLS."""
         host, _, port = asked.target.rpartition(":")
-        if self._authority is None or not port.isdigit():
+        if self._authority is None or not port.isdigit() or not _HOST.fullmatch(host):
             self.writer.write(bad_request("this proxy makes no tunnels (see --connect)"))
             return False
         loop = asyncio.get_running_loop()
@@ -141,7 +163,12 @@ class Client:
         usual = self._usual or guessed(asked.target, dict(asked.headers), addresses(self.env))
         if usual is None:
             raise NotHttp("nobody can tell whom this request is for")
-        origin, target, parent = arrived(asked.target, usual)
+        found = arrived(asked.target, usual, self._token)
+        if found is None:
+            raise NotHttp(
+                "only processes of the run may name a server: the token is missing or wrong"
+            )
+        origin, target, parent = found
         url = f"{origin}{target}"
         lanes.enclosing.set(parent)
         # Which connection a client uses is a race. So all requests share one lane, and content distinguishes
@@ -151,7 +178,12 @@ class Client:
         if open_deck is None:
             why = "Nothing is recorded any more, and nothing is replayed: the run has ended."
             return await self._refuse(url, why)
-        adapter = _Passing(self, asked, origin, target, url)
+        plain = asked
+        if asked.value("content-encoding") is not None:
+            # Not on the event loop: a small body may expand to a hundred megabytes, and others wait.
+            loop = asyncio.get_running_loop()
+            plain = await loop.run_in_executor(None, asked.plain)
+        adapter = _Passing(self, asked, plain, origin, target)
         call = call_of(open_deck, adapter.request)
         if call is None:
             return await self.server.answer(Unheard(open_deck), adapter.sent, origin)
@@ -172,10 +204,15 @@ class _Passing(HttpAdapter):
     """One request that passes through the proxy. Its results say whether the connection can be used again."""
 
     def __init__(
-        self, client: Client, asked: ProxiedRequest, origin: Origin, target: str, url: str
+        self,
+        client: Client,
+        asked: ProxiedRequest,
+        plain: ProxiedRequest,
+        origin: Origin,
+        target: str,
     ) -> None:
-        # Two equal bodies are not compressed to the same bytes: the plain one is compared.
-        plain = asked.plain()
+        """`plain`: the request decompressed. Two equal bodies may be compressed to different bytes."""
+        url = f"{origin}{target}"
         super().__init__(
             Request(
                 "proxy",
@@ -213,6 +250,10 @@ class _Passing(HttpAdapter):
             return await taped.answer(self._client, exchange, self.sent)
         await sockets.taped(self._client, exchange, self.sent)
         return False
+
+
+def _is_loopback(name: str) -> bool:
+    return name in ("localhost", "::1") or name.startswith("127.")
 
 
 def _agent(asked: ProxiedRequest) -> str:

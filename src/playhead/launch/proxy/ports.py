@@ -11,6 +11,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 
+from playhead import clock
 from playhead.launch.proxy.routes import Detour, Origin, addresses, detours, origins, through
 
 _DEFAULT = "https://api.openai.com/v1"
@@ -163,7 +164,8 @@ class ProxyPorts:
             self.listeners[origin] = listen()
         self._ports = {origin: one.getsockname()[1] for origin, one in self.listeners.items()}
         self.numbers = frozenset(self._ports.values())
-        self.detours: dict[str, Detour] = detours(env, found, self._ports)
+        self.token = clock.urandom(16).hex()
+        self.detours: dict[str, Detour] = detours(env, found, self._ports, self.token)
         # The command with the addresses in its arguments replaced by those of the proxy.
         self.command = turned(command, env, self._turn)
 

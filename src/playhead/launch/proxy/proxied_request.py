@@ -20,6 +20,13 @@ from playhead.replay.matching.matcher import SIDE
 Pair = tuple[str, str]
 
 LONGEST_HEAD = 256 * 1024
+# More than any API accepts.
+LARGEST_BODY = 512 * 1024 * 1024
+_LONGEST_IDLE_S = 3600.0
+_LONGEST_HEAD_S = 60.0
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_TARGET = re.compile(r"[!-~\x80-\xff]+")
+_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
 # Those between two neighbours only, and those that would make the answer unreadable on the tape:
 # compressed frames of a WebSocket.
 _NOT_PASSED_ON = frozenset(
@@ -73,9 +80,14 @@ class ProxiedRequest:
 async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxiedRequest | None:
     """The next request; None: the client has left. NotHttp: this is something else."""
     try:
-        raw = await reader.readuntil(b"\r\n\r\n")
+        # Clients keep connections open between requests, but no client needs minutes for one head.
+        first = await asyncio.wait_for(reader.readexactly(1), _LONGEST_IDLE_S)
+        rest = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _LONGEST_HEAD_S)
+        raw = first + rest
     except asyncio.IncompleteReadError:
         return None
+    except asyncio.TimeoutError:
+        raise NotHttp("the request did not arrive in time") from None
     except asyncio.LimitOverrunError:
         raise NotHttp("the head of a request takes more than 256 KiB") from None
     asked = _head(raw)
@@ -88,34 +100,73 @@ async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Pr
 def _head(raw: bytes) -> ProxiedRequest:
     first, *lines = raw.decode("latin-1").rstrip("\r\n").split("\r\n")
     words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1"):
+    if (
+        len(words) != 3
+        or words[2] not in ("HTTP/1.0", "HTTP/1.1")
+        or not _TOKEN.fullmatch(words[0])
+        or not _TARGET.fullmatch(words[1])
+    ):
         raise NotHttp(f"not the first line of a request: {first[:40]!r}")
-    pairs = (line.partition(":") for line in lines if line)
-    headers = tuple((name, value.strip()) for name, _, value in pairs)
+    headers = tuple(_header(line) for line in lines if line)
     return ProxiedRequest(method=words[0], target=words[1], version=words[2], headers=headers)
+
+
+def _header(line: str) -> Pair:
+    """Strict: what two servers read differently, a client can use to hide a second request in the first."""
+    name, colon, value = line.partition(":")
+    if not colon or not _TOKEN.fullmatch(name) or any(one in value for one in "\r\n\0"):
+        raise NotHttp(f"not a header: {line[:40]!r}")
+    return name, value.strip()
 
 
 async def _body(asked: ProxiedRequest, reader: asyncio.StreamReader) -> bytes | None:
     try:
-        if "chunked" in (asked.value("transfer-encoding") or "").lower():
+        coding, length = asked.value("transfer-encoding"), asked.value("content-length")
+        if coding is not None:
+            if coding.strip().lower() != "chunked" or length is not None:
+                raise NotHttp("the length of this body can be read in two ways")
             return await _chunked(reader)
-        length = int(asked.value("content-length") or 0)
-        return await reader.readexactly(length) if length else b""
+        size = _length(length)
+        return await reader.readexactly(size) if size else b""
     except asyncio.IncompleteReadError:
         return None
     except ValueError as error:
         raise NotHttp(str(error)) from None
 
 
+def _length(said: str | None) -> int:
+    if said is None:
+        return 0
+    lengths = {one.strip() for one in said.split(",")}
+    only = lengths.pop()
+    if lengths or not (only.isascii() and only.isdigit()):
+        raise NotHttp(f"not a length: {said[:40]!r}")
+    if len(only) > 12 or int(only) > LARGEST_BODY:
+        raise NotHttp(f"the body is larger than {LARGEST_BODY:,} bytes")
+    return int(only)
+
+
 async def _chunked(reader: asyncio.StreamReader) -> bytes:
     """Line by line and chunk by chunk: what follows the end is the next request's."""
     pieces: list[bytes] = []
-    while size := int((await reader.readuntil(b"\n")).partition(b";")[0], 16):
+    total = 0
+    while size := _chunk_size(await reader.readuntil(b"\r\n")):
+        total += size
+        if total > LARGEST_BODY:
+            raise NotHttp(f"the body is larger than {LARGEST_BODY:,} bytes")
         pieces.append(await reader.readexactly(size))
-        await reader.readuntil(b"\n")
-    while (await reader.readuntil(b"\n")).strip():
+        if await reader.readexactly(2) != b"\r\n":
+            raise NotHttp("a chunk does not end where it says")
+    while (await reader.readuntil(b"\r\n")).strip():
         continue  # trailers
     return b"".join(pieces)
+
+
+def _chunk_size(line: bytes) -> int:
+    size = line.partition(b";")[0].strip()
+    if not _SIZE.fullmatch(size) or line.count(b"\n") != 1:
+        raise NotHttp(f"not the size of a chunk: {line[:40]!r}")
+    return int(size, 16)
 
 
 def passed_on(asked: ProxiedRequest, host: str, body: bytes) -> bytes:

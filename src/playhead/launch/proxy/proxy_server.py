@@ -22,11 +22,14 @@ class Proxy:
         *,
         paced: bool = False,
         authority: Authority | None = None,
+        token: str = "",
     ) -> None:
+        """`token` of the run lets its processes name other origins; without one, none can be named."""
         self._listeners = listeners
         self._env = env
         self._paced = paced
         self._authority = authority
+        self._token = token
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve_until(self, over: asyncio.Event) -> None:
@@ -62,6 +65,12 @@ class Proxy:
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         client = Client(
-            reader, writer, origin, self._env, paced=self._paced, authority=self._authority
+            reader,
+            writer,
+            origin,
+            self._env,
+            paced=self._paced,
+            authority=self._authority,
+            token=self._token,
         )
         await client.serve()

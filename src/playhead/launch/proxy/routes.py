@@ -2,18 +2,23 @@
 
 A detour changes only the origin of a URL and keeps its path, so a tool that rebuilds URLs still finds the
 way. Below a hooked Python, a first path segment (`/~PARENT`) names the call that started the program and, if
-the program had a base URL of its own, its origin.
+the program had a base URL of its own, its origin (`/~PARENT~https~host:443~TOKEN`). The token is known only to
+processes of the run: without it every process of the machine could use the proxy to reach any host.
 """
 
 from __future__ import annotations
 
+from playhead.host.later import Later
 from playhead.host.lean import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import hmac
     from collections.abc import Iterable, Mapping
 
     Detours = Mapping[str, "Detour"]
+else:
+    hmac = Later("hmac")
 
 
 _ANTHROPIC = "https://api.anthropic.com"
@@ -62,6 +67,8 @@ class Detour(NamedTuple):
 
     through: str
     had: str | None
+    # Of the run; see `arrived`.
+    token: str = ""
 
 
 def addresses(env: Mapping[str, str]) -> dict[str, str]:
@@ -102,12 +109,15 @@ def origins(urls: Iterable[str]) -> list[Origin]:
 
 
 def detours(
-    env: Mapping[str, str], found: Mapping[str, str], ports: Mapping[Origin, int]
+    env: Mapping[str, str],
+    found: Mapping[str, str],
+    ports: Mapping[Origin, int],
+    token: str = "",
 ) -> dict[str, Detour]:
     """The detour of each variable, by the port that serves its origin."""
     ways = {name: through(url, ports) for name, url in found.items()}
     return {
-        name: Detour(through=way, had=env.get(name))
+        name: Detour(through=way, had=env.get(name), token=token)
         for name, way in ways.items()
         if way is not None
     }
@@ -142,9 +152,9 @@ def led(
             path = _path(own)
         token = "" if parent is None and other is None else f"{_MARK}{parent or ''}"
         if other is not None:
-            token += f"~{other.scheme}~{other.host}:{other.port}"
+            token += f"~{other.scheme}~{other.host}:{other.port}~{way.token}"
         values[name] = f"{local}{token}{path}"
-        told[name] = Detour(through=way.through, had=own)
+        told[name] = Detour(through=way.through, had=own, token=way.token)
     return values, told
 
 
@@ -153,13 +163,21 @@ def is_through(url: str, ways: Detours) -> bool:
     return _split(url)[0] in {_split(way.through)[0] for way in ways.values()}
 
 
-def arrived(target: str, usual: Origin) -> tuple[Origin, str, str | None]:
-    """Parse the target of a request: its origin, its path, and the call that started the client."""
+def arrived(target: str, usual: Origin, token: str) -> tuple[Origin, str, str | None] | None:
+    """Parse the target of a request: its origin, its path, and the call that started the client.
+
+    None: it names an origin without the token of the run.
+    """
     if not target.startswith(_MARK):
         return usual, target, None
-    token, slash, rest = target[len(_MARK) :].partition("/")
-    parent, *other = token.split("~")
-    if len(other) == 2 and (named := origin_of(f"{other[0]}://{other[1]}")) is not None:
+    first, slash, rest = target[len(_MARK) :].partition("/")
+    parent, *other = first.split("~")
+    if other:
+        named = origin_of(f"{other[0]}://{other[1]}") if len(other) == 3 else None
+        # Encoded, because `compare_digest` refuses text that is not ASCII.
+        is_known = bool(token) and hmac.compare_digest(other[-1].encode(), token.encode())
+        if named is None or not is_known:
+            return None
         usual = named
     return usual, f"{slash or '/'}{rest}", parent or None
 

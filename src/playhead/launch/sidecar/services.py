@@ -139,6 +139,7 @@ class ProxyService(Service):
         super().__init__(world, tuple(ports.listeners.values()))
         self._listeners = ports.listeners
         self._env: Mapping[str, str] = ports.env
+        self._token = ports.token
 
     def serve(self, stop: int) -> None:
         self.world.enter()
@@ -147,5 +148,7 @@ class ProxyService(Service):
     async def _serve(self, stop: int) -> None:
         over = asyncio.Event()
         asyncio.get_running_loop().add_reader(stop, over.set)
-        proxy = proxy_server.Proxy(self._listeners, self._env, paced=self.world.is_paced)
+        proxy = proxy_server.Proxy(
+            self._listeners, self._env, paced=self.world.is_paced, token=self._token
+        )
         await proxy.serve_until(over)

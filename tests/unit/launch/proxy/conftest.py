@@ -128,7 +128,7 @@ class Wire:
         self.socket.close()
 
     def ask(self, target: str, method: str = "GET", body: bytes = b"", **headers: str) -> None:
-        lines = [f"{method} {target} HTTP/1.1", "Host: here"]
+        lines = [f"{method} {target} HTTP/1.1", "Host: localhost"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         if body:
             lines.append(f"Content-Length: {len(body)}")

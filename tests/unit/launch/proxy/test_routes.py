@@ -1,5 +1,7 @@
 """Which variables lead agents through the proxy, and where they lead from there."""
 
+import pytest
+
 from playhead.launch.proxy.routes import (
     Detour,
     Origin,
@@ -41,27 +43,37 @@ def test_each_origin_has_one_port_and_paths_stay():
     }
 
 
-WAYS = {"A": Detour("http://127.0.0.1:4001/v1", "http://one/v1")}
+WAYS = {"A": Detour("http://127.0.0.1:4001/v1", "http://one/v1", "t0ken")}
 
 
 def test_a_child_with_an_address_of_its_own_comes_by_and_is_led_there():
     values, told = led({"A": "https://two/v2"}, WAYS, "7:12")
-    assert values == {"A": "http://127.0.0.1:4001/~7:12~https~two:443/v2"}
-    assert told == {"A": Detour("http://127.0.0.1:4001/v1", "https://two/v2")}
-    assert arrived("/~7:12~https~two:443/v2/messages", ANTHROPIC) == (
+    assert values == {"A": "http://127.0.0.1:4001/~7:12~https~two:443~t0ken/v2"}
+    assert told == {"A": Detour("http://127.0.0.1:4001/v1", "https://two/v2", "t0ken")}
+    assert arrived("/~7:12~https~two:443~t0ken/v2/messages", ANTHROPIC, "t0ken") == (
         Origin("https", "two", 443),
         "/v2/messages",
         "7:12",
     )
 
 
+@pytest.mark.parametrize(
+    "target",
+    ["/~~http~evil.test:80/x", "/~~http~169.254.169.254:80/latest", "/~~http~evil:80~/x", "/~~http~evil:80~wrong/x",
+     "/~7:12~http~evil:80~t0ken~more/x", "/~7:12~t0ken/x", "/~~ftp~evil:80~t0ken/x", "/~~http~evil:80~t\xf6ken/x"],
+)  # fmt: skip
+def test_a_server_is_named_only_with_the_token_of_the_run(target):
+    assert arrived(target, ANTHROPIC, "t0ken") is None
+    assert arrived("/~~http~evil:80~/x", ANTHROPIC, "") is None
+
+
 def test_the_way_is_taken_once_whoever_adds_to_it():
     values, _ = led({"A": "http://127.0.0.1:4001/~7:12/v1"}, WAYS, "9:1")
     assert values == {"A": "http://127.0.0.1:4001/~9:1/v1"}
-    assert arrived("/~9:1/v1/messages?beta=true", ANTHROPIC) == (
+    assert arrived("/~9:1/v1/messages?beta=true", ANTHROPIC, "t0ken") == (
         *(ANTHROPIC, "/v1/messages?beta=true", "9:1"),
     )
-    assert arrived("/v1/messages", ANTHROPIC) == (ANTHROPIC, "/v1/messages", None)
+    assert arrived("/v1/messages", ANTHROPIC, "t0ken") == (ANTHROPIC, "/v1/messages", None)
 
 
 def test_by_a_port_for_all_a_request_finds_its_vendor():
