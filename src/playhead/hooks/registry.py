@@ -48,6 +48,7 @@ ROWS: tuple[Row, ...] = (
     Row("sys", "order.outputs", "clock"),
     Row("queue", "order.queues", "clock"),
     Row("threading", "order.thread_waits", "clock"),
+    Row("threading", "order.noted_locks", "clock"),
     Row("multiprocessing.pool", "order.worker_results:hook_pool", "clock"),
     Row("concurrent.futures.process", "order.worker_results:hook_executor", "clock"),
     Row("time", "order.sleeps", "clock"),

@@ -14,6 +14,7 @@ from playhead.config import Settings
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, StoreError, UsageError
 from playhead.host.later import Later
+from playhead.launch import lock_extension
 from playhead.launch import spawn_command as launch
 from playhead.launch.connections import proxy_ports
 from playhead.launch.environment import kept
@@ -181,6 +182,7 @@ def _start(
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
     facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
     if (wish.level or settings.level) == "full":
+        lock_extension.prepare(env)
         facts["env"] = kept(env)
         facts["home"] = env.get("HOME")
     if not proxy:

@@ -68,7 +68,7 @@ class Crossing:
         self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
         self._buffer: ChunkBuffer | None = None
         # What was around before it was entered; it may be entered again before it is left.
-        self._outside: tuple[Token[Any], Token[Any], Token[Any] | None, Any] | None = None
+        self._outside: tuple[Token[Any], Token[Any], Any, Any] | None = None
         recorder = deck.recorder
         self._started = mono_ns()
         at = call.at or where.asked(3)
@@ -249,7 +249,7 @@ class Crossing:
         ref = self.seq if self.deck.recorder.segment is self._segment else self.ref
         printed = None
         if self.call.boundary == "tool" and lanes.printing.get() is None:
-            printed = lanes.printing.set(self)
+            printed = (lanes.printing.set(self), lanes.own_thread(None))
         enclosed = lanes.enclosing.set(ref)
         around = (*inside.get(), self.call)
         self._outside = (enclosed, inside.set(around), printed, self._outside)
@@ -263,7 +263,8 @@ class Crossing:
             lanes.enclosing.reset(around)
             inside.reset(calls)
             if printed is not None:
-                lanes.printing.reset(printed)
+                lanes.printing.reset(printed[0])
+                lanes.own_thread(printed[1])
         except ValueError:
             return  # the host left the block in another context: there is nothing to undo
 

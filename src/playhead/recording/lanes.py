@@ -15,6 +15,7 @@ from playhead.host.later import Later
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
+    from collections.abc import Callable
     from contextvars import Token
     from types import TracebackType
     from typing import Any
@@ -139,6 +140,16 @@ def pack() -> Luggage:
 
 def unpack(luggage: Luggage) -> list[Token[Any]]:
     return [variable.set(value) for variable, value in luggage]
+
+
+def own_nothing(_lane: Lane | None) -> Lane | None:
+    return None
+
+
+# Says for which lane this thread takes locks from now on (None: for none that matters), and for which it did
+# so far. Replaced where the order of locks is kept (`hooks/order/noted_locks`). The thread of an event loop
+# takes them for none: its tasks are ordered by their own points.
+own_thread: Callable[[Lane | None], Lane | None] = own_nothing
 
 
 class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
 OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept", "done"
 ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
+# That locks are on the tape; and that a lock was taken by another lane than the time before.
+LOCKS, LOCK = "locks", "lock"
 
 _MOST_LOOSE = 2048
 _MOST_NAMES = 4096

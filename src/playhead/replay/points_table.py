@@ -48,6 +48,9 @@ class PointsTable:
         self._lanes: dict[tuple[str, str, int], Place] = {}
         self._of_lane: dict[str, list[Place]] = {}
         self._at: dict[str, int] = {}
+        # Whether the tape says which lane took a lock when, and what it says of each.
+        self.has_locks = False
+        self._locks: dict[str, list[tuple[int, str]]] = {}
         # Timers that never fired.
         self._cancelled: dict[tuple[str, str, int], Any] = {}
         for event in taped:
@@ -68,6 +71,10 @@ class PointsTable:
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
         """The delay of a timer that never fired on the tape; None: there was no such timer."""
         return self._cancelled.get((lane, kind, number))
+
+    def lock_runs(self, name: str) -> list[tuple[int, str]]:
+        """From which time on which lane took this lock."""
+        return sorted(self._locks.get(name, ()))
 
     def know_lanes(self, lanes: dict[tuple[str, int], str]) -> None:
         """In which lane each call was made, by segment and number."""
@@ -118,6 +125,12 @@ class PointsTable:
         name, _, rest = kind.partition(":")
         if name == points.CANCELLED:
             self._cancelled[who, f"{points.TIMER}:{rest}", number] = row[6]
+            return
+        if name == points.LOCKS:
+            self.has_locks = True
+            return
+        if name == points.LOCK:
+            self._locks.setdefault(rest, []).append((number, who))
             return
         place = Place(segment, len(order), row)
         order.append(place)

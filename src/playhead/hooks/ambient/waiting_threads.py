@@ -61,44 +61,86 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
 
 
 def hook_threading(module: ModuleType, patches: Patches) -> None:
-    for kind, is_stuck in ((type(_thread.allocate_lock()), _is_locked), (_thread.RLock, _is_owned)):
-        take = kind.acquire
-        give = kind.release
-        graft(patches, kind, "acquire", _acquire(take, is_stuck))
-        graft(patches, kind, "__enter__", _acquire(take, is_stuck))
-        graft(patches, kind, "release", _release(give))
-        graft(patches, kind, "__exit__", _release(give))
+    for kind, is_stuck, is_mine in (
+        (type(_thread.allocate_lock()), _is_locked, _is_never_mine),
+        (_thread.RLock, _is_owned, _thread.RLock._is_owned),
+    ):
+        acquire = _acquire(kind.acquire, is_stuck, is_mine)
+        release = _release(kind.release, is_mine)
+        graft(patches, kind, "acquire", acquire)
+        graft(patches, kind, "__enter__", acquire)
+        graft(patches, kind, "release", release)
+        graft(patches, kind, "__exit__", release)
+    # What a condition does around its wait.
+    graft(patches, _thread.RLock, "_release_save", _release_save(_thread.RLock._release_save))
+    restore = _acquire_restore(_thread.RLock._acquire_restore)
+    graft(patches, _thread.RLock, "_acquire_restore", restore)
     handle = getattr(_thread, "_ThreadHandle", None)  # 3.13: what Thread.join waits for
     if handle is not None:
         graft(patches, handle, "join", _join(handle.join))
 
 
-def _acquire(original: Callable[..., bool], is_stuck: Callable[[Any], bool]) -> Callable[..., bool]:
+def _acquire(
+    original: Callable[..., bool], is_stuck: Callable[[Any], bool], is_mine: Callable[[Any], bool]
+) -> Callable[..., bool]:
     def acquire(self: Any, blocking: bool = True, timeout: float = -1) -> bool:
-        if blocking and timeout == -1:
+        is_again = is_mine(self)
+        if blocking and timeout == -1 and not is_again:
             locks.before_acquire(self)
         if original(self, False):
+            if not is_again:
+                locks.after_acquire(self)
             return True
         time = virtual_time.active()
         if time is None or not blocking or (timeout != -1 and not timeout >= 0):
-            return original(self, blocking, timeout)
+            came = original(self, blocking, timeout)
+            if came:
+                locks.after_acquire(self)
+            return came
 
         def attempt(seconds: float | None) -> bool:
             if seconds is None:
                 return original(self)
             return original(self, True, seconds) if seconds else original(self, False)
 
-        return time.wait(None if timeout == -1 else timeout, attempt, lambda: is_stuck(self))
+        came = time.wait(None if timeout == -1 else timeout, attempt, lambda: is_stuck(self))
+        if came:
+            locks.after_acquire(self)
+        return came
 
     return acquire
 
 
-def _release(original: Callable[..., None]) -> Callable[..., None]:
+def _release(original: Callable[..., None], is_mine: Callable[[Any], bool]) -> Callable[..., None]:
     def release(self: Any, *raised: Any) -> None:
         original(self)
-        locks.after_release(self)
+        if not is_mine(self):
+            locks.after_release(self)
 
     return release
+
+
+def _release_save(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def release_save(self: Any) -> Any:
+        state = original(self)
+        locks.after_release(self)
+        return state
+
+    return release_save
+
+
+def _acquire_restore(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def acquire_restore(self: Any, state: Any) -> None:
+        locks.before_restore(self)
+        original(self, state)
+        locks.after_acquire(self)
+
+    return acquire_restore
+
+
+def _is_never_mine(_lock: Any) -> bool:
+    """A plain lock cannot be taken a second time by the thread that has it."""
+    return False
 
 
 def _is_locked(lock: Any) -> bool:

@@ -56,6 +56,7 @@ def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
             global _loops  # noqa: PLW0603  one count a process
             _loops += 1
             turn = (_loops, 0)
+            lanes.own_thread(None)
         known[_TURN] = (turn[0], turn[1] + 1)
         if order_slot.active() is not None:
             state_of(self).enter_turn(_thread.get_ident())

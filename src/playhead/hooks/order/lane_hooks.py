@@ -94,6 +94,7 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
         def in_lane() -> None:
             put_back()
             lanes.unpack(luggage)
+            lanes.own_thread(luggage[0][1])
             run()
 
         def put_back() -> None:
@@ -124,9 +125,11 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
 
         def in_lane(*args: Any, **kwargs: Any) -> Any:
             before = lanes.unpack(luggage)
+            lanes.own_thread(luggage[0][1])
             try:
                 return fn(*args, **kwargs)
             finally:
+                lanes.own_thread(None)
                 # Others learn now that the job is done.
                 order_slot.wait_for(points.DONE)
                 order_slot.happened(points.DONE)

@@ -82,12 +82,7 @@ def _program(env: Mapping[str, str], name: str, options: tuple[str, ...]) -> Pat
     failed = made.with_suffix(".failed")
     if failed.exists():
         return None
-    try:
-        return _compiled(
-            made, [*options, *(str(one) for one in sources if one.suffix == ".c")], env
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
+    return compiled(made, [*options, *(str(one) for one in sources if one.suffix == ".c")], env)
 
 
 def _remember_failure(made: Path) -> None:
@@ -101,11 +96,23 @@ def _cache(env: Mapping[str, str]) -> Path:
     return Path(env.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "playhead"
 
 
-def _compiled(made: Path, words: list[str], env: Mapping[str, str]) -> Path | None:
+def compiled(
+    made: Path, arguments: list[str], env: Mapping[str, str], *, is_program: bool = True
+) -> Path | None:
+    """Compile C into this file; None: that is not possible on this machine."""
+    try:
+        return _compiled(made, arguments, env, is_program=is_program)
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _compiled(
+    made: Path, arguments: list[str], env: Mapping[str, str], *, is_program: bool
+) -> Path | None:
     made.parent.mkdir(parents=True, exist_ok=True)
     part = made.with_name(f"{made.name}.{os.getpid()}.part")
     for compiler in (env["CC"],) if env.get("CC") else _COMPILERS:
-        argv = [*compiler.split(), "-std=gnu11", "-O2", "-w", "-o", str(part), *words]
+        argv = [*compiler.split(), "-std=gnu11", "-O2", "-w", "-o", str(part), *arguments]
         try:
             done = subprocess.run(
                 argv, capture_output=True, timeout=_LONGEST_COMPILING_S, check=False, env=dict(env)
@@ -113,10 +120,12 @@ def _compiled(made: Path, words: list[str], env: Mapping[str, str]) -> Path | No
         except FileNotFoundError:
             continue
         # Run once without settings: it says nothing and leaves with 0, if this machine can run it.
-        if done.returncode == 0 and subprocess.run([str(part)], check=False).returncode == 0:
+        if done.returncode == 0 and (
+            not is_program or subprocess.run([str(part)], check=False).returncode == 0
+        ):
             os.replace(part, made)
             return made
-        if "-static" in words:
+        if "-static" in arguments:
             _remember_failure(made)
     return None
 

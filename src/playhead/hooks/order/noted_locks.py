@@ -1,0 +1,141 @@
+"""Locks that the program makes: which lane takes each of them, in which order. Knows `threading.Lock` and
+`RLock`, and our extension module for them.
+
+While recording, such a lock is one of our extension (`native/locks.c`), which notes when it goes from one lane to
+another: a hook in Python would cost ten times the lock. In a replay it is Python's own, and `locks` lets
+each lane take it where it did on the tape.
+
+Locks of installed packages and of the standard library are left alone: a replay does not do most of what they
+guard. So are those that code in C makes, and those made before the run began. Where there is no extension (no
+compiler), locks are not on the tape, and a replay guesses (see `locks`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from playhead.hooks.guest import Patches, need
+from playhead.host.later import Later
+from playhead.recording import lanes, order_slot, points
+from playhead.recording.where import OWNERS, PROGRAM, package_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import CodeType, ModuleType
+    from typing import Any
+
+    from playhead.hooks.order import locks
+else:
+    locks = Later("playhead.hooks.order.locks")  # a recorded program does not load what replays
+
+# The hash of the extension's source, which is part of its file name: an old one is never loaded.
+DIGEST = "5ea3bd934c2f5596"
+_NAME = "_playhead_locks"
+
+_native: Any = None
+
+
+def path(env: Mapping[str, str]) -> str:
+    """Where the compiled extension lies."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    cache = env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(cache, "playhead", f"locks-{DIGEST}-{os.uname().machine}.abi3.so")
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is threading."""
+    need(module, "Lock", "RLock", "Condition")
+    if points.active() is not None:
+        native = _load()
+        if native is None:
+            return
+        native.watch(_handed_over)
+        lanes.own_thread = native.own
+        patches.on_undo(_forget)
+        points.note(lanes.MAIN, points.LOCKS)
+    elif order_slot.active() is not None:
+        lanes.own_thread = locks.own_thread
+        patches.on_undo(_forget)
+    else:
+        return
+    lanes.own_thread(lanes.MAIN)
+    for name in ("Lock", "RLock"):
+        patches.replace(module, name, _maker(name, module.Condition.__init__.__code__))
+
+
+def _forget() -> None:
+    lanes.own_thread = lanes.own_nothing
+    if _native is not None:
+        _native.watch(None)
+
+
+def _load() -> Any:
+    """The extension; None: it was not compiled on this machine."""
+    global _native  # noqa: PLW0603  one a process
+    if _native is None:
+        import _imp
+        from importlib.machinery import ExtensionFileLoader, ModuleSpec
+
+        file = path(os.environ)
+        if not os.path.exists(file):
+            return None
+        spec = ModuleSpec(_NAME, ExtensionFileLoader(_NAME, file), origin=file)
+        try:
+            _native = _imp.create_dynamic(spec)
+        except ImportError:
+            return None  # of another machine, or not whole: without it locks are not on the tape
+    return _native
+
+
+def _handed_over(name: str, number: int, lane: lanes.Lane) -> None:
+    """A lane has taken a lock that another one had before. Called while the lock is held."""
+    log = points.active()
+    if log is not None:
+        points.note(lane, f"{points.LOCK}:{name}", None, number)
+
+
+def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        def make() -> Any:
+            lock = None
+            frame = sys._getframe(1)
+            if frame.f_code is condition and frame.f_back is not None:
+                frame = frame.f_back  # who makes the condition has made its lock
+            if _is_program(frame.f_code.co_filename) and not lanes.is_carried():
+                if points.active() is not None and _native is not None:
+                    lock = getattr(_native, name)()
+                    lock.playhead_name = _next_name()
+                elif order_slot.active() is not None:
+                    lock = original()
+                    locks.know(lock, _next_name())
+            return original() if lock is None else lock
+
+        if not isinstance(original, type):
+            return make
+        return _as_type(name, original, make)
+
+    return wrap
+
+
+def _as_type(name: str, original: type, make: Callable[[], Any]) -> Any:
+    """Since 3.13 `threading.Lock` is a type, and programs ask whether something is an instance of it."""
+
+    class Kind(type):
+        def __call__(cls) -> Any:
+            return make()
+
+        def __instancecheck__(cls, one: Any) -> bool:
+            return isinstance(one, (original, getattr(_native, name, original)))
+
+    return Kind(name, (), {})
+
+
+def _next_name() -> str:
+    lane = lanes.current.get()
+    return f"{lane.name}#{lane.count('lock')}"
+
+
+def _is_program(file: str) -> bool:
+    return OWNERS[file] == PROGRAM and package_of(file) is None
