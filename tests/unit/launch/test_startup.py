@@ -26,6 +26,7 @@ NEEDED = {
 LOADED_LATER = {
     "playhead.hooks.ambient.random_draws": "loaded with `random`, which loads no typing",
     "playhead.hooks.order.event_loops": "loaded with `asyncio`",
+    "playhead.hooks.order.noted_locks": "loaded with `threading`, which loads no typing",
     "playhead.hooks.order.queues": "loaded with `queue`, which loads no typing",
     "playhead.hooks.order.task_sets": "loaded with `asyncio`",
     "playhead.hooks.order.thread_waits": "loaded with `threading`, which loads no typing",

@@ -61,9 +61,11 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
 
 
 def hook_threading(module: ModuleType, patches: Patches) -> None:
+    again: Any = _thread.RLock
+    need(again, "_is_owned", "_release_save", "_acquire_restore")
     for kind, is_stuck, is_mine in (
         (type(_thread.allocate_lock()), _is_locked, _is_never_mine),
-        (_thread.RLock, _is_owned, _thread.RLock._is_owned),
+        (again, _is_owned, again._is_owned),
     ):
         acquire = _acquire(kind.acquire, is_stuck, is_mine)
         release = _release(kind.release, is_mine)
@@ -72,9 +74,8 @@ def hook_threading(module: ModuleType, patches: Patches) -> None:
         graft(patches, kind, "release", release)
         graft(patches, kind, "__exit__", release)
     # What a condition does around its wait.
-    graft(patches, _thread.RLock, "_release_save", _release_save(_thread.RLock._release_save))
-    restore = _acquire_restore(_thread.RLock._acquire_restore)
-    graft(patches, _thread.RLock, "_acquire_restore", restore)
+    graft(patches, again, "_release_save", _release_save(again._release_save))
+    graft(patches, again, "_acquire_restore", _acquire_restore(again._acquire_restore))
     handle = getattr(_thread, "_ThreadHandle", None)  # 3.13: what Thread.join waits for
     if handle is not None:
         graft(patches, handle, "join", _join(handle.join))
