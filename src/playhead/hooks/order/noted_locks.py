@@ -12,8 +12,10 @@ compiler), locks are not on the tape, and a replay guesses (see `locks`).
 
 from __future__ import annotations
 
+import _imp
 import os
 import sys
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 from playhead.hooks.guest import Patches, need
 from playhead.host.later import Later
@@ -75,9 +77,6 @@ def _load() -> Any:
     """The extension; None: it was not compiled on this machine."""
     global _native  # noqa: PLW0603  one a process
     if _native is None:
-        import _imp
-        from importlib.machinery import ExtensionFileLoader, ModuleSpec
-
         file = path(os.environ)
         if not os.path.exists(file):
             return None
