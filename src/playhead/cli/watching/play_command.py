@@ -15,9 +15,9 @@ from playhead.cli.common import Duration, find_run, overrides, run_argument, sto
 from playhead.events import BOUNDARIES
 from playhead.story import Prices, tell
 from playhead.tape.reader import Tape
-from playhead.views.play.frames import PlayFrame, Shown, frames_of
-from playhead.views.play.play_show import PlayShow, play_plainly
-from playhead.views.play.playback import FASTEST, SLOWEST, Playback, between, parse_place
+from playhead.views.play.frames import FrameFilter, PlayFrame, frames_of
+from playhead.views.play.play_show import PlayShow, play_plain
+from playhead.views.play.playback import MAX_SPEED, MIN_SPEED, Playback, between, parse_place
 from playhead.views.play.terminal import TtyTerminal
 from playhead.views.text.console import console, width_of
 
@@ -26,7 +26,7 @@ from playhead.views.text.console import console, width_of
 @run_argument
 @click.option(
     "--speed",
-    type=click.FloatRange(SLOWEST, FASTEST),
+    type=click.FloatRange(MIN_SPEED, MAX_SPEED),
     help="Playback speed. Default: 1; into a pipe: without delays.",
 )
 @click.option("--max-wait", type=Duration(), help="Shorten longer pauses to this: 1s.")
@@ -70,7 +70,9 @@ def command(
     """
     start, stop = first and parse_place(first), last and parse_place(last)
     story = tell(Tape(find_run(store, run)), prices=Prices(overrides=overrides()))
-    shown = Shown(kinds=kinds, boundaries=frozenset(boundaries), lanes=lanes, output=not no_output)
+    shown = FrameFilter(
+        kinds=kinds, boundaries=frozenset(boundaries), lanes=lanes, output=not no_output
+    )
     frames = between(frames_of(story, shown), start or None, stop or None)
     wait = None if max_wait is None else round(max_wait * 1e9)
     _play(frames, console(), speed=speed, max_wait_ns=wait)
@@ -85,4 +87,4 @@ def _play(
             PlayShow(player, terminal, out, clock.mono_ns).run()
     else:
         pause = clock.sleep if speed is not None or sys.stdout.isatty() else None
-        play_plainly(player, out, width_of(out), pause)
+        play_plain(player, out, width_of(out), pause)

@@ -1,1 +1,1 @@
-"""A run as it happened. `frames` and `player` are pure; `screen` and `keys` know terminals."""
+"""Playback of a run on a terminal. `frames`, `playback` and `transcript` are pure; `terminal` knows terminals."""

@@ -1,7 +1,6 @@
-"""What is seen when, counted from the start of the tape. Pure: a story in, frames out.
+"""The frames of a playback: what a viewer sees, with its time since the start of the run. Pure.
 
-A run that was resumed goes on where it had stopped: the time in between, which may be days or a
-reboot, is no part of it.
+The pause before a run was resumed is cut out: it may be days, and the monotonic clock may have restarted.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from playhead.views.text.safe import unstyled
 
 Part = Literal["begin", "said", "thought", "printed", "end", "seam", "note"]
 
-_DEEPEST = 8
+_MOST_DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayFrame:
-    """One thing that happened. `kind` is that of the event on the tape, `place` its number there."""
+    """One visible change. `kind` and `place` are the kind and the position of its event on the tape."""
 
     at_ns: int
     place: int
@@ -37,22 +36,22 @@ class PlayFrame:
     text: str = ""
     seam: SeamItem | None = None
     is_failure: bool = False
-    # So far, this one included.
+    # Totals up to and including this frame.
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What is to be seen. Empty: everything."""
+class FrameFilter:
+    """Which frames are played. An empty member does not filter."""
 
     kinds: tuple[str, ...] = ()
     boundaries: frozenset[str] = frozenset()
     lanes: tuple[str, ...] = ()
     output: bool = True
 
-    def takes(self, frame: PlayFrame) -> bool:
+    def matches(self, frame: PlayFrame) -> bool:
         item = frame.item
         if not self.output and frame.part == "printed":
             return False
@@ -65,24 +64,24 @@ class Shown:
         return isinstance(item, CallItem) and item.boundary in self.boundaries
 
 
-def frames_of(story: Story, shown: Shown | None = None) -> list[PlayFrame]:
-    """All frames in the order of the tape, their times never going back."""
+def frames_of(story: Story, wanted: FrameFilter | None = None) -> list[PlayFrame]:
+    """Return the frames in the order of the tape. Their times never decrease."""
     depths = _depths(story)
     placed: list[PlayFrame] = []
     latest = 0
     for generation in _generations(story.items.values()):
-        made = [frame for item in generation for frame in _of_item(item)]
+        made = [frame for item in generation for frame in _item_frames(item)]
         made.sort(key=lambda frame: frame.place)
         offset = latest - made[0].at_ns if made else 0
         for frame in made:
             latest = max(latest, frame.at_ns + offset)
             placed.append(replace(frame, at_ns=latest, depth=depths[frame.item.ref]))
-    wanted = shown or Shown()
-    return [frame for frame in _counted(placed) if wanted.takes(frame)]
+    chosen = wanted or FrameFilter()
+    return [frame for frame in _with_totals(placed) if chosen.matches(frame)]
 
 
 def _generations(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Items from one start, or resumption, to the next."""
+    """Split the items where the run was resumed."""
     here: list[Item] = []
     for item in items:
         if isinstance(item, NoteItem) and item.kind == events.RUN_START and here:
@@ -93,12 +92,12 @@ def _generations(items: Iterable[Item]) -> Iterator[list[Item]]:
         yield here
 
 
-def _of_item(item: Item) -> Iterator[PlayFrame]:
-    """Frames by the monotonic clock of the tape; `frames_of` counts them from the start."""
+def _item_frames(item: Item) -> Iterator[PlayFrame]:
+    """Yield frames with times of the tape's monotonic clock; `frames_of` makes them relative to the start."""
     if isinstance(item, CallItem):
-        yield from _of_call(item)
+        yield from _call_frames(item)
     elif isinstance(item, TurnItem):
-        yield from _of_turn(item)
+        yield from _turn_frames(item)
     elif item.kind == events.OUTPUT:
         yield _frame(item, "printed", item.kind, text=_printed(item))
     elif not events.kind_of(item.kind).background:
@@ -106,21 +105,21 @@ def _of_item(item: Item) -> Iterator[PlayFrame]:
         yield _frame(item, "note", item.kind, is_failure=is_warning)
 
 
-def _of_call(call: CallItem) -> Iterator[PlayFrame]:
+def _call_frames(call: CallItem) -> Iterator[PlayFrame]:
     yield _frame(call, "begin", events.CALL)
     for said in text_pieces(call):
         part: Part = "thought" if said.is_thought else "said"
         mark = Mark(mono=call.mono + said.at_ns, place=said.place)
         yield _frame(call, part, events.CHUNK, mark, text=said.text)
     if call.boundary == "process":
-        yield from _printed_by(call)
+        yield from _process_output(call)
     if call.ended is not None:
         is_failure = call.failure is not None
         yield _frame(call, "end", events.OUTCOME, call.ended, is_failure=is_failure)
 
 
-def _printed_by(call: CallItem) -> Iterator[PlayFrame]:
-    """What a process printed, letters that were cut in two put together again."""
+def _process_output(call: CallItem) -> Iterator[PlayFrame]:
+    """Yield the output of a process. Characters that were split between two chunks are joined."""
     decoders = {
         stream: codecs.getincrementaldecoder("utf-8")("replace") for stream in ("stdout", "stderr")
     }
@@ -131,7 +130,7 @@ def _printed_by(call: CallItem) -> Iterator[PlayFrame]:
             yield _frame(call, "printed", events.CHUNK, mark, text=text)
 
 
-def _of_turn(turn: TurnItem) -> Iterator[PlayFrame]:
+def _turn_frames(turn: TurnItem) -> Iterator[PlayFrame]:
     yield _frame(turn, "begin", events.TURN_START)
     for seam in turn.seams:
         yield _frame(turn, "seam", events.SEAM, seam.passed, seam=seam)
@@ -141,7 +140,7 @@ def _of_turn(turn: TurnItem) -> Iterator[PlayFrame]:
 
 
 def _frame(item: Item, part: Part, kind: str, mark: Mark | None = None, **more: Any) -> PlayFrame:
-    """At the moment of `mark`, else when the item began."""
+    """Make a frame at the time of `mark`; None: at the start of the item."""
     at = mark or Mark(mono=item.mono, place=item.place)
     return PlayFrame(at_ns=at.mono, place=at.place, part=part, kind=kind, item=item, **more)
 
@@ -154,8 +153,8 @@ def _printed(note: NoteItem) -> str:
         return ""
 
 
-def _counted(frames: Iterable[PlayFrame]) -> Iterator[PlayFrame]:
-    """Each frame with what had been asked and spent by then."""
+def _with_totals(frames: Iterable[PlayFrame]) -> Iterator[PlayFrame]:
+    """Add the totals of calls, tokens and cost to each frame."""
     calls = tokens = 0
     cost = 0.0
     for frame in frames:
@@ -170,9 +169,9 @@ def _counted(frames: Iterable[PlayFrame]) -> Iterator[PlayFrame]:
 
 
 def _depths(story: Story) -> dict[str, int]:
-    """How far an item is moved in: one step for everything that encloses it."""
+    """Return the indentation level of each item: the number of items that enclose it, up to a maximum."""
     depths: dict[str, int] = {}
     for ref, item in story.items.items():
         above = item.parent
-        depths[ref] = min(_DEEPEST, depths[above] + 1) if above in depths else 0
+        depths[ref] = min(_MOST_DEPTH, depths[above] + 1) if above in depths else 0
     return depths

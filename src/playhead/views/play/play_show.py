@@ -15,23 +15,23 @@ from playhead.views.play.transcript import Transcript
 from playhead.views.text.console import print_line
 
 _JUMP_NS = 5_000_000_000
-# How often the bar moves, and how often a paused show looks whether the window has changed.
+# Interval of the status bar, and of checking the window size while paused.
 _TICK_S = 0.1
 _IDLE_S = 0.5
-# Frames that are told again at first after a jump back; more only if they fill no screen.
-_RETOLD = 256
+# Frames to redraw after a jump back; more only if they do not fill the screen.
+_REDRAWN = 256
 
 HELP = """\
-  space   pause, go on            f     on to the next failure
+  space   pause, resume           f     next failure
   .       one step                + -   faster, slower
   ,       one step back           home  to the start
-  ← →     5 seconds back, on      q     quit
+  ← →     5 seconds back, forward q     quit
 
-  Any key goes back to the run."""
+  Any key returns to the run."""
 
 
 class PlayShow:
-    """One performance."""
+    """Plays a run on a terminal, with keys."""
 
     def __init__(
         self, player: Playback, terminal: Terminal, console: Console, now_ns: Callable[[], int]
@@ -45,44 +45,44 @@ class PlayShow:
         self._was_paused = False
 
     def run(self) -> None:
-        """Until the tape ends, or somebody leaves."""
+        """Play until the run ends or the viewer quits."""
         self._screen.open()
         try:
-            while self._turn():
+            while self._tick():
                 continue
         finally:
             self._screen.close()
 
-    def _turn(self) -> bool:
-        """One look at the clock, one at the keyboard. False: it is over."""
+    def _tick(self) -> bool:
+        """Show the frames that are due, then handle keys. False: the playback is over."""
         player = self._player
-        if self._screen.refit():
-            player.resume(self._now())  # the time that somebody else had the terminal is not ours
-            self._retell()
-        self._tell(player.advance(self._now()))
+        if self._screen.resized():
+            player.resume(self._now())  # the time in the background does not count
+            self._redraw()
+        self._show(player.advance(self._now()))
         self._screen.set_bar(bar_of(player, self._screen.width))
         if player.is_over and not player.is_paused:
             self._transcript.close()
             self._screen.follow(self._transcript.page)
             return False
-        pressed = self._terminal.keys(self._patience())
-        if pressed:  # the time until then has passed, whatever the key does
-            self._tell(player.advance(self._now()))
-        return all(self._press(key) for key in pressed)
+        pressed = self._terminal.keys(self._timeout_s())
+        if pressed:  # the key takes effect at the time it was pressed
+            self._show(player.advance(self._now()))
+        return all(self._handle(key) for key in pressed)
 
-    def _patience(self) -> float:
+    def _timeout_s(self) -> float:
         wait = self._player.wait_ns()
         return _IDLE_S if wait is None else min(_TICK_S, wait / 1e9)
 
-    def _press(self, key: str) -> bool:
-        """What a key does. False: leave."""
+    def _handle(self, key: str) -> bool:
+        """Handle a key. False: quit."""
         player = self._player
         if key == "q":
             return False
         if self._is_helping:
             self._is_helping = False
             player.is_paused = self._was_paused
-            self._retell()
+            self._redraw()
             return True
         if key == "?":
             self._help()
@@ -95,10 +95,10 @@ class PlayShow:
         elif key == ",":
             player.back()
         else:
-            self._tell(self._jump(key))
+            self._show(self._jump(key))
         if player.moved_back:
             player.moved_back = False
-            self._retell()
+            self._redraw()
         return True
 
     def _jump(self, key: str) -> Sequence[PlayFrame]:
@@ -115,22 +115,22 @@ class PlayShow:
             return player.seek(player.first_ns)
         return ()
 
-    def _tell(self, frames: Sequence[PlayFrame]) -> None:
+    def _show(self, frames: Sequence[PlayFrame]) -> None:
         if frames and not self._is_helping:
             self._transcript.add(frames)
             self._screen.follow(self._transcript.page)
 
-    def _retell(self) -> None:
-        """Draw the screen as it would look had it been played up to here."""
+    def _redraw(self) -> None:
+        """Draw the screen as it looks at the current position."""
         player = self._player
-        told = _RETOLD
+        count = _REDRAWN
         while True:
-            first = max(0, player.shown - told)
+            first = max(0, player.shown - count)
             self._transcript = Transcript(self._screen.width)
             self._transcript.add(player.frames[first : player.shown])
             if not first or len(self._transcript.page.lines) >= self._screen.height:
                 break
-            told *= 4
+            count *= 4
         self._screen.draw(self._transcript.page)
 
     def _help(self) -> None:
@@ -140,10 +140,10 @@ class PlayShow:
         self._screen.draw_lines(lines)
 
 
-def play_plainly(
+def play_plain(
     player: Playback, out: Console, width: int, pause: Callable[[float], None] | None
 ) -> None:
-    """`pause` waits so many seconds; None: everything at once."""
+    """Print the run as lines. `pause` sleeps a number of seconds; None: print everything at once."""
     transcript = Transcript(width)
     printed = now = 0
     while not player.is_over:
@@ -161,7 +161,7 @@ def play_plainly(
 
 
 def _print(out: Console, page: TextPage, first: int, last: int) -> int:
-    """The lines from `first` up to `last`; that is how many are out by now."""
+    """Print the lines from `first` up to `last`. Return the number of printed lines."""
     for at in range(first, last):
         print_line(out, page.lines[at])
     if last > first:

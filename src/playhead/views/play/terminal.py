@@ -22,46 +22,43 @@ from rich.text import Text
 
 from playhead.views.play.text_page import TextPage
 
-# All rows scroll again, and the cursor is seen. Setting the region moves it: so it is saved.
+# Make all rows scroll again and show the cursor. Setting the region moves the cursor, so it is saved.
 RESET = "\x1b7\x1b[r\x1b8\x1b[?25h"
 
 
 class Terminal(Protocol):
-    """What a show needs of a terminal; tests have one without a screen."""
+    """The operations that a playback needs; tests implement them without a screen."""
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows."""
+        """Return columns and rows."""
 
     def write(self, text: str) -> None:
-        """All of it, at once."""
+        """Write the whole text in one go."""
 
     def keys(self, timeout_s: float) -> list[str]:
-        """What was pressed by then, returning early if something was."""
+        """Wait for keys, at most this long. Return as soon as one was pressed."""
 
-    def was_left(self) -> bool:
-        """Whether somebody else has had the screen since it was last asked."""
+    def was_suspended(self) -> bool:
+        """Return whether the process was suspended since the last call: the screen was overwritten."""
 
 
 class TtyTerminal:
-    """Standard input and output of this process, for as long as it is entered.
-
-    Whatever happens inside, the terminal's modes are put back.
-    """
+    """Standard input and output of this process, as a context manager. The terminal's modes are restored at exit."""
 
     def __init__(self) -> None:
         self._in = sys.stdin.fileno() if sys.stdin.isatty() else None
         self._out = sys.stdout.fileno()
         self._modes: list[Any] = []
-        self._earlier: dict[signal.Signals, Any] = {}
-        self._left = False
+        self._previous_handlers: dict[signal.Signals, Any] = {}
+        self._suspended = False
 
     def __enter__(self) -> Self:
         sys.stdout.flush()
         if self._in is not None:
             self._modes = termios.tcgetattr(self._in)
             tty.setcbreak(self._in, termios.TCSADRAIN)
-        for number, handler in ((signal.SIGTSTP, self._leave), (signal.SIGCONT, self._come_back)):
-            self._earlier[number] = signal.signal(number, handler)
+        for number, handler in ((signal.SIGTSTP, self._suspend), (signal.SIGCONT, self._continue)):
+            self._previous_handlers[number] = signal.signal(number, handler)
         return self
 
     def __exit__(
@@ -70,29 +67,29 @@ class TtyTerminal:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, handler in self._earlier.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
-        self._put_back()
+        self._restore_modes()
 
-    def _put_back(self) -> None:
+    def _restore_modes(self) -> None:
         if self._in is not None:
             termios.tcsetattr(self._in, termios.TCSADRAIN, self._modes)
 
-    def _leave(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: the shell gets a terminal that it knows, all of it scrolling, then we stop."""
-        self._put_back()
+    def _suspend(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-Z: restore the terminal for the shell, then stop."""
+        self._restore_modes()
         self.write(RESET)
         signal.raise_signal(signal.SIGSTOP)
 
-    def _come_back(self, number: int, frame: FrameType | None) -> None:
-        """After `fg`: the shell has set its own modes, and written on the screen."""
+    def _continue(self, number: int, frame: FrameType | None) -> None:
+        """After `fg`: the shell has changed the modes and written on the screen."""
         if self._in is not None:
             tty.setcbreak(self._in, termios.TCSADRAIN)
-        self._left = True
+        self._suspended = True
 
-    def was_left(self) -> bool:
-        left, self._left = self._left, False
-        return left
+    def was_suspended(self) -> bool:
+        suspended, self._suspended = self._suspended, False
+        return suspended
 
     def size(self) -> tuple[int, int]:
         try:
@@ -111,7 +108,7 @@ class TtyTerminal:
         if not ready or self._in is None:
             return []
         raw = os.read(self._in, 256)
-        if not raw:  # hung up: there will never be a key again
+        if not raw:  # hung up: no more keys will come
             self._in = None
         return keys_in(raw)
 
@@ -123,7 +120,10 @@ _NAMES = {" ": "space", "=": "+", "_": "-", "h": "?", "Q": "q", "\x03": "q", "\x
 
 
 def keys_in(raw: bytes) -> list[str]:
-    """`space`, `left`, `right`, `home`, `end`, or the character itself; unknown ones are left out."""
+    """Return the names of the pressed keys: `space`, `left`, `right`, `home`, `end`, or the character itself.
+
+    Unknown keys are ignored.
+    """
     found = []
     for hit in _SEQUENCE.finditer(raw):
         final = hit.group(1) or hit.group(2)
@@ -137,26 +137,26 @@ def keys_in(raw: bytes) -> list[str]:
     return found
 
 
-# Not drawn until it is whole, by terminals that know of it; ignored by the others.
-_TOGETHER, _DONE = "\x1b[?2026h", "\x1b[?2026l"
+# Synchronized output: terminals that support it draw everything in between at once.
+_BEGIN_SYNC, _END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
 _HIDE = "\x1b[?25l"
 
 
 class Screen:
-    """`open` before, `close` after; in between `follow` a page, `draw` others, set the `bar`."""
+    """A page above a status bar. Call `open` first and `close` last."""
 
     def __init__(self, terminal: Terminal, console: Console) -> None:
         self._terminal = terminal
         self._console = console
         self.width, self.height = terminal.size()
         self._bar = ""
-        # How much of the page is on the screen: its finished lines, and the unfinished one.
+        # The part of the page that is on the screen: the number of finished lines, and the text of the last one.
         self._finished = 0
         self._unfinished = ""
 
     def open(self) -> None:
-        # Setting the region moves the cursor home; and it must not stand on the bar's row.
+        # Setting the region moves the cursor to the top; and it must not be on the row of the bar.
         region = f"\n\x1b[A{_SAVE}\x1b[1;{max(1, self.height - 1)}r{_RESTORE}"
         self._write(_HIDE + region)
 
@@ -165,12 +165,10 @@ class Screen:
         line = "" if not self._unfinished else "\r\n"
         self._write(f"{RESET}{bar}{line}")
 
-    def refit(self) -> bool:
-        """Whether the terminal has another size than before, or was used by somebody else; then
-        all must be drawn again.
-        """
+    def resized(self) -> bool:
+        """Adapt to the terminal. Return whether it was resized or suspended: then everything must be redrawn."""
         size = self._terminal.size()
-        if size == (self.width, self.height) and not self._terminal.was_left():
+        if size == (self.width, self.height) and not self._terminal.was_suspended():
             return False
         self.width, self.height = size
         self._bar = ""
@@ -178,12 +176,12 @@ class Screen:
         return True
 
     def follow(self, page: TextPage) -> None:
-        """Write what has been added to the page since it was last followed or drawn."""
+        """Write the text that was added to the page since the last `follow` or `draw`."""
         written = []
         for at in range(self._finished, len(page.lines)):
             line = page.lines[at]
             if at == self._finished:
-                written.append(self._grown(line))
+                written.append(self._completion(line))
             else:
                 written.append("\r\n" + self._styled(line))
         self._finished = len(page.lines) - 1
@@ -192,7 +190,7 @@ class Screen:
             self._write("".join(written))
 
     def draw(self, page: TextPage) -> None:
-        """The end of the page, as much as fits, in place of whatever is there."""
+        """Clear the screen and draw the end of the page, as much as fits."""
         rows = max(1, self.height - 1)
         shown = page.lines[-rows:]
         self._write("\x1b[H\x1b[J" + "\r\n".join(self._styled(line) for line in shown))
@@ -201,7 +199,7 @@ class Screen:
         self._unfinished = page.lines[-1].plain
 
     def draw_lines(self, lines: Sequence[Text]) -> None:
-        """Something else than the page; `draw` brings it back."""
+        """Draw other lines instead of the page; `draw` restores it."""
         self._write("\x1b[H\x1b[J" + "\r\n".join(self._styled(line) for line in lines))
         self._bar = ""
 
@@ -211,13 +209,13 @@ class Screen:
             self._bar = shown
             self._write(f"{_SAVE}\x1b[{self.height};1H{shown}\x1b[K{_RESTORE}")
 
-    def _grown(self, line: Text) -> str:
-        """What to write where a part of the line stands already."""
+    def _completion(self, line: Text) -> str:
+        """Return the text that completes a line whose beginning is on the screen."""
         if line.plain == self._unfinished:
             return ""
         if line.plain.startswith(self._unfinished):
             return self._styled(line[len(self._unfinished) :] if self._unfinished else line)
-        return "\r\x1b[K" + self._styled(line)  # a word has moved down to the next line
+        return "\r\x1b[K" + self._styled(line)  # a word was moved to the next line
 
     def _styled(self, line: Text) -> str:
         with self._console.capture() as captured:
@@ -225,4 +223,4 @@ class Screen:
         return captured.get()
 
     def _write(self, text: str) -> None:
-        self._terminal.write(f"{_TOGETHER}{text}{_DONE}")
+        self._terminal.write(f"{_BEGIN_SYNC}{text}{_END_SYNC}")

@@ -11,12 +11,12 @@ from playhead.views.text.safe import clean
 
 _WORDS = re.compile(r"[^ ]+ *| +")
 _TAB = "    "
-# What is left for words, however far they are moved in.
-_NARROWEST = 6
+# Minimum room for words, however deep the indentation.
+_MIN_ROOM = 6
 
 
 class TextPage:
-    """`lines` as they would stand on paper; only the last one is still written on."""
+    """Wrapped lines. Only the last one still grows."""
 
     def __init__(self, width: int) -> None:
         self.width = max(20, width)
@@ -30,23 +30,23 @@ class TextPage:
 
     @property
     def room(self) -> int:
-        """Columns left on the last line."""
+        """Return the free columns of the last line."""
         return max(0, self.width - self.lines[-1].cell_len)
 
     def begin(self, prefix: Text, hang: Text | None = None) -> None:
-        """A new line with a prefix; what does not fit goes on below it, after `hang`."""
+        """Start a line with a prefix. Continuation lines start with `hang`."""
         if not self.is_at_start:
             self.lines.append(Text())
         self._is_full = False
         self._hang = hang if hang is not None else Text(" " * (prefix.cell_len + 2))
         if self._hang.cell_len > self.width // 2:
             self._hang = Text(" " * (self.width // 4))
-        if prefix.cell_len > self.width - _NARROWEST:
-            prefix.truncate(self.width - _NARROWEST)
+        if prefix.cell_len > self.width - _MIN_ROOM:
+            prefix.truncate(self.width - _MIN_ROOM)
         self.lines[-1].append_text(prefix)
 
     def write(self, text: str, style: str = "") -> None:
-        """Somebody else's text: cleaned, and broken between words where it does not fit."""
+        """Append untrusted text: control characters are made visible, and long lines wrap between words."""
         first, *rest = clean(text).replace("\t", _TAB).split("\n")
         self._fill(first, style)
         for line in rest:
@@ -54,7 +54,7 @@ class TextPage:
             self._fill(line, style)
 
     def put(self, text: Text) -> None:
-        """Our own words, on this line alone."""
+        """Append a text to this line; it is truncated, not wrapped."""
         if text.cell_len > self.room:
             text.truncate(self.room, overflow="ellipsis")
         self.lines[-1].append_text(text)
@@ -71,7 +71,7 @@ class TextPage:
             self._place(word, style)
 
     def _place(self, word: str, style: str) -> None:
-        """One word with the spaces after it."""
+        """Append one word with its trailing spaces."""
         if self._is_full:
             self._wrap()
         if cell_len(word.rstrip()) > self.room:
@@ -81,18 +81,18 @@ class TextPage:
             self.lines[-1].append(head, style=style)
             rest = word[len(head) :]
             if not rest.strip():
-                # The space that ends this word has no room: the next word begins a line.
+                # No room for the trailing space: the next word starts a line.
                 self._is_full = bool(rest)
                 return
             word = rest
             self._wrap()
 
     def _make_room(self) -> None:
-        """A new line, and onto it the beginning of a word that came in an earlier piece."""
+        """Start a line, and move the beginning of a word to it that arrived in an earlier piece."""
         here = self.lines[-1]
         stem = here.plain.rpartition(" ")[2]
         if not here.plain[: len(here.plain) - len(stem)].strip():
-            return  # nothing else is on this line: a new one would have no more room
+            return  # the line is empty before the word: a new line has no more room
         if not stem:
             self._wrap()
             return
@@ -103,7 +103,7 @@ class TextPage:
 
 
 def _cut(word: str, room: int) -> str:
-    """As much of `word` as fits into `room` columns."""
+    """Return the part of `word` that fits into `room` columns."""
     if cell_len(word) <= room:
         return word
     width = 0

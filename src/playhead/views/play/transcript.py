@@ -1,6 +1,6 @@
-"""Frames as text on a page: a line for what begins, its words as they come, a line for its end.
+"""Frames as text on a page: a line when an item begins, its text as it streams, a line when it ends.
 
-Knows how a run is told; not when, and not to which terminal.
+Knows how frames look; does not know time or terminals.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from playhead.views.text import labels, words
 from playhead.views.text.safe import one_line
 from playhead.views.text.tree import asked_by_person
 
-_CLOCK = 9
-_STEP = 2
-_SPEECH = ("said", "thought")
+_TIME_WIDTH = 9
+_INDENT = 2
+_STREAMED = ("said", "thought")
 _MOST_PRINTED = 12
 _MARKS: dict[Part, tuple[str, str]] = {
     "said": ("› ", "llm"),
@@ -29,42 +29,42 @@ _STYLES: dict[Part, str] = {"said": "said", "thought": "thought"}
 
 
 class Transcript:
-    """Writes one frame after the other. Remembers whose line is open, so that a stream goes on
-    where it stopped and two streams never share a line.
+    """Writes frames to a page. Tracks which stream wrote the last line, so that each stream continues its own
+    line and two streams never share one.
     """
 
     def __init__(self, width: int) -> None:
         self.page = TextPage(width)
         self._open: tuple[str, Part] | None = None
-        # Printed while a model speaks: told when it has finished, so that both can be read.
+        # Output printed while a model streams its answer; written after the answer, so that both are readable.
         self._held: list[PlayFrame] = []
-        # Lines that each stream has printed, and streams that are in the middle of one.
+        # Number of lines that each stream has printed, and the streams whose last line has no newline yet.
         self._printed: dict[str, int] = {}
         self._unfinished: set[str] = set()
 
     def add(self, frames: Iterable[PlayFrame]) -> None:
         for frame in frames:
-            if frame.part == "printed" and self._open is not None and self._open[1] in _SPEECH:
+            if frame.part == "printed" and self._open is not None and self._open[1] in _STREAMED:
                 self._held.append(frame)
                 continue
-            if frame.part not in _SPEECH:
-                self._release()
-            self._tell(frame)
+            if frame.part not in _STREAMED:
+                self._flush()
+            self._write_frame(frame)
 
     def close(self) -> None:
-        """Nothing more comes."""
-        self._release()
+        """Write what is still buffered: no more frames follow."""
+        self._flush()
 
-    def _release(self) -> None:
+    def _flush(self) -> None:
         held, self._held = self._held, []
         for frame in held:
-            self._tell(frame)
+            self._write_frame(frame)
 
-    def _tell(self, frame: PlayFrame) -> None:
+    def _write_frame(self, frame: PlayFrame) -> None:
         if frame.part == "printed":
             self._print(frame)
-        elif frame.part in _SPEECH:
-            self._say(frame)
+        elif frame.part in _STREAMED:
+            self._stream(frame)
         elif frame.part == "begin":
             self._begin(frame)
         elif frame.part == "end":
@@ -73,30 +73,30 @@ class Transcript:
             self._note(frame)
 
     def _line(self, frame: PlayFrame, *, inner: int = 0, clock: bool = True) -> int:
-        """A new line at the frame's depth; how many columns are left on it."""
+        """Start a line at the frame's depth. Return its free columns."""
         stamp = words.position(frame.at_ns) if clock else ""
-        prefix = Text.assemble((stamp.ljust(_CLOCK), "quiet"), self._moved_in(frame, inner))
+        prefix = Text.assemble((stamp.ljust(_TIME_WIDTH), "quiet"), self._indentation(frame, inner))
         if clock and frame.item.lane != "main":
             prefix.append(f"[{one_line(frame.item.lane, 24)}] ", style="quiet")
         self.page.begin(prefix)
         self._open = None
         return self.page.room
 
-    def _moved_in(self, frame: PlayFrame, inner: int) -> str:
-        return " " * min(_STEP * frame.depth + inner, self.page.width // 4)
+    def _indentation(self, frame: PlayFrame, inner: int) -> str:
+        return " " * min(_INDENT * frame.depth + inner, self.page.width // 4)
 
-    def _say(self, frame: PlayFrame) -> None:
+    def _stream(self, frame: PlayFrame) -> None:
         owner = (frame.item.ref, frame.part)
         if self._open != owner:
-            self._line(frame, inner=_STEP, clock=False)
+            self._line(frame, inner=_INDENT, clock=False)
             mark, style = _MARKS[frame.part]
             self.page.put(Text(mark, style=style))
             self._open = owner
         self.page.write(frame.text, _STYLES[frame.part])
 
     def _print(self, frame: PlayFrame) -> None:
-        """Each line with a mark. Of a process's output only the beginning: it may be anything."""
-        # The program's own output is one stream, however many events it came in.
+        """Write output, a mark before each line. Of a process only the first lines: its output may be long."""
+        # The program's own output is one stream, although each event has its own ref.
         owner = frame.item.ref if isinstance(frame.item, CallItem) else ""
         text = frame.text
         while text:
@@ -105,22 +105,22 @@ class Transcript:
             if owner and count >= _MOST_PRINTED:
                 return
             self._printed[owner] = count + len(newline)
-            # The end of a line that something else was told in the middle of needs no line.
+            # A newline alone starts no line if its text was written earlier and another stream followed.
             if line or self._open == (owner, "printed") or owner not in self._unfinished:
-                self._print_on(frame, owner)
+                self._open_printed(frame, owner)
                 self.page.write(line)
             (self._unfinished.discard if newline else self._unfinished.add)(owner)
             if newline:
                 self._open = None
             if newline and owner and count + 1 == _MOST_PRINTED and text:
-                self._print_on(frame, owner)
+                self._open_printed(frame, owner)
                 self.page.put(Text("… `playhead show RUN --call N` has the rest", style="quiet"))
                 self._open = None
 
-    def _print_on(self, frame: PlayFrame, owner: str) -> None:
+    def _open_printed(self, frame: PlayFrame, owner: str) -> None:
         if self._open != (owner, "printed"):
             mark, style = _MARKS["printed"]
-            moved = " " * _CLOCK + self._moved_in(frame, _STEP)
+            moved = " " * _TIME_WIDTH + self._indentation(frame, _INDENT)
             prefix = Text.assemble(moved, (mark, style))
             self.page.begin(prefix, prefix.copy())
             self._open = (owner, "printed")
@@ -135,7 +135,7 @@ class Transcript:
         self._open = (call.ref, "begin")
         asked = [told for exchange in call.llm if (told := asked_by_person(exchange))]
         for told in asked:
-            room = self._line(frame, inner=_STEP, clock=False) - 2
+            room = self._line(frame, inner=_INDENT, clock=False) - 2
             self.page.put(Text.assemble(("‹ ", "quiet"), (one_line(told, room), "asked")))
 
     def _end(self, frame: PlayFrame) -> None:
@@ -143,7 +143,7 @@ class Transcript:
         if isinstance(item, NoteItem):
             return
         if self._open == (item.ref, "begin") and not frame.is_failure:
-            verdict = _verdict(frame, self.page.room)
+            verdict = _outcome(frame, self.page.room)
             if verdict.cell_len <= self.page.room:
                 self.page.put(verdict)
                 self._open = None
@@ -154,19 +154,19 @@ class Transcript:
             f"turn {one_line(item.name, 40)}" if isinstance(item, TurnItem) else f"#{item.number}"
         )
         self.page.put(Text.assemble(glyph, (name, "quiet")))
-        self.page.put(_verdict(frame, room - 2 - len(name)))
+        self.page.put(_outcome(frame, room - 2 - len(name)))
 
     def _note(self, frame: PlayFrame) -> None:
         if frame.seam is not None:
-            room = self._line(frame, inner=_STEP)
+            room = self._line(frame, inner=_INDENT)
             self.page.put(Text.assemble(("◆ ", "seam"), one_line(frame.seam.name, room)))
         elif isinstance(frame.item, NoteItem):
             room = self._line(frame)
             self.page.put(labels.heading(frame.item, room))
 
 
-def _verdict(frame: PlayFrame, room: int) -> Text:
-    """How it ended, and what it took: that part is never cut off."""
+def _outcome(frame: PlayFrame, room: int) -> Text:
+    """Return the outcome, then duration and cost; only the outcome is truncated."""
     item = frame.item
     if isinstance(item, NoteItem):
         return Text()
@@ -180,7 +180,7 @@ def _verdict(frame: PlayFrame, room: int) -> Text:
         return Text(f" {labels.reason(item.failure, max(1, left - 1))}", "failed").append_text(
             right
         )
-    told = labels.answer(item) or _asks(item) if isinstance(item, CallItem) else ""
+    told = labels.answer(item) or _tool_calls(item) if isinstance(item, CallItem) else ""
     said = Text()
     if told and left > 8:
         said = Text.assemble((" → ", "quiet"), one_line(told, left - 3))
@@ -189,8 +189,8 @@ def _verdict(frame: PlayFrame, room: int) -> Text:
     return said.append_text(right)
 
 
-def _asks(call: CallItem) -> str:
-    """Which tools a model's answer asks for."""
+def _tool_calls(call: CallItem) -> str:
+    """Return the names of the tools that an answer calls."""
     asked = [
         use.name or "?"
         for exchange in call.llm

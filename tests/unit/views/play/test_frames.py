@@ -2,7 +2,7 @@ import pytest
 
 from playhead import events
 from playhead.testing import Reply, ToolCall, Usage
-from playhead.views.play.frames import Shown, frames_of
+from playhead.views.play.frames import FrameFilter, frames_of
 
 
 def seconds(frames):
@@ -102,12 +102,12 @@ def busy(forge):
 @pytest.mark.parametrize(
     ("shown", "parts"),
     [
-        (Shown(boundaries=frozenset({"tool"})), {"begin", "end"}),
-        (Shown(kinds=("plan:*",)), {"note"}),
-        (Shown(kinds=("turn.*",)), {"begin", "end"}),
-        (Shown(lanes=("main/1",)), {"begin", "said", "end"}),
-        (Shown(kinds=("output",), output=False), set()),
-        (Shown(kinds=("output",)), {"printed"}),
+        (FrameFilter(boundaries=frozenset({"tool"})), {"begin", "end"}),
+        (FrameFilter(kinds=("plan:*",)), {"note"}),
+        (FrameFilter(kinds=("turn.*",)), {"begin", "end"}),
+        (FrameFilter(lanes=("main/1",)), {"begin", "said", "end"}),
+        (FrameFilter(kinds=("output",), output=False), set()),
+        (FrameFilter(kinds=("output",)), {"printed"}),
     ],
 )
 def test_a_selection_is_of_what_it_asks_for(busy, told, shown, parts):

@@ -24,8 +24,8 @@ def test_a_place_is_a_call_or_a_time(text, place):
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-3s", "7x", "#"])
-def test_anything_else_is_no_place(text):
-    with pytest.raises(UsageError, match="no place on a tape"):
+def test_anything_else_is_not_a_position(text):
+    with pytest.raises(UsageError, match="not a position on a tape"):
         parse_place(text)
 
 

@@ -1,4 +1,4 @@
-"""A show on a terminal without a screen, whose clock goes only while it is waited for."""
+"""A show on a terminal without a screen, whose clock only advances while the playback waits."""
 
 import io
 import re
@@ -84,7 +84,7 @@ class Terminal:
     def size(self):
         return self.wanted
 
-    def was_left(self):
+    def was_suspended(self):
         return False
 
     def write(self, text):
@@ -204,7 +204,7 @@ def test_plus_and_minus_change_the_speed(tape, play):
 
 def test_help_is_shown_and_goes_with_the_next_key(tape, play):
     terminal = play(tape, (2.5, "?"), (3, "x"), (3.05, "q"))
-    helped = [seen for seen in terminal.seen if "pause, go on" in seen]
+    helped = [seen for seen in terminal.seen if "pause, resume" in seen]
     assert helped
     assert "tool1" not in helped[-1]
     assert "tool1" in terminal.seen[-1]
