@@ -37,9 +37,11 @@ _UTCNOW_IS_DEPRECATED = (
 
 
 def hook_time(module: ModuleType, patches: Patches) -> None:
+    # Before anything is replaced: it must find the C functions that it expects.
     _give_way_to_time_machine(module, patches)
     _move_to_the_zone(module, patches)
     need(module, "time", "time_ns", "gmtime", "localtime", "ctime", "asctime", "strftime", *_STEADY)
+    # Kept before the replacement, for the functions below that read the clock in C.
     real, localtime = module.time, module.localtime
     made: dict[int, Any] = {}
 
@@ -48,6 +50,7 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
         patches.replace(module, name, wrap)
         made[id(original)] = vars(module)[name]
 
+    # A reader and not a wrapper: programs read the clock in loops, and a reader is one frame.
     replace("time", lambda original: ambient.wall_reader("time", original))
     replace("time_ns", lambda original: ambient.wall_reader("time_ns", original))
     for name in ("gmtime", "localtime", "ctime"):
@@ -60,6 +63,7 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
     for name, unit in (("clock_gettime", ""), ("clock_gettime_ns", "_ns")):
         if hasattr(module, name):
             replace(name, partial(_by_id, module, unit))
+    # `from time import time` in modules that were imported before the recording started.
     replace_copies(patches, made)
 
 
@@ -76,6 +80,8 @@ def _move_to_the_zone(module: ModuleType, patches: Patches) -> None:
         if zone is None:
             os.unsetenv("TZ")
         else:
+            # `putenv` reaches the C library only. `os.environ` would show the program a variable that it
+            # never set, and its children would inherit it.
             os.putenv("TZ", zone)
         module.tzset()
 
@@ -140,12 +146,16 @@ def hook_datetime(module: ModuleType, patches: Patches) -> None:
     if from_timestamp is None:
         raise NotAsExpected("datetime.fromtimestamp is not where it was")
 
+    # `datetime.now` reads the clock in C, past `time.time`. `depth=2` skips the frame of `now`, so that the
+    # reading is attributed to the caller's line.
     microseconds = ambient.wall_reader("now", lambda: clock.wall_ns() // 1000, depth=2)
 
     def now(cls: Any, tz: Any = None) -> Any:
+        # The original classmethod, so that subclasses get their own type and the zone arithmetic stays C's.
         return from_timestamp.__get__(None, cls)(microseconds() / 1e6, tz)
 
     def utcnow(cls: Any) -> Any:
+        # C warns in the original, which is not called; the caller's warning filters must see the same.
         if sys.version_info >= (3, 12):
             warnings.warn(_UTCNOW_IS_DEPRECATED, DeprecationWarning, stacklevel=2)
         at = from_timestamp.__get__(None, moment)(microseconds() / 1e6, utc)
@@ -154,6 +164,8 @@ def hook_datetime(module: ModuleType, patches: Patches) -> None:
     def today(cls: Any) -> Any:
         return cls.fromtimestamp(ambient.read("time", lambda: clock.wall_ns() / 1e9))
 
+    # `datetime` is a C type: assigning an attribute raises TypeError, and a subclass in its place would break
+    # isinstance and pickles.
     graft(patches, moment, "now", classmethod(_like(moment.now, now)))
     graft(patches, moment, "utcnow", classmethod(_like(moment.utcnow, utcnow)))
     graft(patches, day, "today", classmethod(_like(day.today, today)))

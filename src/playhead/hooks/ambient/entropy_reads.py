@@ -22,6 +22,8 @@ _UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7", "uuid8")
 def hook_os(module: ModuleType, patches: Patches) -> None:
     need(module, "urandom")
     made: dict[int, Any] = {}
+    # `uuid4` calls `os.urandom` by name when it runs, so this covers it. C code that calls getrandom(2)
+    # itself is not covered.
     for name in ("urandom", "getrandom"):
         if hasattr(module, name):
             original = getattr(module, name)
@@ -32,6 +34,7 @@ def hook_os(module: ModuleType, patches: Patches) -> None:
 
 def hook_ssl(module: ModuleType, patches: Patches) -> None:
     need(module, "RAND_bytes")
+    # OpenSSL's own generator. TLS itself draws in C and is not affected.
     patches.replace(module, "RAND_bytes", bytes_of)
 
 
@@ -54,6 +57,7 @@ def hook_uuid(module: ModuleType, patches: Patches) -> None:
     """uuid4 draws from urandom. uuid1 and its kin ask C for the time: taped whole."""
     need(module, "UUID", "uuid1")
     for name in _UUIDS:
+        # uuid1 reads the MAC address and a C clock, and uuid7 keeps a counter: the whole value is taped.
         if name != "uuid4" and hasattr(module, name):
             patches.replace(module, name, _whole(module, name))
 

@@ -29,7 +29,7 @@ from playhead.recording.crossing import Crossing
 _KEY = "_playhead"
 
 
-class Heard:
+class ObservedAnswer:
     """The exchange that a connection is busy with."""
 
     __slots__ = ("exchange", "listener", "player", "streamed", "timer")
@@ -48,23 +48,28 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(connector, "BaseConnector", "Connection")
     need(proto.ResponseHandler, "connection_lost", "set_response_params")
     need(module.payload, "BytesPayload")
+    # The exchange is attached to the connection's protocol. With __slots__ there would be no place for it.
     if not hasattr(proto.ResponseHandler, "__dict__"):
         raise NotAsExpected("ResponseHandler takes no attribute of ours")
     around = _Around(module)
+    # `connect` covers TCP, Unix and named-pipe connectors, and also connections that come from the pool.
+    # `ClientSession._request` would see a whole chain of redirects as one request.
     patches.replace(connector.BaseConnector, "connect", around.connect)
-    patches.replace(connector.Connection, "close", _around_let_go)
-    patches.replace(connector.Connection, "release", _around_let_go)
+    patches.replace(connector.Connection, "close", _around_release)
+    patches.replace(connector.Connection, "release", _around_release)
+    # Bytes and not parsed chunks: the parser is in C, and decompresses. The tape keeps what the server sent.
     patches.replace(proto.ResponseHandler, "data_received", _around_data_received)
     patches.replace(proto.ResponseHandler, "connection_lost", _around_connection_lost)
+    # For bodies that are made while they are sent. Also called by aiohttp's server, hence the mark.
     patches.replace(module.http_writer.StreamWriter, "write", _around_write)
     aiohttp_websocket.hook(module.client_ws, patches)
 
 
-def heard_on(protocol: Any) -> Heard | None:
+def answer_on(protocol: Any) -> ObservedAnswer | None:
     """The exchange that this connection's protocol is busy with."""
     # aiohttp's server uses the same writer with protocols that take no attributes.
-    heard: Heard | None = getattr(protocol, _KEY, None)
-    return heard
+    observed: ObservedAnswer | None = getattr(protocol, _KEY, None)
+    return observed
 
 
 class _Around:
@@ -136,13 +141,14 @@ class _Attempt(HttpAdapter):
         return self.observe(crossing, connection)
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
-        told = result.protocol.__dict__
-        earlier = told.get(_KEY)
+        attributes = result.protocol.__dict__
+        # An exchange that is still open on a reused connection was abandoned by its agent.
+        earlier = attributes.get(_KEY)
         if earlier is not None:
             earlier.exchange.left()
         streamed = self.request.body is STREAMED
-        heard = told[_KEY] = Heard(self.exchange, self._req, streamed=streamed)
-        heard.player = told.get("playhead_player")
+        observed = attributes[_KEY] = ObservedAnswer(self.exchange, self._req, streamed=streamed)
+        observed.player = attributes.get("playhead_player")
         return result
 
     def failed(self, crossing: Crossing, error: BaseException) -> None:
@@ -150,6 +156,7 @@ class _Attempt(HttpAdapter):
 
 
 async def _rewrite(req: Any, body: bytes) -> None:
+    # `update_body` sets the content type of bytes; the agent's own stays.
     kind = req.headers.get("Content-Type")
     await req.update_body(body)
     if kind is not None:
@@ -158,10 +165,10 @@ async def _rewrite(req: Any, body: bytes) -> None:
 
 def _around_data_received(original: Callable[..., None]) -> Callable[..., None]:
     def data_received(self: Any, data: bytes) -> None:
-        heard = self.__dict__.get(_KEY)
+        observed = self.__dict__.get(_KEY)
         # Without a parser the handler keeps the bytes and passes them here again later.
-        if heard is not None and data and self._parser is not None:
-            heard.listener.feed(bytes(data))
+        if observed is not None and data and self._parser is not None:
+            observed.listener.feed(bytes(data))
         original(self, data)
 
     return data_received
@@ -169,46 +176,49 @@ def _around_data_received(original: Callable[..., None]) -> Callable[..., None]:
 
 def _around_connection_lost(original: Callable[..., None]) -> Callable[..., None]:
     def connection_lost(self: Any, exc: BaseException | None) -> None:
-        heard = self.__dict__.pop(_KEY, None)
+        observed = self.__dict__.pop(_KEY, None)
+        # First aiohttp's own handling: it sets the exception that the client is about to raise.
         original(self, exc)
-        if heard is None or heard.exchange.ended:
+        if observed is None or observed.exchange.ended:
             return
-        if heard.exchange.status is None:
+        if observed.exchange.status is None:
             # The error that the client is about to raise in the agent.
-            heard.exchange.failed(self.exception() or exc or ConnectionError("connection lost"))
+            observed.exchange.failed(self.exception() or exc or ConnectionError("connection lost"))
         elif exc is None:
-            heard.listener.eof()
+            observed.listener.eof()
         else:
-            heard.listener.broke(exc)
+            observed.listener.broke(exc)
 
     return connection_lost
 
 
-def _around_let_go(original: Callable[..., None]) -> Callable[..., None]:
+def _around_release(original: Callable[..., None]) -> Callable[..., None]:
     """Around `Connection.close` and `release`: an answer that has not ended by then never ends."""
 
-    def let_go(self: Any) -> None:
-        heard = getattr(self._protocol, _KEY, None)
-        if heard is not None and not heard.exchange.ended:
+    def release(self: Any) -> None:
+        observed = getattr(self._protocol, _KEY, None)
+        if observed is not None and not observed.exchange.ended:
             error = self._protocol.exception()
-            if error is None and getattr(heard.timer, "_cancelled", False):
+            # The total timeout cancels the task: the connection is closed without an error of its own, and
+            # only the private flag of the request's timer tells a timeout from a cancelled task.
+            if error is None and getattr(observed.timer, "_cancelled", False):
                 error = asyncio.TimeoutError()
             if error is not None:
-                heard.exchange.failed(error)
+                observed.exchange.failed(error)
             else:
-                heard.exchange.left()
+                observed.exchange.left()
         original(self)
 
-    return let_go
+    return release
 
 
 def _around_write(original: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
     def write(self: Any, chunk: Any, *args: Any, **kwargs: Any) -> Awaitable[None]:
-        heard = getattr(self._protocol, _KEY, None)  # a server's protocol takes no attributes
-        if heard is not None and heard.streamed:
-            heard.exchange.chunk(bytes(chunk), "sent")
-            if heard.player is not None:
-                heard.player.took(len(chunk))
+        observed = getattr(self._protocol, _KEY, None)  # a server's protocol takes no attributes
+        if observed is not None and observed.streamed:
+            observed.exchange.chunk(bytes(chunk), "sent")
+            if observed.player is not None:
+                observed.player.took(len(chunk))
         return original(self, chunk, *args, **kwargs)
 
     return write

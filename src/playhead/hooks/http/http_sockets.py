@@ -127,6 +127,7 @@ class Unconnected:
     family = socket.AF_INET
     type = socket.SOCK_STREAM
 
+    # urllib3 polls the descriptor of an idle connection (`wait_for_read`) before it reuses it.
     def fileno(self) -> int:
         return _ended()
 
@@ -139,10 +140,12 @@ class Unconnected:
     def setsockopt(self, *option: Any) -> None:
         """There is nothing to set."""
 
+    # urllib3 checks host names and fingerprints with it.
     def getpeercert(self, binary_form: bool = False) -> Any:
         return b"" if binary_form else {}
 
     def sendall(self, data: Any, flags: int = 0) -> None:
+        # The error of a socket whose peer has closed: clients drop the connection and open another.
         raise BrokenPipeError(32, "this connection was answered from a tape and is gone")
 
     send = sendall

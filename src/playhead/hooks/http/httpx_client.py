@@ -25,9 +25,9 @@ from playhead.hooks.http.exchange import (
     with_length,
 )
 from playhead.hooks.websocket.httpx_websocket import (
-    AsyncHeardStream,
+    AsyncObservedStream,
     AsyncTapedStream,
-    HeardStream,
+    ObservedStream,
     TapedStream,
 )
 from playhead.recording import deck
@@ -47,6 +47,10 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(module, *_NAMES, *_STREAMS, *_IN_PROCESS, "RemoteProtocolError", "ReadError")
     need(module, "ReadTimeout")
     library = _Library(module)
+    # A private method, and the narrowest place: both public ways in (`client.send` and the `_send_*` chain)
+    # choose their transport with it for each request, after authentication and redirects. Replacing
+    # `handle_request` of the default transport would miss custom transports and proxies. If httpx renames it,
+    # `patches.replace` fails the self-check, and the tape gets a coverage gap.
     patches.replace(module.Client, "_transport_for_url", library.around(library.transport))
     patches.replace(
         module.AsyncClient, "_transport_for_url", library.around(library.async_transport)
@@ -66,8 +70,10 @@ class _Library:
         self.broken = module.RemoteProtocolError
         self.reset = module.ReadError
         self.late = module.ReadTimeout
-        self.heard = type("Heard", (_Heard, module.SyncByteStream), {})
-        self.async_heard = type("AsyncHeard", (_AsyncHeard, module.AsyncByteStream), {})
+        # httpx tests streams and transports with isinstance, so ours must be subclasses of its own classes.
+        # They are made here because httpx must not be imported by a hook, and because httpx2 has its own set.
+        self.observed = type("Observed", (_Observed, module.SyncByteStream), {})
+        self.async_observed = type("AsyncObserved", (_AsyncObserved, module.AsyncByteStream), {})
         self.served = type("Served", (_Served, module.SyncByteStream), {})
         self.async_served = type("AsyncServed", (_AsyncServed, module.AsyncByteStream), {})
         self.upload = type("Upload", (_Upload, module.SyncByteStream), {})
@@ -82,8 +88,11 @@ class _Library:
 
         def wrap(original: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             def _transport_for_url(client: Any, url: Any) -> Any:
+                # The client's own choice first: mounts and proxies stay as the program configured them.
                 inner = original(client, url)
                 if (
+                    # Tested for each request: a client may be made before a recording starts and live on
+                    # after it.
                     deck.active() is None
                     or isinstance(inner, in_process)
                     # Starlette's test client brings a transport of its own: it calls the application.
@@ -133,9 +142,11 @@ class _Library:
         version = extensions.get("http_version", b"HTTP/1.1").decode("latin-1")
         reason = extensions.get("reason_phrase", b"").decode("latin-1")
         exchange.head(response.status_code, reason, version, response.headers.raw)
+        # After an upgrade the client never iterates over the body; it reads and writes this stream.
         if response.status_code == 101 and "network_stream" in extensions:
-            ear = AsyncHeardStream if stream is self.async_heard else HeardStream
-            extensions["network_stream"] = ear(extensions["network_stream"], exchange)
+            # The extensions are shared with the response object, so replacing the stream here is enough.
+            observed = AsyncObservedStream if stream is self.async_observed else ObservedStream
+            extensions["network_stream"] = observed(extensions["network_stream"], exchange)
         if isinstance(response.stream, self.whole) and "_content" in response.__dict__:
             # A custom transport's answer that was never a stream: the client will not iterate over it.
             for piece in response.stream:
@@ -154,6 +165,7 @@ class _Library:
         }
         if head.get("reason"):
             extensions["reason_phrase"] = str(head["reason"]).encode("latin-1")
+        # WebSocket clients on top of httpx take their stream from this extension.
         if head["status"] == 101:
             extensions["network_stream"] = socket(taped)
         headers = list(encoded(head.get("headers") or ()))
@@ -195,6 +207,8 @@ class _SyncExchanging(_Exchanging):
         if self.request.body is not STREAMED:
             return self._inner.handle_request(request)
         stream = request.stream
+        # The body is made while it is sent, so it is reported as it is taken. Restored afterwards, because a
+        # redirect or a retry sends the same request object again.
         request.stream = library.upload(stream, exchange)
         try:
             return self._inner.handle_request(request)
@@ -202,14 +216,19 @@ class _SyncExchanging(_Exchanging):
             request.stream = stream
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
-        return self._library.observe(self.exchange, result, self._library.heard)
+        return self._library.observe(self.exchange, result, self._library.observed)
 
     def serve(self, crossing: Crossing) -> Any:
         exchange, library = self.begin(crossing), self._library
         taped = served.taped_of(exchange)
+        # A taped answer must not come before the program has made its body: generators have side effects, and
+        # the recorded run had run them.
         if self.request.body is STREAMED:
             served.take(library.upload(self._request.stream, exchange), exchange)
+        # After the body was taken: httpx's read timeout starts when the request has been sent.
         library.must_be_in_time(taped, self._request)
+        # Most answers are one piece. The library's own class for whole bodies serves them without a generator
+        # of ours.
         body = self.whole_body(crossing) if exchange.is_silent else None
         if body is not None:
             crossing.reach(WHOLE)
@@ -218,7 +237,9 @@ class _SyncExchanging(_Exchanging):
         pieces = library.served(served.body(exchange, library.broken))
         response = library.answer(taped, pieces, TapedStream)
         return (
-            response if exchange.is_silent else library.observe(exchange, response, library.heard)
+            response
+            if exchange.is_silent
+            else library.observe(exchange, response, library.observed)
         )
 
 
@@ -238,7 +259,7 @@ class _AsyncExchanging(_Exchanging):
             request.stream = stream
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
-        return self._library.observe(self.exchange, result, self._library.async_heard)
+        return self._library.observe(self.exchange, result, self._library.async_observed)
 
     async def serve(self, crossing: Crossing) -> Any:
         exchange, library = self.begin(crossing), self._library
@@ -256,7 +277,7 @@ class _AsyncExchanging(_Exchanging):
         response = library.answer(taped, pieces, AsyncTapedStream)
         if exchange.is_silent:
             return response
-        return library.observe(exchange, response, library.async_heard)
+        return library.observe(exchange, response, library.async_observed)
 
 
 class _Transport:
@@ -326,19 +347,21 @@ class _AsyncServed:
         return self._pieces
 
     async def aclose(self) -> None:
-        # An observed stream does this itself (`_AsyncHeard`), and a silent one has no other around it.
+        # An observed stream does this itself (`_AsyncObserved`), and a silent one has no other around it.
         taped = self._crossing.taped
         if taped is not None and taped.quiet and taped.dies is None:
             await self._crossing.close_async()
 
 
-class _Heard(_Stream):
+class _Observed(_Stream):
     """The body of an answer, reported to the exchange piece by piece as the client takes it."""
 
     def __iter__(self) -> Iterator[bytes]:
         exchange = self._exchange
         try:
             for piece in self._stream:
+                # Reported before the agent gets it: what the agent does with a piece comes after the piece on
+                # the tape.
                 exchange.chunk(piece)
                 yield piece
         except BaseException as error:
@@ -350,11 +373,12 @@ class _Heard(_Stream):
         try:
             self._stream.close()
         finally:
+            # Closed before the end: the agent stopped reading, which is an outcome of its own (`left`).
             if not self._exchange.ended:
                 self._exchange.left()
 
 
-class _AsyncHeard(_Stream):
+class _AsyncObserved(_Stream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         exchange = self._exchange
         try:

@@ -41,6 +41,8 @@ _POSITIONAL = ("body", "headers", "retries", "timeout", "chunked")
 
 def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "HTTPConnectionPool", "HTTPConnection", "HTTPSConnection")
+    # Private, but its first three parameters are the same in 1.26 and 2.x, and `urlopen`, which requests and
+    # botocore call, always ends here. `urlopen` itself would see redirects and retries as one request.
     patches.replace(module.HTTPConnectionPool, "_make_request", _around_make_request)
 
 
@@ -66,6 +68,7 @@ class _Attempt(HttpAdapter):
         return self._made(crossing)
 
     def serve(self, crossing: Crossing) -> Any:
+        # Before the pool touches a socket: a taped failure to connect, then a taped timeout.
         exchange = self.begin(crossing)
         fail_as_taped(exchange)
         fail_if_late(exchange, getattr(self._conn, "timeout", None))
@@ -76,6 +79,8 @@ class _Attempt(HttpAdapter):
 
     def _made(self, crossing: Crossing) -> Any:
         streamed = self.request.body is STREAMED
+        # The hook of http.client finds the announcement on the connection. A connection serves one request at
+        # a time, so the attribute is free; it is withdrawn even if the attempt fails.
         announce(self._conn, Asking(self.exchange, pooled=True, streamed=streamed))
         try:
             return self._make(crossing.instead)
@@ -113,6 +118,7 @@ def _request(
     body = kwargs.get("body", args[0] if args else None)
     headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
     sent = body_of(body.encode() if isinstance(body, str) else body)
+    # With an HTTP proxy `url` is absolute, and the pool's host is the proxy's.
     absolute = "://" in url.partition("?")[0]
     target = url if absolute else address(pool.scheme, pool.host, pool.port, url)
     return Request("urllib3", method, target, _pairs(headers), sent)

@@ -41,6 +41,9 @@ _servers: WeakKeyDictionary[Any, _Server] = WeakKeyDictionary()
 def hook(module: ModuleType, patches: Patches) -> None:
     session = module.ClientSession
     need(session, "send_request", "initialize", "call_tool")
+    # All typed methods (`call_tool`, `list_tools`, `read_resource`…) end here with a typed request and the
+    # type of its result, so one hook covers requests that are added later. Notifications do not pass; they
+    # expect no answer.
     patches.replace(session, "send_request", _wrap_request)
     if hasattr(session, "send_discover"):  # since 2.0: a probe that goes past send_request
         patches.replace(session, "send_discover", _wrap_discover)
@@ -69,6 +72,8 @@ class _Request(Adapter):
         return self._send(None if callback is None else _observed_progress(crossing, callback))
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
+        # Only the fields that the server sent: a newer library fills in defaults that an older one does not
+        # know.
         raw = _dumped(result, exclude_unset=True)
         failed = isinstance(raw, dict) and raw.get("isError")
         crossing.returned(raw, **({"status": "error"} if failed else {}))
@@ -134,6 +139,7 @@ def _call(session: Any, method: str, params: Any) -> Call:
     name = server.name or getattr(getattr(session, "server_info", None), "name", None)
     if name is not None:
         request["server"] = str(name)
+    # Tool calls are named after the tool, so that reports, policies and effects work as for other tools.
     if method != "tools/call":
         return Call(boundary="mcp", name=method, request={**request, "params": params})
     tool = str(params.get("name", ""))
@@ -162,6 +168,7 @@ def _valid(result_type: Any, raw: Any) -> Any:
     """Validate the server's JSON as `send_request` does."""
     if isinstance(result_type, type):
         return result_type.model_validate(raw)  # type: ignore[attr-defined]  # a pydantic model
+    # mcp 2.x passes TypeAdapters for unions; by alias, because the tape has the names of the wire.
     return result_type.validate_python(raw, by_name=False)
 
 

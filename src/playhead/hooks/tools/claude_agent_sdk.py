@@ -18,12 +18,14 @@ from playhead.recording import deck
 
 def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "SdkMcpTool")
+    # The SDK closes over the tools here; afterwards no public object leads to their handlers.
     patches.replace(module, "create_sdk_mcp_server", _wrap)
 
 
 def _wrap(create: Callable[..., Any]) -> Callable[..., Any]:
     def created(name: str, version: str = "1.0.0", tools: Any = None) -> Any:
         if tools:
+            # Copies: the program may give the same tool objects to a server outside of the recording.
             tools = [dataclasses.replace(tool, handler=_handler(tool)) for tool in tools]
         return create(name, version, tools)
 

@@ -21,6 +21,8 @@ Arguments = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 def hook(module: ModuleType, patches: Patches) -> None:
     if hasattr(module, "BaseTool"):
+        # `Tool` (made by the decorator) overrides `run` of `BaseTool`, so both are replaced; a tool that
+        # inherits is recorded once, because the inner call finds its claim.
         for name in ("BaseTool", "Tool"):
             kind = getattr(module, name, None)
             if kind is not None:
@@ -30,6 +32,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
                 )
     elif hasattr(module, "CrewStructuredTool"):
         kind = module.CrewStructuredTool
+        # Agents call a structured tool, which wraps a BaseTool: the names of the methods and of the private
+        # usage counters differ from those above.
         patches.replace(kind, "invoke", lambda run: _wrap(run, _input, "_increment_usage_count"))
         patches.replace(
             kind, "ainvoke", lambda run: _wrap_async(run, _input, "_increment_usage_count")
@@ -73,6 +77,8 @@ def _input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _tool(tool: Any, arguments: Any, count: str) -> Tool:
     def counted(value: Any) -> Any:
+        # The private counter is increased inside `run`, which a replay does not call. Without this a tool
+        # with `max_usage_count` would stay available in a replay. A version without it is left alone.
         getattr(tool, count, lambda: None)()
         return value
 
@@ -80,6 +86,7 @@ def _tool(tool: Any, arguments: Any, count: str) -> Tool:
         name=_name(str(tool.name)),
         arguments=arguments,
         library="crewai",
+        # The user's function, which may be a `playhead.tool` already: then it is the same call.
         function=getattr(tool, "func", None) or type(tool)._run,
         types=_types,
         build=counted,
@@ -87,6 +94,8 @@ def _tool(tool: Any, arguments: Any, count: str) -> Tool:
 
 
 def _name(name: str) -> str:
+    # CrewAI's own rule, looked up and not copied: the model's request has the sanitised name, and the tape
+    # links a tool call to that request by name.
     texts = sys.modules.get("crewai.utilities.string_utils")
     sanitize = getattr(texts, "sanitize_tool_name", None)
     return str(sanitize(name)) if sanitize is not None else name

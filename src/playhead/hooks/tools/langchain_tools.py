@@ -75,6 +75,7 @@ def hook_executor(module: ModuleType, patches: Patches) -> None:
         def mapped(self: Any, fn: Callable[..., Any], *iterables: Any, **kwargs: Any) -> Any:
             if deck.active() is None:
                 return original(self, fn, *iterables, **kwargs)
+            # The standard library's `map`, which calls `submit` once per job.
             return super(executor, self).map(fn, *iterables, **kwargs)
 
         return mapped
@@ -153,6 +154,8 @@ def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = asked[1] if asked is not None and asked[0] is tool else kwargs
     if not isinstance(given, dict):
         return {"tool_input": given}
+    # LangChain's private filter for its tracers removes state, stores and call ids, which differ in each run.
+    # If it goes away, the arguments are recorded unfiltered and may no longer match exactly.
     visible = getattr(tool, "_filter_injected_args", None)
     if visible is not None:
         given = visible(given)

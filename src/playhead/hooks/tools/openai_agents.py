@@ -28,6 +28,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
         raise NotAsExpected(f"{module.__name__} has neither {' nor '.join(_RUNNERS)}")
     original = getattr(module, name)
     made = _wrap(original, module)
+    # The SDK imports the function into other modules by name, so it is replaced in each of them.
     for owner in holders(name, original):
         patches.replace(owner, name, lambda _: made)
 
@@ -45,6 +46,7 @@ def _wrap(run: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
 
 
 def _tool(function_tool: Any, arguments: str, module: ModuleType) -> Tool:
+    # Private, and only there since 0.20. Without it the runner returns the plain output.
     result = getattr(module, "_FunctionToolInvocationResult", None)
     return Tool(
         name=str(function_tool.name),

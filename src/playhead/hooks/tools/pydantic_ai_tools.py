@@ -30,6 +30,9 @@ _CONTENT = (
 
 def hook(module: ModuleType, patches: Patches) -> None:
     need(module.FunctionToolset, "call_tool")
+    # Below validation and retries of the agent, above the user's function: an attempt that validation rejects
+    # is no call of the tool. MCP toolsets have a `call_tool` of their own and are recorded at the MCP
+    # boundary.
     patches.replace(module.FunctionToolset, "call_tool", _wrap)
 
 
@@ -64,6 +67,8 @@ def _function_of(tool: Any) -> Any:
 
 
 def _types() -> Named:
+    # Every public exception may be an outcome: `ModelRetry`, `CallDeferred`, `ApprovalRequired` and
+    # `ToolRetryError` control the agent's loop and must be raised again as themselves.
     errors, messages = (
         sys.modules.get("pydantic_ai.exceptions"),
         sys.modules.get("pydantic_ai.messages"),

@@ -18,11 +18,14 @@ from playhead.recording import deck
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
+    # `__call__` and not `forward`: every tool overrides `forward`, and all inherit `__call__`.
     need(module.Tool, "__call__", "forward")
     patches.replace(module.Tool, "__call__", lambda call: _wrap(call, module))
 
 
 def _wrap(call: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
+    # `sanitize_inputs_outputs` is keyword-only and set by agents. It converts inputs and outputs inside the
+    # call, so a replay converts the taped value itself.
     def called(self: Any, *args: Any, sanitize_inputs_outputs: bool = False, **kwargs: Any) -> Any:
         def live() -> Any:
             return call(self, *args, sanitize_inputs_outputs=sanitize_inputs_outputs, **kwargs)
@@ -52,6 +55,7 @@ def _tool(
 
 def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     names = list(getattr(tool, "inputs", None) or ())
+    # A model may pass all arguments in one dict; smolagents unpacks it under the same condition.
     if (
         len(args) == 1
         and not kwargs
@@ -60,6 +64,7 @@ def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
     ):
         return dict(args[0])
     arguments = dict(zip(names, args, strict=False))
+    # More than the tool declares: `forward` will refuse them, and the tape shows why.
     if len(args) > len(names):
         arguments["args"] = list(args[len(names) :])
     return {**arguments, **kwargs}

@@ -1,6 +1,6 @@
 """A conversation over a WebSocket: one exchange from its handshake to its close.
 
-Knows messages and their order; does not know any library. The hooks report to `Talk` what the agent sends and
+Knows messages and their order; does not know any library. The hooks report to `Conversation` what the agent sends and
 receives. `TapedPeer` is the other side of a taped conversation, as bytes; `taped_socket` puts it behind a socket
 pair for clients that need a real socket. Both ends are in this process, so no network is touched.
 """
@@ -35,7 +35,7 @@ Message = str | bytes
 _ANSWERED = (b'"response.completed"', b'"response.done"', b'"response.incomplete"')
 
 
-class Talk:
+class Conversation:
     """The agent's side of a conversation."""
 
     def __init__(self, exchange: Exchange) -> None:

@@ -36,11 +36,18 @@ def hook(module: ModuleType, patches: Patches) -> None:
     name = module.__name__
     if name == "websockets.asyncio.client":
         need(module, "connect", "ClientConnection")
+        # `connect` is a class whose instances are awaited, entered or iterated; all three end in `__await__`.
+        # `__init__` is replaced to keep the arguments as the program gave them: afterwards they are spread
+        # over attributes and closures.
         patches.replace(module.connect, "__init__", _around_init)
         patches.replace(module.connect, "__await__", _around_await)
+        # `recv`, `send` and `close` are defined in the base class `Connection`. Server connections inherit
+        # the hooks too, and are not reported, because `follow` marks only clients.
         hook_messages(module.ClientConnection.__mro__[1], patches, threads=False)
     elif name == "websockets.sync.client":
         need(module, "connect", "ClientConnection")
+        # Newer versions: `connect` and every attempt of an iterated `reconnect` call the method
+        # `reconnect.connect`. Older ones have the function alone.
         if hasattr(module, "reconnect"):
             patches.replace(module.reconnect, "__init__", _around_init)
             patches.replace(module.reconnect, "connect", _around_method)
@@ -48,6 +55,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
             patches.replace(module, "connect", _around_function)
         hook_messages(module.ClientConnection.__mro__[1], patches, threads=True)
     else:
+        # The legacy client has other frames and other method names. It is deprecated upstream, so it is
+        # reported as a gap and not followed.
         connect = getattr(module, "Connect", None) or module.connect
         patches.replace(connect, "__init__", _around_unfollowed(name))
 
@@ -72,6 +81,7 @@ def _around_unfollowed(library: str) -> Callable[[Any], Any]:
 def _around_init(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, uri: str, **options: Any) -> None:
         original(self, uri, **options)
+        # In `__dict__`: no setter or slot of the class can get in the way.
         self.__dict__[_KEY] = (uri, options)
 
     return init
@@ -89,6 +99,8 @@ class _Connecting(HttpAdapter):
     ) -> None:
         """`connect` makes the real connection, `connect_to(sock)` one to a socket."""
         headers = _pairs(options.get("additional_headers"))
+        # The client adds this header while it connects. It is part of the request that is matched, because
+        # servers choose the protocol by it.
         if options.get("subprotocols"):
             headers.append(("Sec-WebSocket-Protocol", ", ".join(options["subprotocols"])))
         super().__init__(Request("websockets", "GET", uri, headers, None))
@@ -101,6 +113,8 @@ class _Connecting(HttpAdapter):
 
     def serve(self, crossing: Crossing) -> Any:
         exchange = self.begin(crossing)
+        # First the outcome of the taped handshake: a connection that was refused then must fail now, before a
+        # socket exists.
         served.must_have_begun(exchange)
         connection = self._connect_to(taped_socket(served.taped_of(exchange)))
         return self.observe(crossing, connection)
@@ -142,8 +156,12 @@ def _around_await(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return _Awaitable(original, self)
 
         async def connect_to(sock: Any) -> Any:
+            # A second object with the same options: the program's own object may be awaited again to
+            # reconnect, so it must not keep our socket.
             inner = type(self)(_plain(uri), **_without_network(options), sock=sock)
+            # Decides which errors lead to a retry; the program may have replaced it on its own object.
             inner.process_exception = self.process_exception
+            # `__aexit__` closes the connection that it finds in this attribute.
             self.connection = await _Awaitable(original, inner)
             return self.connection
 

@@ -1,4 +1,4 @@
-"""Report the messages of a connection of the websockets library to its `Talk`.
+"""Report the messages of a connection of the websockets library to its `Conversation`.
 
 Knows `send`, `recv` and `close` of both implementations, which share their names; does not know how a
 connection is made (see `websockets_client`).
@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.http.exchange import Exchange
-from playhead.hooks.websocket.conversation import Talk
+from playhead.hooks.websocket.conversation import Conversation
 
 _KEY = "_playhead"
 
@@ -25,7 +25,9 @@ def hook_messages(connection: type, patches: Patches, *, threads: bool) -> None:
 
 def follow(connection: Any, exchange: Exchange) -> None:
     """From here on, the messages of this connection belong to the exchange."""
-    connection.__dict__[_KEY] = Talk(exchange)
+    # On the instance, so that connections without a mark (servers, and clients opened before the recording)
+    # cost one dict lookup per message and are never reported.
+    connection.__dict__[_KEY] = Conversation(exchange)
 
 
 def _around_recv(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,9 +35,11 @@ def _around_recv(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             message = original(self, *args, **kwargs)
         except Exception:
-            _look_whether_closed(self)
+            # `recv` raises ConnectionClosed when the peer has closed: this is how most conversations end, and
+            # no other hook would see it. Timeouts raise here too, and leave the state open.
+            _report_if_closed(self)
             raise
-        return _hear(self, message)
+        return _report_received(self, message)
 
     return recv
 
@@ -45,9 +49,9 @@ def _around_recv_async(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             message = await original(self, *args, **kwargs)
         except Exception:
-            _look_whether_closed(self)
+            _report_if_closed(self)
             raise
-        return _hear(self, message)
+        return _report_received(self, message)
 
     return recv
 
@@ -58,7 +62,7 @@ def _around_recv_streaming(original: Callable[..., Iterator[Any]]) -> Callable[.
         for fragment in original(self, *args, **kwargs):
             fragments.append(fragment)
             yield fragment
-        _hear(self, _joined(fragments))
+        _report_received(self, _joined(fragments))
 
     return recv_streaming
 
@@ -69,19 +73,23 @@ def _around_recv_streaming_async(original: Callable[..., AsyncIterator[Any]]) ->
         async for fragment in original(self, *args, **kwargs):
             fragments.append(fragment)
             yield fragment
-        _hear(self, _joined(fragments))
+        _report_received(self, _joined(fragments))
 
     return recv_streaming
 
 
 def _around_send(original: Callable[..., Any]) -> Callable[..., Any]:
     def send(self: Any, message: Any, *args: Any, **kwargs: Any) -> Any:
-        talk: Talk | None = self.__dict__.get(_KEY)
+        talk: Conversation | None = self.__dict__.get(_KEY)
         if talk is None:
             return original(self, message, *args, **kwargs)
         if isinstance(message, (str, bytes, bytearray, memoryview)):
+            # Reported before the call, because the peer may answer, in another thread or task, before `send`
+            # returns.
             talk.sent(_as_sent(message, *args, **kwargs))
             return original(self, message, *args, **kwargs)
+        # A message in fragments is one message on the tape: how it was split is not part of what the server
+        # sees as its content. Reported after the last fragment has been taken from the program's iterator.
         fragments: list[Any] = []
         done = original(self, _kept(message, fragments), *args, **kwargs)
         if fragments:
@@ -93,7 +101,7 @@ def _around_send(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _around_send_async(original: Callable[..., Any]) -> Callable[..., Any]:
     async def send(self: Any, message: Any, *args: Any, **kwargs: Any) -> Any:
-        talk: Talk | None = self.__dict__.get(_KEY)
+        talk: Conversation | None = self.__dict__.get(_KEY)
         if talk is None:
             return await original(self, message, *args, **kwargs)
         if isinstance(message, (str, bytes, bytearray, memoryview)):
@@ -110,8 +118,9 @@ def _around_send_async(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _around_close(original: Callable[..., Any]) -> Callable[..., Any]:
     def close(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # Close first: only the closing handshake decides which code and reason both sides have seen.
         done = original(self, *args, **kwargs)
-        _look_whether_closed(self)
+        _report_if_closed(self)
         return done
 
     return close
@@ -120,7 +129,7 @@ def _around_close(original: Callable[..., Any]) -> Callable[..., Any]:
 def _around_close_async(original: Callable[..., Any]) -> Callable[..., Any]:
     async def close(self: Any, *args: Any, **kwargs: Any) -> None:
         await original(self, *args, **kwargs)
-        _look_whether_closed(self)
+        _report_if_closed(self)
 
     return close
 
@@ -139,26 +148,28 @@ _ASYNC = {
 }
 
 
-def _hear(connection: Any, message: Any) -> Any:
-    talk: Talk | None = connection.__dict__.get(_KEY)
+def _report_received(connection: Any, message: Any) -> Any:
+    talk: Conversation | None = connection.__dict__.get(_KEY)
     if talk is not None and message is not None:
         talk.received(message)
     return message
 
 
-def _look_whether_closed(connection: Any) -> None:
-    """A call failed, or the agent closed: if the conversation is over, say who ended it."""
-    talk: Talk | None = connection.__dict__.get(_KEY)
+def _report_if_closed(connection: Any) -> None:
+    """After a failed call or a close: if the conversation is over, report which side ended it."""
+    talk: Conversation | None = connection.__dict__.get(_KEY)
     protocol = connection.protocol
+    # `protocol` is the sans-I/O state machine that both implementations share; its public fields hold the
+    # close frames of both sides.
     if talk is None or protocol.state.name != "CLOSED":
         return
-    told = protocol.close_rcvd
-    if told is None:
+    received = protocol.close_rcvd
+    if received is None:
         talk.exchange.cut(why="the connection was lost without a closing handshake")
         return
     by = "peer" if protocol.close_rcvd_then_sent else "agent"
-    said = told if by == "peer" else protocol.close_sent or told
-    talk.closed(int(said.code), str(said.reason), by)
+    close = received if by == "peer" else protocol.close_sent or received
+    talk.closed(int(close.code), str(close.reason), by)
 
 
 def _as_sent(message: Any, *_: Any, text: bool | None = None) -> str | bytes:

@@ -13,7 +13,7 @@ from playhead.errors import Divergence
 from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.http1 import AnswerReader, NotHttp
 from playhead.hooks.websocket import websocket_frames as frames
-from playhead.hooks.websocket.conversation import Talk, TapedPeer, alike
+from playhead.hooks.websocket.conversation import Conversation, TapedPeer, alike
 from playhead.launch.proxy.proxied_request import ProxiedRequest
 from playhead.launch.proxy.routes import Origin
 from playhead.recording.deck import Taped
@@ -32,7 +32,7 @@ Close = tuple[int, str, str]
 class _Heard:
     """The messages within one direction's bytes."""
 
-    def __init__(self, talk: Talk, by: str, closes: list[Close]) -> None:
+    def __init__(self, talk: Conversation, by: str, closes: list[Close]) -> None:
         self._talk = talk
         self._closes = closes
         self._by = by
@@ -106,7 +106,7 @@ async def _refused(
 async def _talk(
     client: Client, exchange: Exchange, reader: asyncio.StreamReader, early: bytes
 ) -> None:
-    talk = Talk(exchange)
+    talk = Conversation(exchange)
     closes: list[Close] = []
     agent, peer = _Heard(talk, "agent", closes), _Heard(talk, "peer", closes)
     peer.read(early)
@@ -139,7 +139,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear
             await writer.drain()
 
 
-def _silent(exchange: Exchange, talk: Talk, *, cut: bool) -> None:
+def _silent(exchange: Exchange, talk: Conversation, *, cut: bool) -> None:
     """A connection that ended without a word of goodbye, as programs do that are finished."""
     if cut:
         exchange.cut()
@@ -164,7 +164,7 @@ async def taped(client: Client, exchange: Exchange, asked: ProxiedRequest) -> No
     exchange.head(101, str(answer.head.get("reason") or ""), "HTTP/1.1", headers)
     early = await _first_words(client, answer)
     answer = _rematched(exchange, answer, early)
-    talk, peer = Talk(exchange), TapedPeer(answer)
+    talk, peer = Conversation(exchange), TapedPeer(answer)
     closes: list[Close] = []
     agent, said = _Heard(talk, "agent", closes), _Heard(talk, "peer", closes)
     out = peer.begin()
