@@ -7,7 +7,7 @@ libraries, which have the same names; `exchange` does the reporting.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,14 @@ from playhead.hooks.http.exchange import (
     encoded,
     recording_deck,
     with_length,
+)
+from playhead.hooks.http.httpx_streams import (
+    AsyncObservedBody,
+    AsyncServedBody,
+    AsyncUploadBody,
+    ObservedBody,
+    ServedBody,
+    UploadBody,
 )
 from playhead.hooks.websocket.httpx_websocket import (
     AsyncObservedStream,
@@ -72,12 +80,12 @@ class _Library:
         self.late = module.ReadTimeout
         # httpx tests streams and transports with isinstance, so ours must be subclasses of its own classes.
         # They are made here because httpx must not be imported by a hook, and because httpx2 has its own set.
-        self.observed = type("Observed", (_Observed, module.SyncByteStream), {})
-        self.async_observed = type("AsyncObserved", (_AsyncObserved, module.AsyncByteStream), {})
-        self.served = type("Served", (_Served, module.SyncByteStream), {})
-        self.async_served = type("AsyncServed", (_AsyncServed, module.AsyncByteStream), {})
-        self.upload = type("Upload", (_Upload, module.SyncByteStream), {})
-        self.async_upload = type("AsyncUpload", (_AsyncUpload, module.AsyncByteStream), {})
+        self.observed = type("Observed", (ObservedBody, module.SyncByteStream), {})
+        self.async_observed = type("AsyncObserved", (AsyncObservedBody, module.AsyncByteStream), {})
+        self.served = type("Served", (ServedBody, module.SyncByteStream), {})
+        self.async_served = type("AsyncServed", (AsyncServedBody, module.AsyncByteStream), {})
+        self.upload = type("Upload", (UploadBody, module.SyncByteStream), {})
+        self.async_upload = type("AsyncUpload", (AsyncUploadBody, module.AsyncByteStream), {})
         self.transport = type("Transport", (_Transport, module.BaseTransport), {})
         self.async_transport = type(
             "AsyncTransport", (_AsyncTransport, module.AsyncBaseTransport), {}
@@ -320,101 +328,3 @@ class _AsyncTransport:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-
-class _Stream:
-    def __init__(self, stream: Any, exchange: Exchange) -> None:
-        self._stream = stream
-        self._exchange = exchange
-
-
-class _Served:
-    """The body of a taped answer."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
-
-
-class _AsyncServed:
-    def __init__(self, pieces: AsyncIterator[bytes], crossing: Crossing) -> None:
-        self._pieces = pieces
-        self._crossing = crossing
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        # An observed stream does this itself (`_AsyncObserved`), and a silent one has no other around it.
-        taped = self._crossing.taped
-        if taped is not None and taped.quiet and taped.dies is None:
-            await self._crossing.close_async()
-
-
-class _Observed(_Stream):
-    """The body of an answer, reported to the exchange piece by piece as the client takes it."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        exchange = self._exchange
-        try:
-            for piece in self._stream:
-                # Reported before the agent gets it: what the agent does with a piece comes after the piece on
-                # the tape.
-                exchange.chunk(piece)
-                yield piece
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        exchange.returned()
-
-    def close(self) -> None:
-        try:
-            self._stream.close()
-        finally:
-            # Closed before the end: the agent stopped reading, which is an outcome of its own (`left`).
-            if not self._exchange.ended:
-                self._exchange.left()
-
-
-class _AsyncObserved(_Stream):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        exchange = self._exchange
-        try:
-            async for piece in self._stream:
-                exchange.chunk(piece)
-                yield piece
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-        exchange.returned()
-
-    async def aclose(self) -> None:
-        try:
-            await self._stream.aclose()
-        finally:
-            self._exchange.left()
-            await self._exchange.crossing.close_async()
-
-
-class _Upload(_Stream):
-    """A body that is made while it is sent, reported to the exchange as it goes out."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        for piece in self._stream:
-            self._exchange.chunk(piece, "sent")
-            yield piece
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _AsyncUpload(_Stream):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
-            self._exchange.chunk(piece, "sent")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
