@@ -230,3 +230,78 @@ def test_seam_data_and_sources_are_shown(desk):
     assert "included" in lines[0]
     assert "dropped" in lines[1]
     assert "below the threshold" in lines[1]
+
+
+POOL = """
+import subprocess, sys, threading, time
+import playhead
+
+class Pool:
+    def __init__(self, tasks):
+        self.tasks, self._lock = tasks, threading.Lock()
+    def claim_next(self, worker):
+        with self._lock:
+            for name, state in self.tasks.items():
+                if state == "todo":
+                    self.tasks[name] = f"doing:{worker}"
+                    return name
+    def mark_complete(self, name):
+        with self._lock:
+            self.tasks[name] = f"done at {time.time()}"
+
+pool = Pool({f"t{n}": "todo" for n in range(6)})
+playhead.watch(pool, snapshot="tasks", mutations=["claim_next", "mark_complete"])
+workers = int(sys.argv[1])
+meet = threading.Barrier(workers)
+
+def work(worker):
+    with playhead.lane(worker):
+        while name := pool.claim_next(worker):
+            meet.wait()
+            subprocess.run(["echo", name], capture_output=True)
+            pool.mark_complete(name)
+
+threads = [threading.Thread(target=work, args=(f"worker-{n}",)) for n in range(workers)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_final_state_of_a_shared_store_is_part_of_the_verdict(desk, workers):
+    app = desk.write("pool.py", POOL)
+    ended = desk.play(
+        "record", "--no-workspace", "--record-session", "night", "--", sys.executable, app, workers
+    )
+    assert ended.returncode == 0, ended.stderr
+    session = desk.folder / "night"
+    assert session.stat().st_mode & 0o777 == 0o600
+    good = desk.play("replay", session, "--trust")
+    assert "identical" in good.stdout + good.stderr, good.stdout + good.stderr
+    for verb in (["show"], ["events", "--pretty"], ["verify"], ["play", "--speed", "1000"]):
+        told = desk.play(verb[0], session, *verb[1:])
+        assert told.returncode == 0, (verb, told.stderr)
+    lines = [json.loads(line) for line in session.read_text().splitlines()]
+    assert all(line["thread"] for line in lines if line.get("kind") == "call")
+    for line in lines:
+        if line.get("kind") == "snapshot" and line["data"]["when"] == "end":
+            line["data"]["value"] = dict.fromkeys(line["data"]["value"], "LOST")
+    session.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    bad = desk.play("replay", session, "--trust")
+    assert bad.returncode == 3, bad.stdout + bad.stderr
+    assert "Pool at the end" in bad.stdout + bad.stderr
+
+
+def test_a_killed_session_is_found_by_its_file(desk):
+    app = desk.write(
+        "app.py",
+        "import os, playhead, signal, subprocess\n"
+        "with playhead.record(intercept=True):\n"
+        "    subprocess.run(['true'])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n",
+    )
+    desk.python(app, PLAYHEAD_RECORD_SESSION="night.session")
+    shown = desk.play("show", "night.session")
+    assert "interrupted" in shown.stdout, shown.stderr
+    assert "process true" in shown.stdout
+    assert (desk.folder / "night.session").stat().st_mode & 0o777 == 0o600

@@ -77,9 +77,14 @@ def find_run(store: Path | None, asked: str) -> Path:
 
 def find_tape(store: Path | None, asked: str) -> Path:
     """The run's folder; a single-file tape or a bundle is unpacked into a temporary one."""
-    if not asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX)):
-        return find_run(store, asked)
     source = Path(asked).expanduser()
+    is_named = asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX))
+    if not is_named and not source.is_file():
+        return find_run(store, asked)
+    from playhead.tape.single_file import folder_of, is_single_file
+
+    if not is_named and not is_single_file(source):
+        return find_run(store, asked)
     if not source.is_file():
         raise RunNotFound(f"File not found: {asked}.", asked=asked)
     folder = Path(tempfile.mkdtemp(prefix="playhead-"))
@@ -88,9 +93,7 @@ def find_tape(store: Path | None, asked: str) -> Path:
         from playhead.exporters.bundle import open_bundle
 
         return open_bundle(source.resolve(), folder)
-    from playhead.tape.single_file import unpack
-
-    return unpack(source.resolve(), folder / source.name[: -len(SINGLE_SUFFIX)])
+    return folder_of(source.resolve(), folder / source.name.removesuffix(SINGLE_SUFFIX))
 
 
 def overrides() -> dict[str, Any]:

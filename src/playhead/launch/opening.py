@@ -30,9 +30,10 @@ from playhead.tape.origin import marked_as_own
 from playhead.tape.resume import find_resumable, next_seq_of
 
 if TYPE_CHECKING:
-    from playhead.tape import reader
+    from playhead.tape import reader, single_file
 else:
     reader = Later("playhead.tape.reader")
+    single_file = Later("playhead.tape.single_file")
 
 
 class Wish(NamedTuple):
@@ -53,6 +54,8 @@ class Wish(NamedTuple):
     # What is recorded where that is not this process; and further members of `run.start`.
     command: tuple[str, ...] | None = None
     facts: Mapping[str, Any] | None = None
+    # The run as one file, in addition to its folder.
+    session_file: str | os.PathLike[str] | None = None
 
 
 def open_run(wish: Wish, settings: Settings, at: str) -> Run:
@@ -87,6 +90,8 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         write_manifest(path, manifest)
         if earlier is not None:
             stores.announce(path)
+        if wish.session_file:
+            _announce(path, wish.session_file)
         started = Run(recorder, manifest)
         introduction = _introduction(manifest, resumed=earlier is not None)
         recorder.append(NewEvent(events.RUN_START, {**introduction, **(wish.facts or {})}, at))
@@ -94,6 +99,14 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         recorder.close()
         raise
     return started
+
+
+def _announce(path: Path, target: str | os.PathLike[str]) -> None:
+    """Recording fails open: the folder is there, whatever becomes of the file."""
+    try:
+        single_file.announce(path, Path(target))
+    except OSError as error:
+        say(f"{os.fspath(target)} could not be written ({error}); the tape is in {path}.")
 
 
 def _earlier(wish: Wish, home: Path, now: int) -> Path | None:

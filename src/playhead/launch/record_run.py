@@ -218,6 +218,8 @@ def begin(wish: Wish, *, at: str) -> Run | NoRun:
 
 def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
     """Open a run, come what may: PlayheadError and OSError are the caller's."""
+    if wish.session_file is None:
+        wish = wish._replace(session_file=os.environ.get("PLAYHEAD_RECORD_SESSION"))
     started = opening.open_run(wish, settings, at)
     try:
         lane_hooks.install()

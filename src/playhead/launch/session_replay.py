@@ -6,13 +6,15 @@ what `run_worker` builds from `worker.snapshot`. Knows recordings and the replay
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playhead.encoding.values import safe_str
+from playhead.encoding.values import safe_str, thaw
 from playhead.errors import Divergence, UsageError
+from playhead.hooks.state.watch import watch_of_store
 from playhead.launch import record_run as recording
 from playhead.launch.guest import hooking as hooks
 from playhead.launch.sessions import RecordedCall, RecordedSession, worker_of
@@ -87,17 +89,52 @@ class SessionMode(ReplayMode):
     on it and compared, instead of being answered for it.
     """
 
-    def __init__(self, recording: TapedRun, recorder: Recorder, worker: str) -> None:
+    def __init__(
+        self, recording: TapedRun, recorder: Recorder, worker: str, mutations: list[TapedCall]
+    ) -> None:
+        """`mutations`: those of all workers, in the order in which they were completed."""
         super().__init__(recording, recorder)
         self.worker = worker
         self.served = 0
+        self._writer = recorder
+        self._mutations = mutations
+        self._at = 0
+        self._moving = threading.Lock()
 
     def answer(self, call: Call, lane: str) -> Taped | None:
         if call.boundary == "state":
+            if not self.is_inside_mutation():
+                self._catch_up()
             return None
         taped = super().answer(call, lane)
         self.served += 1
         return taped
+
+    @staticmethod
+    def is_inside_mutation() -> bool:
+        return any(one.boundary == "state" for one in deck.inside())
+
+    def finish(self) -> None:
+        """The worker has ended: make what the others did after it."""
+        while self._at < len(self._mutations):
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Make the mutations of other workers that came before the next one of this worker. So this worker
+        finds the store as it found it then, and its own mutations can be made for real.
+        """
+        with self._moving:
+            while self._at < len(self._mutations):
+                taped = self._mutations[self._at]
+                self._at += 1
+                if worker_of(taped.lane) == self.worker:
+                    return
+                store, _, method = taped.name.rpartition(".")
+                watched = watch_of_store(store, self._writer)
+                request = taped.request if isinstance(taped.request, dict) else {}
+                arguments = thaw(request.get("arguments"))
+                if watched is not None:
+                    watched.apply(method, arguments if isinstance(arguments, dict) else {})
 
 
 Worker = Callable[[World], Any]
@@ -126,7 +163,7 @@ def replay_worker(session: RecordedSession, worker: str, function: Worker) -> Wo
     with recording.record(name=f"replay of {worker}", store=_scratch(session)) as run:
         if not isinstance(run, Run):
             raise UsageError("The replay's own tape cannot be written; see the warning above.")
-        mode = SessionMode(share, run.recorder, worker)
+        mode = SessionMode(share, run.recorder, worker, _in_order(session.recording))
         value, error = _inside(run, mode, world, function)
     found = _checked(session, mode, RecordedSession(Tape(run.path)), error)
     return WorkerReport(
@@ -141,6 +178,10 @@ def replay_worker(session: RecordedSession, worker: str, function: Worker) -> Wo
 
 def replay_session(session: RecordedSession, function: Worker) -> SessionReport:
     """Run every worker of a session again, one after the other, and compare each with the tape.
+
+    Each worker has a store of its own, seeded from the tape. The mutations of the other workers are made on it
+    in the order of the tape, so every worker finds what it found then, and the content of the store at the end
+    is that of the whole session.
 
         report = playhead.replay_session(playhead.load("last"), run_worker)
         assert report.passed, report
@@ -174,6 +215,17 @@ def _share(whole: TapedRun, worker: str) -> TapedRun:
     )
 
 
+def _in_order(recording: TapedRun) -> list[TapedCall]:
+    """The mutations of all workers, as they were completed; not those that another mutation made."""
+    inner = {one.ref for those in recording.below.values() for one in those}
+    done = [
+        (call.outcome.mono, call.outcome.seq, call)
+        for call in recording.calls
+        if call.boundary == "state" and call.outcome is not None and call.ref not in inner
+    ]
+    return [call for _, _, call in sorted(done, key=lambda one: one[:2])]
+
+
 def _inside(
     run: Run, mode: SessionMode, world: World, function: Worker
 ) -> tuple[Any, BaseException | None]:
@@ -184,7 +236,9 @@ def _inside(
     made: Deck = hooks.start(run.recorder, mode, source=source)
     try:
         with lanes.lane(world.worker):
-            return function(world), None
+            value = function(world)
+        mode.finish()
+        return value, None
     except Exception as error:  # noqa: BLE001  the worker's own failure is part of what is compared
         return None, error
     finally:
@@ -203,9 +257,19 @@ def _checked(
         _never_asked(worker, one) for one in mode.matcher.unserved() if one.boundary != "state"
     ]
     found += _compared("mutation", worker, session.mutations(worker), again.mutations(worker))
-    then, now = session.final_state(), again.final_state()
-    if len(session.workers) == 1 and then is not None and then != now:
-        found.append(Mismatch(kind="final state", worker=worker, detail=_first(then, now)))
+    is_finished = error is None and not mode.partings
+    for store in session.stores:
+        then, now = session.final_state(store), again.final_state(store)
+        is_used = now is not None or any(
+            one.name.startswith(f"{store}.") for one in session.mutations(worker)
+        )
+        if (
+            then is not None
+            and is_used
+            and then != now
+            and (is_finished or len(session.workers) == 1)
+        ):
+            found.append(Mismatch(kind="final state", worker=worker, detail=_first(then, now)))
     if (
         error is not None
         and not isinstance(error, Divergence)

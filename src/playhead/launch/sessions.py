@@ -19,12 +19,16 @@ from typing import Any
 
 from playhead import config, events
 from playhead.encoding.values import thaw
+from playhead.errors import PlayheadError
 from playhead.events import Event
+from playhead.host.project import project_of
 from playhead.replay.begin import replayable
-from playhead.replay.matching.taped import TapedCall, TapedRun
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
+from playhead.replay.modes.taped_mode import with_output
 from playhead.tape import store as stores
+from playhead.tape.manifest import read_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.single_file import unpack
+from playhead.tape.single_file import folder_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,10 @@ class RecordedCall:
     took_ns: int | None
     wall_ns: int
     thread: int
+    # Of a process: what it printed, and how it ended.
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +92,18 @@ class RecordedSession:
 
     @property
     def workers(self) -> list[str]:
-        """In order of appearance; the main lane only if it crossed a boundary or took a turn."""
+        """In order of appearance. The main lane is the pool, which starts the workers; it is a worker only
+        where no other lane has a name.
+        """
         seen = [worker_of(call.lane) for call in self.recording.calls]
         seen += [worker_of(event.lane) for event, _ in self._turns]
-        return list(dict.fromkeys(seen))
+        found = list(dict.fromkeys(seen))
+        return [one for one in found if one != POOL] or found
+
+    @property
+    def stores(self) -> list[str]:
+        """The names of the watched stores."""
+        return list(dict.fromkeys(str(event.data.get("store")) for event in self._snapshots))
 
     def calls(self, worker: str | None = None, boundary: str | None = None) -> list[RecordedCall]:
         return [
@@ -129,6 +145,7 @@ class RecordedSession:
 
     def _exchange(self, call: TapedCall) -> RecordedCall:
         ended = self.tape.whole(call.outcome).data if call.outcome is not None else {}
+        printed = self._printed(call) if call.boundary == "process" else {}
         return RecordedCall(
             number=call.number,
             seq=call.event.seq,
@@ -141,7 +158,19 @@ class RecordedSession:
             took_ns=ended.get("took_ns"),
             wall_ns=call.event.wall,
             thread=call.event.thread,
+            stdout=printed.get("stdout", ""),
+            stderr=printed.get("stderr", ""),
+            exit_code=ended.get("exit_code"),
         )
+
+    def _printed(self, call: TapedCall) -> dict[str, str]:
+        """What a process printed, by stream, through pipes and on the output that it inherited."""
+        taped = answer_of(self.tape, call, match={})
+        whole = with_output(taped, {}, self.tape, self.recording.outputs)
+        streams: dict[str, bytes] = {}
+        for piece in whole.pieces:
+            streams[piece.stream] = streams.get(piece.stream, b"") + piece.data
+        return {name: data.decode("utf-8", "replace") for name, data in streams.items()}
 
     def _turn(self, begun: Event, ended: Event | None) -> AgentTurn:
         end: dict[str, Any] = self.tape.whole(ended).data if ended is not None else {}
@@ -155,6 +184,10 @@ class RecordedSession:
             took_ns=end.get("took_ns"),
             wall_ns=begun.wall,
         )
+
+
+# The lane that starts workers and waits for them.
+POOL = "main"
 
 
 def worker_of(lane: str) -> str:
@@ -171,7 +204,8 @@ def load(
         session.process_calls("worker-1")   # what it asked, and what it got
 
     Args:
-        run: The run's id, a unique prefix of it, `last`, or the path of its folder or single-file tape.
+        run: The run's id, a unique prefix of it, `last`, `last~2`, or the path of its folder or single-file
+            tape. `last` is the newest run of this project that is not a replay; with `store`, of that store.
         store: The folder that runs are kept in. By default the user's own store.
 
     Raises:
@@ -181,6 +215,25 @@ def load(
     if path.is_file():
         folder = Path(tempfile.mkdtemp(prefix="playhead-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return RecordedSession(Tape(unpack(path, folder / path.name.partition(".")[0])))
+        return RecordedSession(
+            Tape(folder_of(path, folder / (path.name.partition(".")[0] or "run")))
+        )
     home = Path(store).expanduser() if store is not None else config.load().home
-    return RecordedSession(Tape(stores.find_run(home, os.fspath(run))))
+    asked = os.fspath(run)
+    among = None
+    if asked == "last" or asked.startswith("last~"):
+        among = _own_runs(home, None if store is not None else str(project_of(Path.cwd())))
+    return RecordedSession(Tape(stores.find_run(home, asked, among=among)))
+
+
+def _own_runs(home: Path, project: str | None) -> list[str]:
+    """The runs that `last` may mean, newest first: no replays, and with a project only its own."""
+    found = []
+    for run in stores.run_ids(home):
+        try:
+            manifest = read_manifest(home / "runs" / run)
+        except PlayheadError:
+            continue
+        if manifest.replay_of is None and project in (None, manifest.project):
+            found.append((manifest.started_ns, run))
+    return [run for _, run in sorted(found, reverse=True)]

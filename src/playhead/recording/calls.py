@@ -91,6 +91,8 @@ class Taped:
     give_back: Callable[[], None] | None = None
     # On the replay's own tape the call stands without request and answer: both are on the other one.
     quiet: bool = False
+    # The call made no further calls: a store that is watched can be changed again as it was then.
+    is_alone: bool = False
 
     @property
     def first_ns(self) -> int:

@@ -20,6 +20,7 @@ from playhead.host.private_files import create_part, read_regular
 from playhead.tape.format import FORMAT_VERSION, SEGMENT_PREFIX, SEGMENT_SUFFIX, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
+from playhead.tape.store import MANIFEST
 
 _LARGEST = 1024 * 1024 * 1024
 _KEPT = (
@@ -63,8 +64,49 @@ def pack(run: Path, target: Path) -> int:
     return count - 1
 
 
+def announce(run: Path, target: Path) -> None:
+    """Write where the run is while it is being recorded, until `pack` replaces the file by the run itself. A
+    program that is killed leaves this file, and every command finds the run by it.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fd, part = create_part(target)
+    with open(fd, "w", encoding="utf-8", newline="\n") as file:
+        file.write(
+            _line({"playhead": FORMAT_VERSION, "run": run.name, _FOLDER: str(run.absolute())})
+        )
+    os.replace(part, target)
+
+
+def is_single_file(source: Path) -> bool:
+    """Whether this is a tape in one file, whatever its name is."""
+    try:
+        with source.open("rb") as file:
+            return file.readline(64).startswith(b'{"playhead":')
+    except OSError:
+        return False
+
+
+def folder_of(source: Path, target: Path) -> Path:
+    """The folder form of a single-file tape: made in `target`, or the one where it is still recorded."""
+    with source.open("rb") as file:
+        head = _members(source, 1, file.readline(1_000_000).decode("utf-8", "replace"))
+    announced = head.get(_FOLDER)
+    if not isinstance(announced, str):
+        return unpack(source, target)
+    if not (Path(announced) / MANIFEST).exists():
+        raise TapeDamaged(
+            f"{source} says that the run is in {announced}, and there is no run. "
+            "The recording was interrupted, and its folder has been moved or deleted."
+        )
+    return Path(announced)
+
+
+_FOLDER = "recorded_in"
+
+
 def _packed(tape: Tape) -> Iterator[str]:
     manifest = tape.manifest
+    threads: dict[tuple[str, int], int] = {}
     yield _line({"playhead": FORMAT_VERSION, **{name: getattr(manifest, name) for name in _KEPT}})
     names: dict[str, str] = {}
     began: int | None = None
@@ -79,6 +121,9 @@ def _packed(tape: Tape) -> Iterator[str]:
             data = _portable(data)
         members: dict[str, Any] = {"in": segment, "seq": event.seq, "kind": event.kind}
         members["ms"] = (event.mono - began) // 1_000_000
+        if event.thread:
+            # Numbered as they appear: the ids are the machine's.
+            members["thread"] = threads.setdefault((event.segment, event.thread), len(threads) + 1)
         for name in ("lane", "at", "who", "why"):
             if (value := getattr(event, name)) is not None:
                 members[name] = value

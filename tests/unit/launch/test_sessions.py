@@ -1,12 +1,15 @@
 """An orchestrator's session, re-run against its tape: aligned, or every mismatch listed."""
 
+import dataclasses
 import json
 import subprocess
+import threading
 
 import pytest
 
 import playhead
 from playhead.errors import TapeNotReplayable, UsageError
+from playhead.tape.manifest import read_manifest, write_manifest
 
 
 class Board:
@@ -174,3 +177,134 @@ def test_a_variable_makes_every_recording_one_file_too(tmp_path, monkeypatch):
         run.emit("x", {"a": 1})
     session = playhead.load(tmp_path / "one.tape.jsonl")
     assert session.tape.manifest.name == "one"
+
+
+class Pool:
+    """A store that several workers share, guarded by a lock, as orchestrators have it."""
+
+    def __init__(self, tasks):
+        self.tasks = dict(tasks)
+        self._lock = threading.Lock()
+
+    def claim_next(self, worker):
+        with self._lock:
+            for name, state in self.tasks.items():
+                if state == "todo":
+                    self.tasks[name] = f"doing:{worker}"
+                    return name
+        return None
+
+    def mark_complete(self, name, *, state="done"):
+        with self._lock:
+            self.tasks[name] = state
+
+
+def worker_loop(pool, worker, before=lambda: None):
+    while name := pool.claim_next(worker):
+        before()
+        out = sh(f"echo built {name}").stdout
+        pool.mark_complete(name, state="done" if out else "lost")
+
+
+def run_worker(world):
+    pool = Pool(world.snapshot)
+    playhead.watch(pool, snapshot="tasks", mutations=["claim_next", "mark_complete"])
+    worker_loop(pool, world.worker)
+
+
+@pytest.fixture
+def pooled(tmp_path):
+    """A session of workers in threads that take turns in an order that no worker alone would have."""
+
+    def record(workers=("worker-1", "worker-2", "worker-3"), tasks=9, late=0):
+        with playhead.record(name="pool", store=tmp_path, intercept=True) as run:
+            pool = Pool({f"t{n}": "todo" for n in range(tasks)})
+            playhead.watch(pool, snapshot="tasks", mutations=["claim_next", "mark_complete"])
+            meet = threading.Barrier(len(workers))
+
+            def go(worker):
+                with playhead.lane(worker):
+                    worker_loop(pool, worker, meet.wait)
+
+            threads = [threading.Thread(target=go, args=(one,)) for one in workers]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            for n in range(late):
+                pool.mark_complete(f"t{n}", state="archived")
+        return run
+
+    return record
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_workers_that_share_one_store_replay(pooled, workers):
+    names = [f"worker-{n}" for n in range(1, workers + 1)]
+    session = playhead.load(pooled(names, tasks=2 * workers, late=2).path)
+    assert sorted(session.workers) == names
+    report = playhead.replay_session(session, run_worker)
+    assert report.passed, str(report)
+    assert sum(one.served for one in report.workers) == 2 * workers
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_final_state_that_was_altered_is_caught(pooled, tmp_path, workers):
+    run = pooled([f"worker-{n}" for n in range(workers)], tasks=3 * workers)
+    session = playhead.load(altered(run, tmp_path))
+    report = playhead.replay_session(session, run_worker)
+    assert not report.passed
+    kinds = {one.kind for worker in report.workers for one in worker.mismatches}
+    assert kinds == {"final state"}
+
+
+def altered(run, folder):
+    from playhead.tape.single_file import pack
+
+    path = folder / "altered.tape.jsonl"
+    pack(run.path, path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line.get("kind") == "snapshot" and line["data"]["when"] == "end":
+            line["data"]["value"] = dict.fromkeys(line["data"]["value"], "LOST")
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_another_order_of_mutations_is_caught(pooled, tmp_path):
+    session = playhead.load(pooled().path)
+
+    def greedy(world):
+        pool = Pool(world.snapshot)
+        playhead.watch(pool, snapshot="tasks", mutations=["claim_next", "mark_complete"])
+        name = pool.claim_next(world.worker)
+        pool.mark_complete(name, state="lost")
+        worker_loop(pool, world.worker)
+
+    report = playhead.replay_session(session, greedy)
+    assert not report.passed
+    assert all(not one.passed for one in report.workers)
+
+
+def test_a_process_call_has_output_and_exit_code(recorded):
+    def work(board, worker):
+        sh("echo out; echo err >&2; exit 3")
+        sh("yes 0123456789 | head -c 300000")
+
+    first, second = playhead.load(recorded(work).path).process_calls("worker-1")
+    assert (first.stdout, first.stderr, first.exit_code) == ("out\n", "err\n", 3)
+    assert (len(second.stdout), second.exit_code) == (300_000, 0)
+
+
+def test_last_is_the_newest_run_that_is_not_a_replay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with playhead.record(name="old", store=tmp_path / "s"):
+        pass
+    with playhead.record(name="new", store=tmp_path / "s"):
+        pass
+    with playhead.record(name="replay", store=tmp_path / "s") as run:
+        pass
+    manifest = dataclasses.replace(read_manifest(run.path), replay_of="new")
+    write_manifest(run.path, manifest)
+    assert playhead.load("last", store=tmp_path / "s").tape.manifest.name == "new"
+    assert playhead.load("last~1", store=tmp_path / "s").tape.manifest.name == "old"

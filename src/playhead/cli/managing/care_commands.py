@@ -16,6 +16,7 @@ from rich.text import Text
 from playhead import clock
 from playhead.cli.common import (
     find_run,
+    find_tape,
     home_of,
     json_option,
     overrides,
@@ -88,7 +89,7 @@ def _runs_to_verify(
         raise UsageError("Name the runs to check, such as `playhead verify last`, or use --all.")
     if everything:
         return list(stores.runs(home_of(store)))
-    return [find_run(store, run) for run in runs]
+    return [find_tape(store, run) for run in runs]
 
 
 def _verified(path: Path) -> Verification | TapeError:

@@ -115,6 +115,7 @@ def command(
         resume=_resumed(resume, store, name, run_id),
         force=force,
         redact=False if no_redact else None,
+        session_file=session,
     )
     if force and not (name or run_id):
         raise click.UsageError("--force needs --run-id or --name: it moves that run aside.")

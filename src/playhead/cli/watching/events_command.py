@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import find_run, run_argument, store_option
+from playhead.cli.common import find_tape, run_argument, store_option
 from playhead.events import BOUNDARIES, Event
 from playhead.story.event_filter import EventFilter, EventSelection, parse_range
 from playhead.tape.reader import Tape
@@ -68,7 +68,7 @@ def command(
     """
     if pretty and json:
         raise click.UsageError("--pretty and --json cannot be combined.")
-    tape = Tape(find_run(store, run))
+    tape = Tape(find_tape(store, run))
     wanted = EventFilter(
         kinds=kinds,
         boundaries=frozenset(boundaries),

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from playhead import clock
-from playhead.cli.common import Duration, find_run, overrides, run_argument, store_option
+from playhead.cli.common import Duration, find_tape, overrides, run_argument, store_option
 from playhead.events import BOUNDARIES
 from playhead.story import Prices, tell
 from playhead.tape.reader import Tape
@@ -69,7 +69,7 @@ def command(
     playhead play last --no-output | less
     """
     start, stop = first and parse_place(first), last and parse_place(last)
-    story = tell(Tape(find_run(store, run)), prices=Prices(overrides=overrides()))
+    story = tell(Tape(find_tape(store, run)), prices=Prices(overrides=overrides()))
     shown = FrameFilter(
         kinds=kinds, boundaries=frozenset(boundaries), lanes=lanes, output=not no_output
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from playhead.cli.common import (
-    find_run,
+    find_tape,
     json_option,
     overrides,
     print_json,
@@ -63,7 +63,7 @@ def command(
     playhead show last --event 40   one event with all its data
     playhead show last --json | jq .totals
     """
-    path = find_run(store, run)
+    path = find_tape(store, run)
     tape = Tape(path)
     if event is not None:
         found = _event(tape, event)

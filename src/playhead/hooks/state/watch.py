@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
@@ -16,6 +17,7 @@ from playhead.errors import UsageError
 from playhead.hooks import answers
 from playhead.hooks.guest import report
 from playhead.hooks.tools.tool_calls import binder
+from playhead.host.interrupts import is_interrupt
 from playhead.recording import deck, where
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing, Deck
@@ -64,6 +66,11 @@ class Watch:
         self._hooked: list[tuple[Any, str, Any, Any]] = []
         self._begun: weakref.WeakSet[Recorder] = weakref.WeakSet()
         self._on = True
+        # The methods that change the store, as they were.
+        self._originals: dict[str, Callable[..., Any]] = {}
+        # Whether a replay served a mutation that could not be made on the store as well: then the content of
+        # the store at the end says nothing.
+        self._is_behind = False
 
     def snapshot(self, when: str = "now") -> None:
         """Record the store's present content."""
@@ -98,6 +105,8 @@ class Watch:
         if open_deck is not None and open_deck.recorder not in self._begun:
             recorder = open_deck.recorder
             self._begun.add(recorder)
+            self._is_behind = False
+            _watches.add(self)
             self._snapshot(recorder, "start")
             recorder.last_words.append(lambda: self._finish(recorder))
         return open_deck
@@ -116,6 +125,8 @@ class Watch:
             )
             return
         data = {"store": self.name, "when": when, "value": value}
+        if self._is_behind:
+            data["behind"] = True
         recorder.append(NewEvent(events.SNAPSHOT, data, where.asked(2)))
 
     def _hook(self, method: str) -> None:
@@ -161,6 +172,7 @@ class Watch:
 
     def _recorded(self, original: Callable[..., Any], method: str) -> Callable[..., Any]:
         bind, name = binder(original, method=False), f"{self.name}.{method}"
+        self._originals[method] = original
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
             request = {"arguments": bind(args, kwargs)}
@@ -170,32 +182,64 @@ class Watch:
 
             @wraps(original)
             async def changed_async(*args: Any, **kwargs: Any) -> Any:
-                open_deck = self._begin()
+                open_deck = None if _applying.get() else self._begin()
                 if open_deck is None:
                     return await original(*args, **kwargs)
-                mutation = _Mutation(original, args, kwargs)
+                mutation = _Mutation(self, original, args, kwargs)
                 return await open_deck.perform_async(call(args, kwargs), mutation)
 
             return changed_async
 
         @wraps(original)
         def changed(*args: Any, **kwargs: Any) -> Any:
-            open_deck = self._begin()
+            open_deck = None if _applying.get() else self._begin()
             if open_deck is None:
                 return original(*args, **kwargs)
-            return open_deck.perform(call(args, kwargs), _Mutation(original, args, kwargs))
+            return open_deck.perform(call(args, kwargs), _Mutation(self, original, args, kwargs))
 
         return changed
+
+    def has_begun(self, recorder: Recorder) -> bool:
+        """Whether the store is part of this recorder's run."""
+        return self._on and recorder in self._begun
+
+    def apply(self, method: str, arguments: dict[str, Any]) -> None:
+        """Make a mutation that another worker made on the tape, and do not record it."""
+        original = self._originals.get(method)
+        if original is None:
+            return
+        args, kwargs = _unbound(original, arguments)
+        self._repeat(original, args, kwargs)
+
+    def _repeat(
+        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Change the store as it was changed then. The answer, or the error, is that of the tape."""
+        token = _applying.set(True)
+        try:
+            made = method(*args, **kwargs)
+            if inspect.iscoroutine(made):
+                self._is_behind |= not _runs_through(made)
+        except Exception as error:
+            if is_interrupt(error):
+                raise
+        finally:
+            _applying.reset(token)
 
 
 class _Mutation(Adapter):
     """One call of a watched method, plain or async."""
 
-    __slots__ = ("_args", "_kwargs", "_method")
+    __slots__ = ("_args", "_kwargs", "_method", "_watch")
 
     def __init__(
-        self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        watch: Watch,
+        method: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> None:
+        self._watch = watch
         self._method = method
         self._args = args
         self._kwargs = kwargs
@@ -204,7 +248,51 @@ class _Mutation(Adapter):
         return self._method(*self._args, **self._kwargs)
 
     def serve(self, crossing: Crossing) -> Any:
+        taped = crossing.taped
+        if taped is not None and taped.is_alone:
+            # It made no calls of its own, so it can be made again: the store is then what it was then.
+            self._watch._repeat(self._method, self._args, self._kwargs)
+        else:
+            self._watch._is_behind = True
         return answers.serve(crossing, answers.classes_of(self._method))
+
+
+def _runs_through(coroutine: Any) -> bool:
+    """Run a coroutine to its end; False: it waits for something, and is closed there."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return True
+    coroutine.close()
+    return False
+
+
+def _unbound(
+    method: Callable[..., Any], arguments: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The inverse of `binder`: arguments by name as a call has them."""
+    left = dict(arguments)
+    args: list[Any] = []
+    for name, parameter in inspect.signature(method).parameters.items():
+        if name not in left:
+            break
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            args.append(left.pop(name))
+        elif parameter.kind == parameter.VAR_POSITIONAL:
+            args.extend(left.pop(name))
+    return tuple(args), left
+
+
+def watch_of_store(name: str, recorder: Recorder) -> Watch | None:
+    """The store of this name in the run of this recorder."""
+    return next(
+        (one for one in list(_watches) if one.name == name and one.has_begun(recorder)), None
+    )
+
+
+_watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+# Whether the code running now repeats a mutation of the tape.
+_applying: ContextVar[bool] = ContextVar("playhead_applying", default=False)
 
 
 def _watch_of(method: Any) -> Watch | None:

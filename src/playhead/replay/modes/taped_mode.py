@@ -146,6 +146,7 @@ class ReplayMode:
             found["quiet"] = True
         taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
         taped = self.with_output(taped)
+        taped.is_alone = call.boundary == "state" and match.call.ref not in self.recording.below
         # A process may have run in the background: it dies with what waits for it, not when it starts.
         waits = call.boundary != "process" and not taped.pieces and taped.head is None
         if taped.dies is not None and waits:

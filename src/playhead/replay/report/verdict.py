@@ -14,6 +14,7 @@ from playhead import events
 from playhead.events import BOUNDARIES, Event
 from playhead.recording.calls import Call
 from playhead.replay.matching.matcher import is_side
+from playhead.replay.matching.nearest import differences
 from playhead.replay.matching.taped import TapedCall, TapedRun, load
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report import extras
@@ -111,6 +112,8 @@ def judge(
     if difference is not None and not wishes.mixed:
         divergences.append({"kind": "output", "detail": difference})
     state = _state(then, now)
+    if state["first_difference"] is None and (ended := _final_states(original, replayed)):
+        state = {"same": False, "first_difference": ended}
     if state["first_difference"] is not None and not wishes.mixed:
         divergences.append({"kind": "state", "detail": state["first_difference"]})
     if files is not None and files.detail is not None and not wishes.mixed:
@@ -282,6 +285,34 @@ def _mutations(
         rows.append((call.lane, call.name, repr(told.request), repr(_value(told))))
     # By lane, each lane in its own order: how workers interleave is not the program's doing.
     return sorted(rows, key=lambda row: row[0])
+
+
+def _final_states(original: Tape, replayed: Tape) -> str | None:
+    """How the content of a watched store at the end differs. Database files are compared as files."""
+    then, now = _ends(original), _ends(replayed)
+    for store, event in then.items():
+        again = now.get(store)
+        if again is None or again.data.get("behind"):
+            continue
+        found = differences(
+            original.whole(event).data.get("value"), replayed.whole(again).data.get("value")
+        )
+        if found:
+            first = found[0]
+            return f"{store} at the end: {first.path}: {first.taped!r} → {first.asked!r}"[:400]
+    return None
+
+
+def _ends(tape: Tape) -> dict[str, Event]:
+    """The last snapshot of each watched store, if it was taken at the end of its run."""
+    return {
+        str(event.data.get("store")): event
+        for event in tape.events()
+        if event.kind == events.SNAPSHOT
+        and event.ours
+        and event.data.get("when") == "end"
+        and not str(event.data.get("store")).startswith("sqlite:")
+    }
 
 
 def _value(call: TapedCall) -> Any:

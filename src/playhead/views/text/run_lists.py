@@ -37,9 +37,15 @@ def print_runs(
         out.print(f"No runs in {place}.")
         out.print("Record one: playhead record -- python my_agent.py")
         return
-    for line in run_lines(rows, width=width, now_ns=now_ns):
+    shown = run_lines(rows, width=width, now_ns=now_ns)
+    for line in shown:
         print_line(out, line)
+    is_remarked = any("WHY" in str(line) for line in shown[:1])
     for entry, summary in rows:
+        if summary.failed_turns and not is_remarked:
+            noun = "failed turn" if summary.failed_turns == 1 else "failed turns"
+            told = f"! {entry.id} has {words.count(summary.failed_turns)} {noun}"
+            out.print(Text(one_line(told, 400), style="failed"))
         if entry.problem:
             out.print(Text(f"! {one_line(entry.problem, 400)}", style="interrupted"))
         elif summary.lost:

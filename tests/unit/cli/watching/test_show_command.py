@@ -68,7 +68,7 @@ def test_what_was_done_stands_under_what_asked_for_it(refund, store, playhead):
         "├ #5 llm claude-sonnet-4-5                                                 0.4 s",
         "│   ‹ Again?",
         "│   ✗ 529 overloaded_error: Overloaded",
-        "├ ◆ tried to pay                                                          +0.5 s",
+        '├ ◆ tried to pay {"times": 1}                                             +0.5 s',
         "└ ✗ KeyError: 'customer'",
     ]
 
@@ -99,7 +99,8 @@ def test_a_run_that_went_well_is_not_said_to_have_failed_because_a_turn_did(forg
     tape.end()
     out = playhead("show", "last", "--store", store).out
     assert "failed;" not in out
-    assert out.splitlines()[1] == "  python refund_agent.py"
+    assert out.splitlines()[1].startswith("  1 turn failed: first try (event ")
+    assert out.splitlines()[2] == "  python refund_agent.py"
     assert "└ ✗ ValueError: no" in out
     (row,) = json.loads(playhead("list", "--json", "--store", store).out)
     assert row["failure"] is None
