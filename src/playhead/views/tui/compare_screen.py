@@ -1,4 +1,4 @@
-"""Two runs step by step. The comparison itself is `model.compare`."""
+"""Two runs compared step by step. `story.compare` makes the comparison."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME, _VALUE = 18, 14
 
 
 class CompareScreen(Screen[None]):
-    """Figures first, then the steps that differ."""
+    """Shows the figures of both runs, then the steps that differ."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back", key_display="esc"),
@@ -41,7 +41,7 @@ class CompareScreen(Screen[None]):
         self._source = source
         self._paths = (left, right)
         self._comparison: Comparison | None = None
-        self._every = False
+        self._show_equal = False
         self._starts: list[int] = []
 
     def compose(self) -> ComposeResult:
@@ -59,12 +59,12 @@ class CompareScreen(Screen[None]):
         try:
             found = self._source.comparison(*paths)
         except PlayheadError as error:
-            self.app.call_from_thread(self._complain, str(error))
+            self.app.call_from_thread(self._show_error, str(error))
             return
         if paths == self._paths:
             self.app.call_from_thread(self._show, found)
 
-    def _complain(self, problem: str) -> None:
+    def _show_error(self, problem: str) -> None:
         self.query_one("#title", Static).update(Text(one_line(problem, 400)))
 
     def _show(self, comparison: Comparison) -> None:
@@ -95,7 +95,7 @@ class CompareScreen(Screen[None]):
         ]
         self._starts = []
         for at, step in enumerate(comparison.steps):
-            if step.kind == "same" and not self._every:
+            if step.kind == "same" and not self._show_equal:
                 continue
             if step.kind != "same":
                 lines.append(Text())
@@ -109,10 +109,10 @@ class CompareScreen(Screen[None]):
         if there:
             steps.move_to(there[0] if way > 0 else there[-1])
         else:
-            self.notify("No other difference.", markup=False)
+            self.notify("No more differences.", markup=False)
 
     def action_all(self) -> None:
-        self._every = not self._every
+        self._show_equal = not self._show_equal
         self.query_one("#steps", LineList).show(Made(self._lines))
 
     def action_swap(self) -> None:

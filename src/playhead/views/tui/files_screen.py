@@ -117,7 +117,7 @@ class FilesScreen(Screen[str | None]):
 
     def on_resize(self, event: Resize) -> None:
         self.query_one("#body").set_class(event.size.width >= _WIDE, "wide")
-        self._say()
+        self._update_texts()
 
     def _show(self, position: int) -> None:
         self._position = max(0, min(position, self._travel.last))
@@ -126,7 +126,7 @@ class FilesScreen(Screen[str | None]):
         slider = self.query_one(ChangeSlider)
         slider.position = self._position
         slider.refresh()
-        self._say()
+        self._update_texts()
         self._show_files(self._place_of(chosen))
 
     def _place_of(self, chosen: ChangedFile | None) -> int:
@@ -159,7 +159,7 @@ class FilesScreen(Screen[str | None]):
 
     def _show_diff(self) -> None:
         chosen = self._chosen
-        self._say()
+        self._update_texts()
         if chosen is None:
             text = "Nothing has changed yet." if self._position == 0 else "Only files below .git."
             self.query_one("#diff", LineList).show(Made(lambda _: [Text(text, style="quiet")]))
@@ -182,7 +182,7 @@ class FilesScreen(Screen[str | None]):
             diff.show(rows)
             diff.scroll_to(y=0, animate=False)
 
-    def _say(self) -> None:
+    def _update_texts(self) -> None:
         """The lines above and below the panes."""
         lines = self._travel.head(self._position, self.size.width - 2)
         head = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)

@@ -1,6 +1,4 @@
-"""A run played as it happened: its words as they came, a scrubber, its speed. The playing itself is
-`views.play`.
-"""
+"""Plays a run in real time or faster: the transcript as it grew, a scrubber, the speed. `views.play` does the work."""
 
 from __future__ import annotations
 
@@ -24,17 +22,17 @@ from playhead.views.tui.widgets import LineList
 
 _TICK_S = 0.05
 _JUMP_NS = 5_000_000_000
-# Frames that are told again after a jump: more than any screen holds.
-_RETOLD = 2_000
+# Frames to redraw after a jump: more than fit on any screen.
+_REDRAWN = 2_000
 
 
 class Scrubber(Widget):
-    """Where the playhead stands. A click goes there; failures are marked."""
+    """The position of the playback. A click moves it; failures are marked."""
 
     DEFAULT_CSS = "Scrubber { height: 1; }"
 
     class Sought(Message):
-        """Go there: 0 is the start, 1 the end."""
+        """Move to a position: 0 is the start, 1 the end."""
 
         def __init__(self, share: float) -> None:
             super().__init__()
@@ -71,7 +69,7 @@ class Scrubber(Widget):
 
 
 class PlayText:
-    """The transcript up to the playhead, as rows."""
+    """Rows of the transcript up to the current position."""
 
     def __init__(self, player: Playback) -> None:
         self._player = player
@@ -81,17 +79,17 @@ class PlayText:
     def fit(self, width: int) -> None:
         if width != self._width:
             self._width = width
-            self.retell()
+            self.redraw()
 
     def add(self, frames: Sequence[PlayFrame]) -> None:
         self._transcript.add(frames)
         if self._player.is_over:
             self._transcript.close()
 
-    def retell(self) -> None:
+    def redraw(self) -> None:
         self._transcript = Transcript(max(20, self._width))
         shown = self._player.shown
-        self.add(self._player.frames[max(0, shown - _RETOLD) : shown])
+        self.add(self._player.frames[max(0, shown - _REDRAWN) : shown])
 
     def __len__(self) -> int:
         return len(self._transcript.page.lines)
@@ -101,13 +99,13 @@ class PlayText:
 
 
 class PlayScreen(Screen[None]):
-    """One performance; `now_ns` is the clock by which it is played."""
+    """Plays frames. `now_ns` is the clock."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back", key_display="esc"),
         Binding("space", "pause", "Pause", priority=True),
         Binding("left", "seek(-1)", "5 s", key_display="← →", priority=True),
-        Binding("right", "seek(1)", "5 s on", show=False, priority=True),
+        Binding("right", "seek(1)", "5 s forward", show=False, priority=True),
         Binding("plus,equals_sign", "faster", "Speed", key_display="+ -"),
         Binding("minus", "slower", "Slower", show=False),
         Binding("full_stop", "step", "Step", key_display="."),
@@ -123,7 +121,7 @@ class PlayScreen(Screen[None]):
         super().__init__()
         self._now = now_ns
         self.player = Playback(frames)
-        self._told = PlayText(self.player)
+        self._text = PlayText(self.player)
 
     def compose(self) -> ComposeResult:
         yield LineList(id="page", cursor=False)
@@ -134,39 +132,39 @@ class PlayScreen(Screen[None]):
     def on_mount(self) -> None:
         page = self.query_one("#page", LineList)
         page.focus()
-        page.show(self._told)
+        page.show(self._text)
         self.player.resume(self._now())
         self.set_interval(_TICK_S, self.tick)
 
     def tick(self) -> None:
-        """Time has gone on."""
+        """Show the frames that are due by now."""
         self._add(self.player.advance(self._now()))
 
     def _add(self, frames: Sequence[PlayFrame]) -> None:
         page = self.query_one("#page", LineList)
-        if self.player.moved_back or len(frames) > _RETOLD:
+        if self.player.moved_back or len(frames) > _REDRAWN:
             self.player.moved_back = False
-            self._told.retell()
-            page.show(self._told)
+            self._text.redraw()
+            page.show(self._text)
             page.to_end()
         elif frames:
-            self._told.add(frames)
-            page.show(self._told)
+            self._text.add(frames)
+            page.show(self._text)
             page.to_end()
         self.query_one(Scrubber).refresh()
         self.query_one("#bar", Static).update(_bar(self.player))
 
     def on_scrubber_sought(self, event: Scrubber.Sought) -> None:
-        self._to(event.share)
+        self._seek_share(event.share)
 
-    def _to(self, share: float) -> None:
+    def _seek_share(self, share: float) -> None:
         player = self.player
         length = player.total_ns - player.first_ns
         self._add(player.seek(player.first_ns + round(length * share)))
 
     def action_pause(self) -> None:
         if self.player.is_over:
-            self._to(0)
+            self._seek_share(0)
         else:
             self.player.toggle()
         self._add(())
@@ -175,7 +173,7 @@ class PlayScreen(Screen[None]):
         self._add(self.player.seek(self.player.position_ns + way * _JUMP_NS))
 
     def action_tenth(self, tenths: int) -> None:
-        self._to(tenths / 10)
+        self._seek_share(tenths / 10)
 
     def action_faster(self) -> None:
         self.player.faster()
@@ -195,7 +193,7 @@ class PlayScreen(Screen[None]):
     def action_failure(self) -> None:
         frames = self.player.seek_failure()
         if not frames:
-            self.notify("No failure from here on.", markup=False)
+            self.notify("No failure after this position.", markup=False)
         self._add(frames)
 
 
@@ -205,12 +203,12 @@ def _bar(player: Playback) -> Text:
     position = player.total_ns if player.is_over else player.position_ns
     frame = player.frames[player.shown - 1] if player.shown else None
     last = player.frames[-1] if player.frames else None
-    said = [f"{mark} {words.position(position)} / {words.position(player.total_ns)}"]
-    said.append(speed_of(player))
+    parts = [f"{mark} {words.position(position)} / {words.position(player.total_ns)}"]
+    parts.append(speed_of(player))
     if last is not None:
-        said.append(f"{frame.calls if frame else 0}/{last.calls} calls")
+        parts.append(f"{frame.calls if frame else 0}/{last.calls} calls")
         if last.tokens:
-            said.append(f"{words.count(frame.tokens if frame else 0)} tokens")
+            parts.append(f"{words.count(frame.tokens if frame else 0)} tokens")
         if last.cost_usd:
-            said.append(words.money(frame.cost_usd if frame else 0.0))
-    return Text("  ".join(said), no_wrap=True, overflow="ellipsis")
+            parts.append(words.money(frame.cost_usd if frame else 0.0))
+    return Text("  ".join(parts), no_wrap=True, overflow="ellipsis")

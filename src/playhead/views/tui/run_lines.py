@@ -20,7 +20,7 @@ _STEP = 2
 
 
 class TreeRows:
-    """All lines of a story, less those below folded ones."""
+    """The lines of a story's tree, without those below folded lines."""
 
     def __init__(self, story: Story, *, output: bool = False) -> None:
         self.story = story
@@ -39,11 +39,11 @@ class TreeRows:
             self._width = width
             self._lines = list(tree_lines(self.story, output=self.output, width=width))
             self._columns = Columns(self._lines)
-            self._own()
+            self._find_owners()
         self._fold()
 
-    def _own(self) -> None:
-        """Whose line each is: what was said stands below the call in which it was said."""
+    def _find_owners(self) -> None:
+        """Find the item of each line: lines of text belong to the item above them."""
         self._depths = [len(line.prefix) // _STEP for line in self._lines]
         self._owners = []
         owner: str | None = None
@@ -77,14 +77,14 @@ class TreeRows:
         return text.append(mark, style="running") if mark else text
 
     def item(self, at: int) -> Item | None:
-        """What the line is about."""
+        """Return the item of a line."""
         if not 0 <= at < len(self._seen):
             return None
         owner = self._owners[self._seen[at]]
         return None if owner is None else self.story.items[owner]
 
     def place_of(self, ref: str) -> int | None:
-        """The line of an item, unfolding what is above it."""
+        """Return the line of an item. Unfolds all if it is hidden."""
         if ref not in self._owners:
             return None
         index = self._owners.index(ref)
@@ -94,7 +94,7 @@ class TreeRows:
         return self._seen.index(index)
 
     def fold(self, at: int) -> int:
-        """Fold what is below the line, or go up where nothing is; where the cursor belongs then."""
+        """Fold the lines below, or go to the parent if there are none. Return the new place of the cursor."""
         item = self.item(at)
         if item is None:
             return at
@@ -124,9 +124,9 @@ class TreeRows:
         return at
 
     def next_failure(self, after: int) -> int | None:
-        """The line of the first item that failed after this line, else of the first of all."""
+        """Return the line of the first failure after this line, else of the first failure."""
         refs = [ref for ref, item in self.story.items.items() if self._failed(item)]
-        # A turn fails because of something in it, and that is what one looks for.
+        # A turn fails because of a call in it: go to the call.
         calls = [ref for ref in refs if isinstance(self.story.items[ref], CallItem)]
         places = sorted(
             place
@@ -147,7 +147,7 @@ class TreeRows:
         return isinstance(at, int) and 0 <= at < len(self._seen)
 
     def _failed(self, item: Item) -> bool:
-        """Or never answered, in a run that goes on no more."""
+        """Return whether an item failed, or was never answered in a run that has ended."""
         if isinstance(item, CallItem):
             unanswered = item.how is None and self.story.status != "running"
             return item.failure is not None or unanswered
@@ -155,7 +155,7 @@ class TreeRows:
 
 
 _LABEL = 8
-# A body of more than that is for `playhead show --full` and a pager.
+# Longer bodies are truncated; `playhead show --full` prints them.
 _LONGEST = 200_000
 
 

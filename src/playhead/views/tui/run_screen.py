@@ -1,6 +1,4 @@
-"""One run: how it ended, its tree, and what the line under the cursor says in full. Grows while the run
-goes on.
-"""
+"""One run: its outcome, its tree, and the details of the line under the cursor. Updates while the run is running."""
 
 from __future__ import annotations
 
@@ -28,13 +26,13 @@ from playhead.views.tui.run_source import RunSource
 from playhead.views.tui.screen_requests import OpenFiles, OpenPlayer
 from playhead.views.tui.widgets import LineList, Made, Prompt
 
-_AGAIN_S = 0.5
+_POLL_S = 0.5
 _WIDE = 120
-_MOST_HEAD = 4
+_HEAD_LINES = 4
 
 
 class RunScreen(Screen[None]):
-    """Tree above and detail below; side by side where there is room."""
+    """The tree above the details; side by side on a wide terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back", key_display="esc"),
@@ -67,7 +65,7 @@ class RunScreen(Screen[None]):
         self._rows: TreeRows | None = None
         self._state = ""
         self._live = True
-        self._looking = False
+        self._is_polling = False
         self._output = False
         self._words = ""
         self._shown: str | None = None
@@ -83,51 +81,51 @@ class RunScreen(Screen[None]):
     def on_mount(self) -> None:
         self.query_one("#tree").focus()
         self._load(last=False)
-        self.set_interval(_AGAIN_S, self._look)
+        self.set_interval(_POLL_S, self._poll)
 
     def on_resize(self, event: Resize) -> None:
         self.query_one("#body").set_class(event.size.width >= _WIDE, "wide")
-        self._say()
+        self._update_head()
 
     @property
     def story(self) -> Story | None:
         return self._rows.story if self._rows is not None else None
 
-    def _look(self) -> None:
-        goes_on = self.story is not None and self.story.status == "running"
-        if self._live and goes_on and self.is_current and not self._looking:
-            self._looking = True
+    def _poll(self) -> None:
+        is_running = self.story is not None and self.story.status == "running"
+        if self._live and is_running and self.is_current and not self._is_polling:
+            self._is_polling = True
             self._load_if_changed()
 
-    @work(thread=True, group="look")
+    @work(thread=True, group="poll")
     def _load_if_changed(self) -> None:
         if self._source.state(self._path) != self._state:
             self.app.call_from_thread(self._load, last=True)
         else:
-            self._looking = False
+            self._is_polling = False
 
     @work(thread=True, group="load")
     def _load(self, *, last: bool) -> None:
-        """`last`: a cursor that stands at the end goes on to the new end."""
+        """Load the run. `last`: a cursor on the last line moves to the new last line."""
         state = self._source.state(self._path)
         try:
             story = self._source.story(self._path)
         except PlayheadError as error:
-            self.app.call_from_thread(self._complain, str(error))
+            self.app.call_from_thread(self._show_error, str(error))
             return
         rows = TreeRows(story, output=self._output)
-        # Here, and not when it is shown: a hundred thousand lines take a second.
+        # In this thread, because 100,000 lines take a second.
         rows.fit(self.query_one("#tree", LineList).room)
         self.app.call_from_thread(self._show, rows, state, last=last)
 
-    def _complain(self, problem: str) -> None:
-        self._looking = False
+    def _show_error(self, problem: str) -> None:
+        self._is_polling = False
         self.query_one("#head", Static).update(Text(one_line(problem, 400)))
 
     def _show(self, rows: TreeRows, state: str, *, last: bool) -> None:
-        self._looking = False
+        self._is_polling = False
         if rows.output != self._output:
-            return  # something else has been asked for since
+            return  # outdated: the option has changed since
         tree = self.query_one("#tree", LineList)
         before = self._rows
         at_end = before is not None and tree.cursor >= len(before) - 1
@@ -138,23 +136,23 @@ class RunScreen(Screen[None]):
         rows.fit(tree.room)
         at = None if ref is None else rows.place_of(ref) if not rows.folded else tree.cursor
         tree.show(rows, at=len(rows) - 1 if last and at_end else at)
-        self._say()
-        self._tell()
+        self._update_head()
+        self._show_detail()
 
-    def _say(self) -> None:
+    def _update_head(self) -> None:
         if self.story is not None:
-            head = list(head_of(self.story, self.size.width))[:_MOST_HEAD]
+            head = list(head_of(self.story, self.size.width))[:_HEAD_LINES]
             self.query_one("#head", Static).update(_joined(head))
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         if event.lines.id == "tree":
-            self._tell()
+            self._show_detail()
 
     def on_line_list_chosen(self) -> None:
         self.query_one("#detail").focus()
 
-    def _tell(self) -> None:
-        """The item under the cursor, in the other pane."""
+    def _show_detail(self) -> None:
+        """Show the item under the cursor in the other pane."""
         rows = self._rows
         item = None if rows is None else rows.item(self.query_one("#tree", LineList).cursor)
         if rows is None or item is None or item.ref == self._shown:
@@ -164,28 +162,28 @@ class RunScreen(Screen[None]):
         detail.show(Made(partial(item_lines, rows.story, item)))
         detail.scroll_to(y=0, animate=False)
 
-    def _at(self, place: int | None, otherwise: str) -> None:
+    def _go_to(self, place: int | None, message: str) -> None:
         if place is None:
-            self.notify(otherwise, markup=False)
+            self.notify(message, markup=False)
             return
         tree = self.query_one("#tree", LineList)
         tree.refresh_rows()
         tree.move_to(place)
-        self._tell()
+        self._show_detail()
 
     def action_failure(self) -> None:
-        """The first, then the next."""
+        """Go to the first failure, or to the next one if the cursor is on a failure."""
         if self._rows is not None:
             tree = self.query_one("#tree", LineList)
             here = self._rows.item(tree.cursor)
             first = here is None or getattr(here, "failure", None) is None
-            self._at(
+            self._go_to(
                 self._rows.next_failure(-1 if first else tree.cursor), "Nothing failed in this run."
             )
 
     def action_fold(self) -> None:
         if self._rows is not None:
-            self._at(self._rows.fold(self.query_one("#tree", LineList).cursor), "")
+            self._go_to(self._rows.fold(self.query_one("#tree", LineList).cursor), "")
 
     def action_unfold(self) -> None:
         tree = self.query_one("#tree", LineList)
@@ -194,19 +192,19 @@ class RunScreen(Screen[None]):
             tree.refresh_rows()
 
     def action_find(self) -> None:
-        self.query_one(Prompt).ask("find a line; n and N go on", self._words)
+        self.query_one(Prompt).ask("find a line; n and N repeat", self._words)
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         self.query_one("#tree").focus()
         self._words = event.text
         self.action_again(back=False)
 
-    def on_prompt_left(self) -> None:
+    def on_prompt_cancelled(self) -> None:
         self.query_one("#tree").focus()
 
     def action_again(self, back: bool) -> None:  # noqa: FBT001  Textual calls it by position
         if self._words and not self.query_one("#tree", LineList).find(self._words, back=back):
-            self.notify(f"“{one_line(self._words, 40)}” is in no line.", markup=False)
+            self.notify(f"No line contains “{one_line(self._words, 40)}”.", markup=False)
 
     def action_zoom(self) -> None:
         body = self.query_one("#body").toggle_class("zoomed")
@@ -218,14 +216,14 @@ class RunScreen(Screen[None]):
 
     def action_live(self) -> None:
         self._live = not self._live
-        self.notify("Follows the run." if self._live else "Stands still.", markup=False)
+        self.notify("Following the run." if self._live else "Not following the run.", markup=False)
 
     def action_play(self) -> None:
         if self.story is not None:
             self._load_player(self.story)
 
     def action_files(self) -> None:
-        """The files as they were after the line under the cursor."""
+        """Show the files as they were after the step under the cursor."""
         if self.story is None or self._rows is None:
             return
         if not self.story.file_events:
@@ -243,9 +241,9 @@ class RunScreen(Screen[None]):
         self.post_message(OpenFiles(travel, item, self._return_to))
 
     def _return_to(self, ref: str | None) -> None:
-        """The Files screen was closed; a person wants to see the call `ref`."""
+        """The Files screen was closed. `ref`: the call to show; None: stay here."""
         if ref is not None and self._rows is not None:
-            self._at(self._rows.place_of(ref), "")
+            self._go_to(self._rows.place_of(ref), "")
 
     @work(thread=True, group="play")
     def _load_player(self, story: Story) -> None:

@@ -1,4 +1,4 @@
-"""Fetch what the screens show. Knows the library and the story; called in threads, because it blocks."""
+"""Loads the data of the screens. Knows the library and stories; call it in threads, because it blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs are to be listed."""
+    """Which runs to list."""
 
     words: str = ""
     status: str | None = None
@@ -28,7 +28,7 @@ class RunQuery:
 
 
 class RunSource:
-    """One store, as the screens see it."""
+    """The runs of one store."""
 
     def __init__(
         self, home: Path, *, project: str | None = None, prices: Mapping[str, Any] | None = None
@@ -36,24 +36,24 @@ class RunSource:
         self.home = home
         self.project = project
         self._prices = dict(prices or {})
-        self._pulse = ChangeFeed(home)
+        self._changes = ChangeFeed(home)
 
-    def beat(self) -> int:
-        """Another number whenever the list may have changed."""
-        return self._pulse.look()
+    def revision(self) -> int:
+        """Return a number that changes whenever the list may have changed."""
+        return self._changes.look()
 
-    def runs(self, asked: RunQuery) -> ResultPage:
-        """The newest that fit. UsageError: there is no word to search for."""
-        wanted = Search(
-            text=asked.words,
-            statuses=frozenset([asked.status] if asked.status else []),
-            project=asked.project,
+    def runs(self, wanted: RunQuery) -> ResultPage:
+        """Return the newest runs that match. UsageError: the text contains no word to search for."""
+        search = Search(
+            text=wanted.words,
+            statuses=frozenset([wanted.status] if wanted.status else []),
+            project=wanted.project,
             limit=_MOST,
         )
-        return query(self.home, wanted, prices=self._prices)
+        return query(self.home, search, prices=self._prices)
 
     def state(self, run: Path) -> str:
-        """Another text whenever the run has changed."""
+        """Return a text that changes whenever the run changes."""
         return stamp_of(run, "")
 
     def story(self, run: Path) -> Story:

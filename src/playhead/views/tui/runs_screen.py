@@ -1,4 +1,4 @@
-"""The list of runs: search, filter, choose two to compare. Looks again by itself while runs go on."""
+"""The list of runs: search, filter, choose two to compare. Polls for changes while it is visible."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from playhead.views.tui.screen_requests import OpenComparison, OpenRun
 from playhead.views.tui.widgets import LineList, Made, Prompt
 
 _STATUSES = (None, "failed", "running", "interrupted", "ok")
-_AGAIN_S = 1.0
-_NOTHING = "  No runs here. Record one: playhead record -- python my_agent.py"
-_NOTHING_FITS = "  No run fits."
+_POLL_S = 1.0
+_NO_RUNS = "  No runs here. Record one: playhead record -- python my_agent.py"
+_NO_MATCH = "  No run matches."
 
 
 class RunsScreen(Screen[None]):
-    """What there is; Enter opens one."""
+    """Lists runs; Enter opens one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search"),
@@ -48,12 +48,12 @@ class RunsScreen(Screen[None]):
     def __init__(self, source: RunSource) -> None:
         super().__init__()
         self._source = source
-        self._asked = RunQuery(project=source.project)
+        self._query = RunQuery(project=source.project)
         self._page: ResultPage | None = None
         self._marked: Path | None = None
         self._live = True
-        self._looking = False
-        self._beat = -1
+        self._is_polling = False
+        self._revision = -1
         self._problem = ""
 
     def compose(self) -> ComposeResult:
@@ -65,55 +65,55 @@ class RunsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one("#runs").focus()
-        self._say()
+        self._update_title()
         self._load()
-        self.set_interval(_AGAIN_S, self._look)
+        self.set_interval(_POLL_S, self._poll)
 
     def on_screen_resume(self) -> None:
         if self._page is not None:
             self._load()
 
-    def _look(self) -> None:
-        if self._live and self.is_current and not self._looking:
-            self._looking = True
+    def _poll(self) -> None:
+        if self._live and self.is_current and not self._is_polling:
+            self._is_polling = True
             self._load_if_changed()
 
-    @work(thread=True, group="look")
+    @work(thread=True, group="poll")
     def _load_if_changed(self) -> None:
-        if self._source.beat() != self._beat:
+        if self._source.revision() != self._revision:
             self.app.call_from_thread(self._load)
         else:
-            self._looking = False
+            self._is_polling = False
 
     @work(thread=True, group="load")
     def _load(self) -> None:
-        beat, asked = self._source.beat(), self._asked
+        revision, query = self._source.revision(), self._query
         try:
-            page, problem = self._source.runs(asked), ""
+            page, problem = self._source.runs(query), ""
         except PlayheadError as error:
             page, problem = ResultPage(), str(error)
-        self.app.call_from_thread(self._show, asked, page, problem, beat)
+        self.app.call_from_thread(self._show, query, page, problem, revision)
 
-    def _show(self, asked: RunQuery, page: ResultPage, problem: str, beat: int) -> None:
-        """The cursor stays on its run, wherever that has moved to."""
-        self._looking = False
-        if asked != self._asked:
-            return  # something else has been asked for since
+    def _show(self, query: RunQuery, page: ResultPage, problem: str, revision: int) -> None:
+        """Show a page of results. The cursor stays on its run, even if its row moved."""
+        self._is_polling = False
+        if query != self._query:
+            return  # outdated: the query has changed since
         before = self.chosen
-        self._page, self._problem, self._beat = page, problem, beat
+        self._page, self._problem, self._revision = page, problem, revision
         ids = [found.entry.id for found in page.rows]
         at = ids.index(before.entry.id) if before and before.entry.id in ids else None
         lines = self.query_one("#runs", LineList)
         lines.show(Made(self._lines), at=at)
-        self._say()
+        self._update_title()
 
     def _lines(self, width: int) -> Sequence[Text]:
-        """Without the headings, which stand above the list and stay."""
+        """Return the rows. The headings are a widget of their own, because they do not scroll."""
         found = self._page.rows if self._page else ()
         if not found:
             self.query_one("#heading", Static).update(Text())
-            asked = self._asked.words or self._asked.status
-            return [Text(_NOTHING_FITS if asked else _NOTHING, style="quiet")]
+            query = self._query.words or self._query.status
+            return [Text(_NO_MATCH if query else _NO_RUNS, style="quiet")]
         shown = [(one.entry, one.summary) for one in found]
         heading, *lines = run_lines(shown, width=width, now_ns=clock.wall_ns())
         self.query_one("#heading", Static).update(heading)
@@ -122,26 +122,26 @@ class RunsScreen(Screen[None]):
                 line.stylize("bold reverse", 0, 1)
         return lines
 
-    def _say(self) -> None:
-        said = [f"playhead · {one_line(_short(self._source.home), 40)}"]
+    def _update_title(self) -> None:
+        parts = [f"playhead · {one_line(_short(self._source.home), 40)}"]
         if self._page is None:
-            said.append("reading…")
+            parts.append("reading…")
         else:
-            said.append(f"{words.count(self._page.total)} runs")
-        said += [one for one in (self._asked.status, self._project()) if one]
-        if self._asked.words:
-            said.append(f"“{one_line(self._asked.words, 30)}”")
+            parts.append(f"{words.count(self._page.total)} runs")
+        parts += [one for one in (self._query.status, self._project()) if one]
+        if self._query.words:
+            parts.append(f"“{one_line(self._query.words, 30)}”")
         if self._marked is not None:
-            said.append(f"marked {one_line(self._marked.name, 30)}")
+            parts.append(f"marked {one_line(self._marked.name, 30)}")
         if self._problem:
-            said.append(one_line(self._problem, 60))
-        text = Text(" · ".join(said), no_wrap=True, overflow="ellipsis")
+            parts.append(one_line(self._problem, 60))
+        text = Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
         if self._live:
             text.append(" ●", style="running")
         self.query_one("#title", Static).update(text)
 
     def _project(self) -> str:
-        return "" if self._asked.project is None else one_line(Path(self._asked.project).name, 20)
+        return "" if self._query.project is None else one_line(Path(self._query.project).name, 20)
 
     @property
     def chosen(self) -> FoundRun | None:
@@ -153,36 +153,36 @@ class RunsScreen(Screen[None]):
         if self.chosen is not None:
             self.post_message(OpenRun(self.chosen.entry.path))
 
-    def _ask(self, asked: RunQuery) -> None:
-        self._asked = asked
+    def _search(self, query: RunQuery) -> None:
+        self._query = query
         self._load()
-        self._say()
+        self._update_title()
 
     def action_search(self) -> None:
-        self.query_one(Prompt).ask("words to search for; empty: all runs", self._asked.words)
+        self.query_one(Prompt).ask("words to search for; empty: all runs", self._query.words)
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         self.query_one("#runs").focus()
-        self._ask(dataclasses.replace(self._asked, words=event.text))
+        self._search(dataclasses.replace(self._query, words=event.text))
 
-    def on_prompt_left(self) -> None:
+    def on_prompt_cancelled(self) -> None:
         self.query_one("#runs").focus()
 
     def action_status(self) -> None:
-        at = _STATUSES.index(self._asked.status)
+        at = _STATUSES.index(self._query.status)
         status = _STATUSES[(at + 1) % len(_STATUSES)]
-        self._ask(dataclasses.replace(self._asked, status=status))
+        self._search(dataclasses.replace(self._query, status=status))
 
     def action_everywhere(self) -> None:
-        project = None if self._asked.project else self._source.project
-        self._ask(dataclasses.replace(self._asked, project=project))
+        project = None if self._query.project else self._source.project
+        self._search(dataclasses.replace(self._query, project=project))
 
     def action_mark(self) -> None:
         if self.chosen is not None:
             path = self.chosen.entry.path
             self._marked = None if path == self._marked else path
             self.query_one("#runs", LineList).show(Made(self._lines))
-            self._say()
+            self._update_title()
 
     def action_compare(self) -> None:
         if self.chosen is None:

@@ -39,7 +39,7 @@ class OpenFiles(Message):
 
 
 class OpenComparison(Message):
-    """Show these two side by side."""
+    """Compare these two runs."""
 
     def __init__(self, left: Path, right: Path) -> None:
         super().__init__()

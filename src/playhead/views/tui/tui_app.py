@@ -1,4 +1,4 @@
-"""The application on the terminal: which screen comes when. Knows the screens; not what they show."""
+"""The terminal application: opens screens on request. Knows the screens; does not know what they show."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from playhead.views.tui.screen_requests import OpenComparison, OpenFiles, OpenPl
 
 
 class PlayheadApp(App[None]):
-    """Begins with the list, or with one run."""
+    """Starts with the list of runs, or with one run."""
 
     TITLE = "playhead"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c,ctrl+q", "quit", "Quit", show=False, priority=True),
-        Binding("ctrl+l", "refresh_screen", "Draw again", show=False),
+        Binding("ctrl+l", "refresh_screen", "Redraw", show=False),
     ]
     CSS = """
     #title, #head, #bar { padding: 0 1; background: $panel; color: $text; }
@@ -56,7 +56,7 @@ class PlayheadApp(App[None]):
         self.console.push_theme(PALETTE)
         self._source = source
         self._run = run
-        # By which runs are played.
+        # The clock of playbacks.
         self._now = now_ns
 
     def on_mount(self) -> None:
@@ -64,20 +64,20 @@ class PlayheadApp(App[None]):
         if self._run is not None:
             self.push_screen(RunScreen(self._source, self._run))
 
-    def on_open_run(self, wish: OpenRun) -> None:
-        self.push_screen(RunScreen(self._source, wish.path))
+    def on_open_run(self, request: OpenRun) -> None:
+        self.push_screen(RunScreen(self._source, request.path))
 
-    def on_open_player(self, wish: OpenPlayer) -> None:
-        self.push_screen(PlayScreen(wish.frames, self._now))
+    def on_open_player(self, request: OpenPlayer) -> None:
+        self.push_screen(PlayScreen(request.frames, self._now))
 
-    def on_open_files(self, wish: OpenFiles) -> None:
-        self.push_screen(FilesScreen(wish.travel, wish.item), wish.closed)
+    def on_open_files(self, request: OpenFiles) -> None:
+        self.push_screen(FilesScreen(request.travel, request.item), request.closed)
 
-    def on_open_comparison(self, wish: OpenComparison) -> None:
-        self.push_screen(CompareScreen(self._source, wish.left, wish.right))
+    def on_open_comparison(self, request: OpenComparison) -> None:
+        self.push_screen(CompareScreen(self._source, request.left, request.right))
 
     def action_keys(self) -> None:
-        """All keys of this screen, or no longer."""
+        """Show or hide the keys of this screen."""
         if self.screen.query("HelpPanel"):
             self.action_hide_help_panel()
         else:

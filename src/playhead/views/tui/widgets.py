@@ -19,12 +19,12 @@ from textual.widgets import Input
 from playhead.views.text.console import PALETTE
 from playhead.views.text.safe import clean
 
-# Resolves our own names of colours; what it is told to print goes nowhere.
-_INK = Console(theme=PALETTE, force_terminal=True, color_system="truecolor", width=400)
+# Resolves the names of our styles. Nothing is printed with it.
+_STYLES = Console(theme=PALETTE, force_terminal=True, color_system="truecolor", width=400)
 
 
 class LineList(ScrollView, can_focus=True, inherit_bindings=False):
-    """`Moved` when the cursor stands on another line, `Chosen` when Enter is pressed there."""
+    """A list of lines. Posts `Moved` when the cursor moves, and `Chosen` when Enter is pressed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "up", show=False),
@@ -41,7 +41,7 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
     )
 
     class Moved(Message):
-        """The cursor stands on another line."""
+        """The cursor moved to another line."""
 
         def __init__(self, lines: LineList, at: int) -> None:
             super().__init__()
@@ -52,7 +52,7 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
             return self.lines
 
     class Chosen(Moved):
-        """Enter was pressed, or the line clicked that the cursor stood on."""
+        """Enter was pressed, or the line under the cursor was clicked."""
 
     def __init__(
         self,
@@ -63,27 +63,27 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
     ) -> None:
         super().__init__(id=id)
         self.opens = opens and cursor
-        self.rows: Rows = NOTHING
+        self.rows: Rows = NO_ROWS
         self.has_cursor = cursor
         self.cursor = 0
 
     @property
     def room(self) -> int:
-        """Columns for a line; one is left for the scrollbar, so that it never shifts the text."""
+        """Return the columns for a line. One is reserved for the scrollbar, so that it never shifts the text."""
         return max(1, self.size.width - 1)
 
     def show(self, rows: Rows, *, at: int | None = None) -> None:
-        """Other lines. The cursor stays where it is unless told where to stand."""
+        """Show other rows. `at` is the new place of the cursor; None: it stays."""
         self.rows = rows
         self._fit()
         if at is not None:
             self.cursor = at
         self.cursor = max(0, min(self.cursor, len(rows) - 1))
-        self._into_view()
+        self._scroll_to_cursor()
         self.refresh()
 
     def refresh_rows(self) -> None:
-        """The same rows, of which there may be others now."""
+        """Show the same rows after their number or contents changed."""
         self.show(self.rows)
 
     def _fit(self) -> None:
@@ -92,7 +92,7 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self, _: Resize) -> None:
         self._fit()
-        self._into_view()
+        self._scroll_to_cursor()
         self.refresh()
 
     def move_to(self, at: int) -> None:
@@ -101,9 +101,9 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
             self.cursor = at
             self.refresh()
             self.post_message(self.Moved(self, at))
-        self._into_view()
+        self._scroll_to_cursor()
 
-    def _into_view(self) -> None:
+    def _scroll_to_cursor(self) -> None:
         if self.has_cursor and len(self.rows):
             self.scroll_to_region(
                 Region(0, self.cursor, 1, 1), animate=False, force=True, immediate=True
@@ -133,7 +133,7 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=at, animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where nothing can be opened, the key is not offered."""
+        """Hide the key for opening where nothing can be opened."""
         return self.opens if action == "choose" else super().check_action(action, parameters)
 
     def action_choose(self) -> None:
@@ -148,7 +148,7 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
             self.move_to(at)
 
     def find(self, words: str, *, back: bool = False) -> bool:
-        """On to the next line that holds the words, around the end. False: there is none."""
+        """Move to the next line that contains the words, wrapping around. False: no line does."""
         wanted, count = words.casefold(), len(self.rows)
         for step in range(1, count + 1):
             at = (self.cursor + (-step if back else step)) % count
@@ -162,36 +162,36 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
         base = self.rich_style
         if at >= len(self.rows):
             return Strip.blank(self.size.width, base)
-        strip = Strip(_inked(self.rows.text(at))).adjust_cell_length(self.size.width)
+        strip = Strip(_segments(self.rows.text(at))).adjust_cell_length(self.size.width)
         if self.has_cursor and at == self.cursor:
             return strip.apply_style(base + self.get_component_rich_style("lines--cursor"))
         return strip.apply_style(base)
 
 
-def _inked(text: Text) -> list[Segment]:
-    # rich forgets the style of a whole text that has no other in it.
-    whole = _INK.get_style(text.style) if text.style else None
+def _segments(text: Text) -> list[Segment]:
+    # rich drops the base style of a text without spans.
+    whole = _STYLES.get_style(text.style) if text.style else None
     return [
         Segment(one.text, whole + one.style if whole and one.style else whole or one.style)
-        for one in text.render(_INK, end="")
+        for one in text.render(_STYLES, end="")
         if one.text
     ]
 
 
 class Rows(Protocol):
-    """`fit` before anything else, and whenever the width changes."""
+    """Rows of a list. `fit` is called first, and whenever the width changes."""
 
     def fit(self, width: int) -> None:
-        """Lines are to be so wide from now on."""
+        """Set the width of the lines."""
 
     def __len__(self) -> int: ...
 
     def text(self, at: int) -> Text:
-        """One line; longer than the width it is cut."""
+        """Return one line; the list truncates it to the width."""
 
 
 class Made:
-    """Lines that are made all at once for a width: a page of details, a table."""
+    """Rows that are all made at once for a width: a page of details, a table."""
 
     def __init__(self, make: Callable[[int], Sequence[Text]]) -> None:
         self._make = make
@@ -210,11 +210,11 @@ class Made:
         return self._lines[at]
 
 
-NOTHING = Made(lambda _: ())
+NO_ROWS = Made(lambda _: ())
 
 
 def folded(text: str, width: int, *, style: str = "", indent: str = "") -> list[Text]:
-    """Somebody else's text, cleaned, in lines of at most `width` columns."""
+    """Wrap an untrusted text into lines of at most `width` columns; control characters are made visible."""
     room = max(8, width - len(indent))
     lines: list[Text] = []
     for line in clean(text).replace("\t", "    ").split("\n"):
@@ -225,7 +225,7 @@ def folded(text: str, width: int, *, style: str = "", indent: str = "") -> list[
 
 
 def _cuts(line: str, room: int) -> list[int]:
-    """Between words where that is possible. Wide characters count as two, to be safe."""
+    """Return where to break a line: between words if possible. Wide characters count as two columns."""
     cuts: list[int] = []
     start = 0
     step = room if line.isascii() else max(1, room // 2)
@@ -237,9 +237,9 @@ def _cuts(line: str, room: int) -> list[int]:
 
 
 class Prompt(Input):
-    """`Answered` with what was typed; `Left` where somebody thought better of it."""
+    """A one-line input. Posts `Answered` with the text, or `Cancelled`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "never mind", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
     DEFAULT_CSS = """
     Prompt { height: 1; border: none; padding: 0 1; display: none; }
     Prompt:focus { border: none; }
@@ -253,7 +253,7 @@ class Prompt(Input):
             super().__init__()
             self.text = text
 
-    class Left(Message):
+    class Cancelled(Message):
         """Escape was pressed."""
 
     def ask(self, what: str, text: str = "") -> None:
@@ -269,4 +269,4 @@ class Prompt(Input):
 
     def action_leave(self) -> None:
         self.remove_class("open")
-        self.post_message(self.Left())
+        self.post_message(self.Cancelled())

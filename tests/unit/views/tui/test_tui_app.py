@@ -44,7 +44,7 @@ async def test_runs_are_found_by_what_is_in_them(at_terminal, refund, quiet):
         await person.sees("“refund”")
         assert "20261115-071105-k3f9" in person.screen()
         await person.press("slash", *["backspace"] * 6, *"zebra", "enter")
-        await person.sees("No run fits.")
+        await person.sees("No run matches.")
 
 
 async def test_a_run_that_begins_appears_and_its_end_is_seen(at_terminal, forge):
