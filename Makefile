@@ -4,6 +4,10 @@ PYTHON  ?= python3
 WORKERS ?= 2
 ARGS    ?=
 
+# Containers often set this variable. Then every Python that the tests and the demo start (thousands) compiles all
+# of its modules again, which takes three times as long as the start itself.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready

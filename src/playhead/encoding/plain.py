@@ -17,7 +17,6 @@ _MOST_KEYS = 10_000
 _LONGEST_KEY = 200
 # A few lists that hold each other several times over unfold to more than any tape can hold.
 _MOST_PARTS = 100_000
-_COUNTED_FROM = 3
 _LEAVES = frozenset({str, bool, type(None)})
 
 
@@ -49,61 +48,57 @@ class Keys:
 _ANY_KEY = Keys()
 
 
-def is_plain(value: Any, keys: Keys = _ANY_KEY, depth: int = 0) -> bool:
+def is_plain(value: Any, keys: Keys = _ANY_KEY) -> bool:
     """Whether JSON holds `value` exactly, so that it can be encoded as it stands.
 
-    On the recorder's hot path: values by exact type (a `str` subclass may be an enum), leaves in
-    line, and nothing is counted or remembered until it gets deep. Keys may be subclasses of `str`:
-    to every encoder they are their text.
+    On the recorder's hot path: one loop instead of recursion, values by exact type (a `str` subclass may be an
+    enum), leaves in line. Keys may be subclasses of `str`: to every encoder they are their text.
     """
     kind = type(value)
-    if kind is dict:
-        if depth > _COUNTED_FROM:
-            return _is_plain_below(value, keys)
-        if not keys.known.issuperset(value) and not keys.learn(value):
-            return False
-        value = value.values()
-    elif kind is list:
-        if depth > _COUNTED_FROM:
-            return _is_plain_below(value, keys)
-    elif kind is int:
-        return bool(INT_MIN <= value <= INT_MAX)
-    elif kind is float:
-        # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
-        return bool(1e-4 <= value < 1e16 or -1e16 < value <= -1e-4 or value == 0)
-    else:
-        return kind in _LEAVES
-    for item in value:
-        kind = type(item)
-        if kind in _LEAVES:
-            continue
-        if kind is int:
-            if INT_MIN <= item <= INT_MAX:
+    if kind is not dict and kind is not list:
+        return is_plain([value], keys)
+    known = keys.known
+    parts = [value]
+    for part in parts:  # grows meanwhile
+        items = part
+        if type(part) is dict:
+            if not known.issuperset(part):
+                if not keys.learn(part):
+                    return False
+                known = keys.known
+            items = part.values()
+        for item in items:
+            kind = type(item)
+            if kind in _LEAVES:
                 continue
+            if kind is int:
+                if INT_MIN <= item <= INT_MAX:
+                    continue
+                return False
+            if kind is dict:
+                parts.append(item)
+            elif kind is list:
+                # A header is a pair of texts: every HTTP call has a dozen of them.
+                if len(item) != 2 or not type(item[0]) is type(item[1]) is str:
+                    parts.append(item)
+            elif kind is not float or not _is_plain_float(item):
+                return False
+        if len(parts) > _MOST_PARTS:
             return False
-        if kind is list and len(item) == 2 and type(item[0]) is type(item[1]) is str:
-            continue  # a header: every HTTP call has a dozen of them
-        if not is_plain(item, keys, depth + 1):
-            return False
-    return True
+    # Only a value of more parts than that can be too deep.
+    return len(parts) <= DEEPEST or not _is_deeper_than(DEEPEST, value)
 
 
-def _is_plain_below(value: Any, keys: Keys) -> bool:
-    """The same for what lies deep: here cycles come to an end, and what unfolds without one."""
-    waiting = [(value, _COUNTED_FROM)]
-    left = _MOST_PARTS
-    while waiting:
-        value, depth = waiting.pop()
-        left -= 1
-        if depth > DEEPEST or left < 0:
+def _is_plain_float(value: float) -> bool:
+    # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
+    return 1e-4 <= value < 1e16 or -1e16 < value <= -1e-4 or value == 0
+
+
+def _is_deeper_than(most: int, value: Any) -> bool:
+    level = [value]
+    for _ in range(most):
+        inner = [part.values() if type(part) is dict else part for part in level]
+        level = [item for items in inner for item in items if type(item) in (dict, list)]
+        if not level:
             return False
-        if type(value) is dict:
-            if not keys.known.issuperset(value) and not keys.learn(value):
-                return False
-            value = value.values()
-        for item in value:
-            if type(item) is dict or type(item) is list:
-                waiting.append((item, depth + 1))
-            elif not is_plain(item):
-                return False
     return True

@@ -17,7 +17,7 @@ from playhead.hooks import answers
 from playhead.hooks.answers import Named
 from playhead.hooks.tools import tool_streams
 from playhead.hooks.tools.tool_calls import Bind, binder, claims, is_claimed, is_method
-from playhead.recording import deck
+from playhead.recording import deck, where
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing
 
@@ -46,9 +46,10 @@ class Declared:
             self._types = answers.classes_of(self.function)
         return self._types
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any], at: str | None = None) -> Call:
+        """`at` is the caller's place in the program; without it, the crossing looks for it."""
         request = {"arguments": self.bind(args, kwargs)}
-        return Call(boundary="tool", name=self.name, request=request, effect=self.effect)
+        return Call(boundary="tool", name=self.name, request=request, effect=self.effect, at=at)
 
 
 @overload
@@ -147,7 +148,9 @@ def _wrap_function(declared: Declared, function: Callable[..., Any]) -> Callable
         open_deck = find()
         if open_deck is None or (claims and is_claimed(name, declared)):
             return function(*args, **kwargs)
-        return open_deck.perform(declared.call(args, kwargs), _PlainCall(declared, args, kwargs))
+        # Looked up here, one frame from the caller: each frame between costs as much as the look-up.
+        call = declared.call(args, kwargs, where.asked(2))
+        return open_deck.perform(call, _PlainCall(declared, args, kwargs))
 
     return recorded
 
