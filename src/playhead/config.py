@@ -7,9 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import ConfigError
@@ -22,13 +20,6 @@ if TYPE_CHECKING:
     import difflib
 else:
     difflib = Later("difflib")  # for one message only
-
-# Not in CPython 3.10: there Playhead is a guest, and the launcher has read the file already.
-_toml_parser: ModuleType | None
-try:
-    _toml_parser = import_module("tomllib")
-except ImportError:
-    _toml_parser = None
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off", "")
@@ -153,10 +144,12 @@ def _file(cwd: Path) -> tuple[dict[str, Any], Path | None]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    if _toml_parser is None:
-        return {}
     try:
-        members: dict[str, Any] = _toml_parser.loads(path.read_text(encoding="utf-8"))
+        import tomllib  # 3 ms, and many projects have no such file
+    except ImportError:
+        return {}  # CPython 3.10: there Playhead is a guest, and the launcher has read the file already
+    try:
+        members: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         if path.name == "pyproject.toml":
             return {}  # somebody else's file: its own tool will complain

@@ -10,15 +10,20 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from playhead.host.later import Later
 from playhead.recording import order_slot, where
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead
-from playhead.replay.report.divergence import Parting
 from playhead.replay.time import virtual_time
 from playhead.replay.time.taped_source import TapedSource
+
+if TYPE_CHECKING:
+    from playhead.replay.report import divergence
+else:
+    divergence = Later("playhead.replay.report.divergence")  # most replays have none
 
 _ADVICE = "Replay with `--order calls` if the program has changed, wait longer with `--timeout`, or record again."
 EXIT_CODE = 3
@@ -32,7 +37,7 @@ def ender(mode: ReplayMode) -> Callable[[float], None]:
         detail = (
             f"Every thread has waited for {seconds:.0f} s for something that never comes:\n{waits}"
         )
-        parting = Parting(kind="stalled", detail=detail, advice=_ADVICE)
+        parting = divergence.Parting(kind="stalled", detail=detail, advice=_ADVICE)
         mode.part(parting)
         with suppress(OSError, ValueError):
             sys.stdout.flush()

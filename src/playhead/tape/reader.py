@@ -23,13 +23,15 @@ from playhead.tape.layout import SEALED_FILE as SEALED
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import Manifest, read_manifest
 from playhead.tape.reading.merged_rows import tape_rows
-from playhead.tape.reading.seek import Seeker
 from playhead.tape.reading.segment_rows import Damages, Row
 from playhead.tape.reading.segments import Segment, Segments
 
 if TYPE_CHECKING:
     from playhead.tape.care import rebuild_manifest
+    from playhead.tape.reading import seek
+    from playhead.tape.reading.seek import Seeker
 else:
+    seek = Later("playhead.tape.reading.seek")  # most readers take the events in order
     rebuild_manifest = Later("playhead.tape.care.rebuild_manifest")  # for damaged tapes
 
 
@@ -74,7 +76,10 @@ class Tape:
         self.run = Path(run)
         self.damage = Damages()
         self._segments = Segments(self.run, self.damage.report)
-        self._seeker = Seeker()
+
+    @cached_property
+    def _seeker(self) -> Seeker:
+        return seek.Seeker()
 
     @cached_property
     def manifest(self) -> Manifest:

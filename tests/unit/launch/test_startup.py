@@ -85,3 +85,75 @@ def test_a_secret_of_its_own_is_hidden_all_the_same(ticket):
     first = tape.read_bytes().splitlines()[0]
     assert "[redacted:variable:" in json.loads(first)["data"]["argv"][1]
     assert secret.encode() not in first
+
+
+# What the launcher loads for a Python command without LLM calls, beside which nothing else is needed: each of
+# these took 3 to 40 ms of every `record` and `replay` before it was put off.
+UNNEEDED = (
+    *("asyncio", "msgspec", "playhead.llm", "playhead.story", "subprocess", "tomllib", "zstandard"),
+    *("playhead.launch.proxy.proxy_server", "playhead.launch.shims.caller"),
+    *("playhead.launch.shims.programs", "playhead.launch.sidecar.shim_service"),
+    *("playhead.tape.sealed.seal_index", "playhead.tape.sealed.zstd"),
+    *("playhead.replay.modes.mixed", "playhead.replay.modes.fork", "playhead.replay.modes.faults"),
+)
+UNNEEDED_TO_RECORD = (
+    *UNNEEDED,
+    *("playhead.library", "playhead.replay.begin", "playhead.replay.fence.landlock"),
+    *(
+        "playhead.replay.fence.namespaces",
+        "playhead.replay.matching",
+        "playhead.views.text.console",
+    ),
+    *("playhead.tape.reading.seek", "rich"),
+)
+UNNEEDED_TO_REPLAY = (*UNNEEDED, "playhead.views.text.comparison_text", "rich.table")
+# In the program itself, beside the replay's own modules.
+UNNEEDED_IN_A_REPLAY = (
+    *UNNEEDED,
+    *("email", "hashlib", "playhead.cli", "playhead.library", "playhead.replay.matching.nearest"),
+    *(
+        "playhead.replay.report.divergence",
+        "playhead.views",
+        "playhead.workspace.history",
+        "sqlite3",
+    ),
+)
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Run the command line; its modules, and what the command printed."""
+
+    def run(*words: str) -> tuple[set[str], str]:
+        argv = [sys.executable, "-X", "importtime", "-m", "playhead", *words]
+        home = {"PLAYHEAD_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+        env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **home}
+        ended = subprocess.run(
+            argv, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        lines = [line for line in ended.stderr.splitlines() if line.startswith("import time:")]
+        return {line.rpartition("|")[2].strip() for line in lines}, ended.stdout
+
+    return run
+
+
+def among(loaded: set[str], names: tuple[str, ...]) -> list[str]:
+    below = tuple(f"{name}." for name in names)
+    return sorted(one for one in loaded if one in names or one.startswith(below))
+
+
+def test_the_launcher_loads_only_what_a_recorded_command_needs(launch):
+    loaded, printed = launch("record", "--quiet", "--", sys.executable, "-c", "print(1)")
+    assert printed == "1\n"
+    assert "playhead.launch.closing" in loaded
+    assert among(loaded, UNNEEDED_TO_RECORD) == []
+
+
+def test_a_replay_loads_only_what_it_needs(launch):
+    launch("record", "--quiet", "--run-id", "r1", "--", sys.executable, "-c", PROBE)
+    loaded, printed = launch("replay", "--quiet", "r1")
+    assert "playhead.replay.report.verdict" in loaded
+    assert among(loaded, UNNEEDED_TO_REPLAY) == []
+    inside = set(printed.split())
+    assert "playhead.replay.modes.taped_mode" in inside
+    assert among(inside, UNNEEDED_IN_A_REPLAY) == []

@@ -12,11 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from socket import gethostname
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from playhead.host.later import Later
 from playhead.recording import deck, lanes, where
 from playhead.replay.modes.taped_mode import ReplayMode
-from playhead.replay.report.divergence import Parting
+
+if TYPE_CHECKING:
+    from playhead.replay.report import divergence
+    from playhead.replay.report.divergence import Parting
+else:
+    divergence = Later("playhead.replay.report.divergence")  # most replays have none
 
 # What belongs to the replay itself.
 _allowed: ContextVar[bool] = ContextVar("playhead_allowed", default=False)
@@ -77,7 +83,7 @@ class Guard:
         at = where.asker(4)
         place = f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}"
         lane = lanes.current.get().name
-        return Parting(
+        return divergence.Parting(
             kind="leak",
             boundary=boundary,
             name=what,

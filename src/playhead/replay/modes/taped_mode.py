@@ -14,22 +14,30 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import clock, events
 from playhead.errors import Divergence
 from playhead.event import Event
+from playhead.host.later import Later
 from playhead.recording import where
 from playhead.recording.calls import Call, Piece, Taped
 from playhead.recording.chunks import as_bytes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
-from playhead.replay.matching.nearest import nearest
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import TapedRun, answer_of
-from playhead.replay.report.divergence import Parting, advice_for
 from playhead.tape.reader import Tape
+
+if TYPE_CHECKING:
+    from playhead.replay.matching import nearest
+    from playhead.replay.report import divergence
+    from playhead.replay.report.divergence import Parting
+else:
+    # A replay that does not diverge does without them.
+    nearest = Later("playhead.replay.matching.nearest")
+    divergence = Later("playhead.replay.report.divergence")
 
 
 class Printed:
@@ -196,7 +204,7 @@ class ReplayMode:
     ) -> None:
         """Put a divergence within a served call on the tape."""
         self.part(
-            Parting(
+            divergence.Parting(
                 kind=kind,
                 boundary=call.boundary,
                 name=call.name,
@@ -242,7 +250,7 @@ class ReplayMode:
         return next(self._steps)  # one step in C: no two threads get the same
 
     def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
-        return Parting(
+        return divergence.Parting(
             kind="missed",
             step=step,
             boundary=call.boundary,
@@ -250,9 +258,9 @@ class ReplayMode:
             lane=lane,
             at=_place(call),
             request=request,
-            nearest=nearest(self.matcher.calls, call.boundary, name, request, lane),
+            nearest=nearest.nearest(self.matcher.calls, call.boundary, name, request, lane),
             detail=None if self.recording.calls else "The tape holds no calls at all.",
-            advice=advice_for(call.boundary),
+            advice=divergence.advice_for(call.boundary),
         )
 
 

@@ -7,7 +7,6 @@ the clock where it did not then) is made from what it does have, the same in eac
 from __future__ import annotations
 
 import _thread
-import hashlib
 from collections.abc import Callable, Iterator
 from itertools import chain
 from types import CodeType
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from playhead import clock
 from playhead.encoding.readings import unpack
 from playhead.events import Event
+from playhead.host.later import Later
 from playhead.recording import lanes
 from playhead.recording.ambient import CLOCKS, STEADY, USED, WALL
 from playhead.recording.lanes import Lane
@@ -23,7 +23,11 @@ from playhead.recording.where import place_of
 from playhead.replay.time.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
+    import hashlib
+
     from playhead.recording.ambient import Derive
+else:
+    hashlib = Later("hashlib")  # for readings that the tape does not have
 
 Key = tuple[str, str, str]
 
