@@ -34,7 +34,7 @@ from playhead.replay.modes.edits import parse_edit
 from playhead.replay.modes.fork import check_fork, live_in_fork, prefix_of
 from playhead.replay.modes.replay_options import effects_from
 from playhead.replay.report.forecast import forecast
-from playhead.views.text.report import print_forecast, words_on_prefix
+from playhead.views.text.report import fork_state_line, print_forecast
 
 
 @click.command()
@@ -102,7 +102,7 @@ def command(
     check_fork(recording, at, [parse_edit(spec) for spec in wishes.edits])
     prefix = prefix_of(recording, at, effects, changed)
     if require_faithful and not prefix.faithful:
-        raise UsageError(f"This fork is not faithful: {words_on_prefix(prefix)}")
+        raise UsageError(f"This fork is not faithful: {fork_state_line(prefix)}")
     if asked["dry_run"]:
         print_forecast(forecast(recording, wishes.policy, before=at))
         return
@@ -113,7 +113,7 @@ def command(
     with store_for(store, persist=not asked["no_persist"]) as home:
         replayed = replay_command(
             tape, approval.words, settings, plan, store=home,
-            notes=(words_on_prefix(prefix),), fenced=not unfenced, pool=path.parent.parent,
+            notes=(fork_state_line(prefix),), fenced=not unfenced, pool=path.parent.parent,
             environment=environment,
         )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)

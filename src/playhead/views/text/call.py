@@ -17,7 +17,7 @@ from playhead.views.text.safe import clean, one_line
 from playhead.views.text.words import pretty
 
 _LONGEST_BODY = 4_000
-_FARTHEST_CAUSE = 20
+_MOST_CAUSES = 20
 
 Section = tuple[str, str]
 
@@ -46,11 +46,11 @@ def fact_style(title: str, call: CallItem) -> str:
 
 
 def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
-    """Who, what, when, where, why; how it ended and what it cost."""
+    """Yield the facts of a call: who, what, when, where, why, outcome, tokens, cost."""
     yield "who", one_line(f"{call.who or '?'}, lane {call.lane}", 200)
     effect = f", effect: {call.effect}" if call.effect else ""
     yield "what", one_line(f"{call.boundary} {call.name}{effect}", 400)
-    since = words.position(call.mono - _first_moment(story))
+    since = words.position(call.mono - _start_of(story))
     yield (
         "when",
         f"{words.moment(call.wall)}, {since} into the run, took {words.took(call.took_ns)}",
@@ -69,8 +69,8 @@ def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
         thought = (
             f" ({words.count(used.reasoning_tokens)} thinking)" if used.reasoning_tokens else ""
         )
-        came, went = words.count(used.input_tokens), words.count(used.output_tokens)
-        yield "tokens", f"{came} in{cached}; {went} out{thought}"
+        given, made = words.count(used.input_tokens), words.count(used.output_tokens)
+        yield "tokens", f"{given} in{cached}; {made} out{thought}"
     match = call.facts.get("match")
     if isinstance(match, dict) and "of" in match:
         taped = f"{match.get('number')} of {story.manifest.replay_of or 'its tape'}"
@@ -82,18 +82,18 @@ def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
 
 
 def why(story: Story, call: CallItem) -> list[str]:
-    """The chain of causes, nearest first."""
+    """Return the chain of causes, nearest first."""
     steps: list[str] = [one_line(call.why, 200)] if call.why else []
     seen = {call.ref}
     ref = call.cause or call.parent
     while ref is not None and ref in story.items and ref not in seen:
         seen.add(ref)
         item = story.items[ref]
-        asked = "asked for by" if isinstance(item, CallItem) and item.llm else "inside"
+        relation = "asked for by" if isinstance(item, CallItem) and item.llm else "inside"
         if isinstance(item, TurnItem):
-            asked = "in"
-        steps.append(f"{asked} {one_line(label(item).plain, 200)}")
-        if len(steps) >= _FARTHEST_CAUSE:
+            relation = "in"
+        steps.append(f"{relation} {one_line(label(item).plain, 200)}")
+        if len(steps) >= _MOST_CAUSES:
             break
         ref = getattr(item, "cause", None) or item.parent
     return steps
@@ -136,7 +136,7 @@ def _longest_pause(pieces: Sequence[object]) -> str:
     return f"longest pause {words.took(pause)}"
 
 
-def _first_moment(story: Story) -> int:
+def _start_of(story: Story) -> int:
     return min((item.mono for item in story.items.values()), default=0)
 
 
@@ -147,9 +147,9 @@ def _shortened(body: str, *, full: bool) -> str:
     return f"{body[:_LONGEST_BODY]}\n… {rest:,} more characters; --full shows all"
 
 
-# A conversation repeats itself with every call; its end is what this call was about.
+# Every call repeats the whole conversation; its last messages are new.
 _LAST_MESSAGES = 4
-_PARAMETERS_THAT_SPEAK = 12
+_MOST_PARAMETERS = 12
 
 
 def exchange_sections(exchange: wire.LlmExchange, *, full: bool) -> Iterator[tuple[str, str]]:
@@ -165,7 +165,7 @@ def exchange_sections(exchange: wire.LlmExchange, *, full: bool) -> Iterator[tup
     for message in request.messages[first:]:
         yield message.role, "\n".join(part_text(part) for part in message.parts)
     if response is None:
-        yield "No answer", "none is on the tape"
+        yield "No answer", "the tape has none"
         return
     ending = "" if response.complete else f" (incomplete: {response.reason})"
     stopped = f" · stopped: {response.stop_reason}" if response.stop_reason else ""
@@ -198,7 +198,7 @@ def _request(request: wire.LlmRequest) -> str:
     lines = [f"model = {request.model or '?'}"]
     if request.stream is not None:
         lines.append(f"stream = {str(request.stream).lower()}")
-    for name, value in list(request.params.items())[:_PARAMETERS_THAT_SPEAK]:
+    for name, value in list(request.params.items())[:_MOST_PARAMETERS]:
         lines.append(f"{one_line(str(name), 60)} = {one_line(pretty(value), 200)}")
     if not request.complete:
         lines.append(f"(incomplete: {request.reason})")

@@ -1,4 +1,4 @@
-"""Two runs on a terminal: figures first, then the steps that differ. Knows comparisons."""
+"""The comparison of two runs on a terminal: figures, then the steps that differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_LINES = 12
 
 
 def print_comparison(comparison: Comparison, *, every: bool = False, stderr: bool = False) -> None:
-    """`every`: steps that are the same, too."""
+    """Print a comparison. `every`: include equal steps."""
     out = console(stderr=stderr)
     out.print(verdict_line(comparison))
     out.print(figures_table(comparison))
@@ -39,19 +39,19 @@ def verdict_line(comparison: Comparison) -> Text:
     verdict = (
         ("= same trajectory", "ok") if comparison.same else ("~ trajectories differ", "interrupted")
     )
-    told = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
-    return Text.assemble(verdict, f" · {told or 'no steps'}")
+    counted = ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
+    return Text.assemble(verdict, f" · {counted or 'no steps'}")
 
 
 def print_first(comparison: Comparison) -> None:
-    """The first step that matters, alone."""
+    """Print only the first step that differs."""
     out = console()
     at = comparison.first_difference
     if at is None:
         out.print(Text("= every step is the same", style="ok"))
         return
     out.print(
-        Text(f"the runs part at step {at + 1} of {len(comparison.steps)}", style="interrupted")
+        Text(f"first difference: step {at + 1} of {len(comparison.steps)}", style="interrupted")
     )
     for line in step_lines(at, comparison.steps[at]):
         out.print(line)

@@ -16,7 +16,7 @@ from rich.theme import Theme
 
 GLYPHS = {"ok": "✓", "failed": "✗", "interrupted": "◐", "running": "●"}
 
-# Of the sixteen colours that every terminal has, and that its user has chosen.
+# Only the sixteen standard colours: users choose them for their terminal.
 THEME = Theme(
     {
         "ok": "green",
@@ -45,19 +45,19 @@ THEME = Theme(
     inherit=False,
 )
 
-# What is piped is read by programs and by people in windows of any width: as a narrow terminal.
+# Width of piped output, which programs read, and people in windows of any width.
 PIPED_WIDTH = 80
-_WIDEST = 120
+_MAX_WIDTH = 120
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """`| head` has read enough: the command line leaves quietly, where rich would fail."""
+        """Raise, so that the command line exits silently after `| head`; rich would exit with an error."""
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Colours only on a terminal, and none at all where NO_COLOR is set (no-color.org)."""
+    """Return a console with colours only on a terminal, and never if NO_COLOR is set (no-color.org)."""
     stream = sys.stderr if stderr else sys.stdout
     return _Console(
         file=stream,
@@ -76,7 +76,7 @@ def colours(stream: TextIO) -> Literal["auto"] | None:
 
 
 def print_line(out: Console, line: Text) -> None:
-    """One line as it is. Without colours past rich, which takes ten times as long for it."""
+    """Print one line without wrapping. Without colours it bypasses rich, which takes ten times as long."""
     line.rstrip()
     if out.color_system is None:
         out.file.write(f"{line.plain}\n")
@@ -85,11 +85,11 @@ def print_line(out: Console, line: Text) -> None:
 
 
 def width_of(out: Console) -> int:
-    """How wide a line may be: beyond some width the eye loses it."""
-    return min(out.width, _WIDEST)
+    """Return the width of lines: that of the console, up to a readable maximum."""
+    return min(out.width, _MAX_WIDTH)
 
 
-_OWN = {
+_TUI_COLOURS = {
     "ok": "#7fd962",
     "failed": "#ff6b81",
     "interrupted": "#ffb454",
@@ -109,4 +109,4 @@ _OWN = {
     "why": "italic #a6adb8",
     "money": "#95e6a0",
 }
-PALETTE = Theme({**THEME.styles, **_OWN}, inherit=False)
+PALETTE = Theme({**THEME.styles, **_TUI_COLOURS}, inherit=False)

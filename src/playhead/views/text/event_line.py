@@ -1,4 +1,4 @@
-"""One event of a tape on one line: when, its reference, what. The table of kinds says how each is shown."""
+"""One event of a tape on one line: time, reference, kind, summary. The table of kinds defines the summaries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def event_line(event: Event, began: int, width: int) -> Text:
 
 
 def print_event(event: Event) -> None:
-    """All of one event: the five questions, then its data."""
+    """Print one event in full: who, when, where, why, then its data."""
     out = console()
     out.print(Text(one_line(event.kind, width_of(out)), style=_style(event)))
     facts = (

@@ -47,7 +47,7 @@ def print_changes(history: FileHistory, steps: list[FileStep], *, everything: bo
 
 
 def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> list[Text]:
-    """One line per file; those of `.git` are counted in one."""
+    """Return one line per file; files below `.git` are counted in one line."""
     changes = step.effect.changes
     plain = [one for one in changes if everything or not (one.path + b"/").startswith(_GIT)]
     number = step.effect.workspace

@@ -1,4 +1,4 @@
-"""One line for one item of a story: what it was, and how it ended. Shared by all views.
+"""One-line texts for the items of a story: name, arguments, result, failure. Shared by all views.
 
 Does not know where on the screen an item is shown.
 """
@@ -19,7 +19,7 @@ _ENDS = {"cut": "stream cut", "left": "agent left early"}
 
 
 def label(item: Item, room: int = LONGEST) -> Text:
-    """Everything on one line: also what the model said, and why it failed."""
+    """Return the heading, the model's answer and the failure of an item on one line."""
     line = heading(item, room)
     if isinstance(item, CallItem):
         for exchange in item.llm:
@@ -31,7 +31,7 @@ def label(item: Item, room: int = LONGEST) -> Text:
 
 
 def heading(item: Item, room: int = LONGEST) -> Text:
-    """What it was, in at most `room` columns."""
+    """Return the name, arguments and result of an item in at most `room` columns."""
     if isinstance(item, TurnItem):
         line = _turn(item)
     elif isinstance(item, CallItem):
@@ -49,7 +49,7 @@ def reason(failure: Failure, room: int = LONGEST) -> str:
 
 
 def tokens(call: CallItem) -> str:
-    """`2,460→96`; nothing where the tape does not say."""
+    """Return input and output tokens: `2,460→96`; empty if the tape does not contain them."""
     used = usages(call)
     if not used:
         return ""
@@ -67,7 +67,7 @@ def took(item: CallItem | TurnItem) -> str:
 
 
 def name_of(call: CallItem) -> str:
-    """The model for an LLM call, the command for a process."""
+    """Return the name of a call: the model for an LLM call, the command for a process."""
     for exchange in call.llm:
         model = (exchange.response.model if exchange.response else None) or exchange.request.model
         if model:
@@ -84,20 +84,20 @@ def _turn(turn: TurnItem) -> Text:
 
 
 def question(call: CallItem, room: int = LONGEST) -> Text:
-    """What was asked, without the answer."""
-    line = _asked(call)
+    """Return the name and the arguments of a call, without its result."""
+    line = _named(call)
     line.append(one_line(_given(call), max(1, room - line.cell_len)))
     return line
 
 
-def _asked(call: CallItem) -> Text:
+def _named(call: CallItem) -> Text:
     boundary = one_line(call.boundary, 12)
     line = Text.assemble((f"#{call.number} ", "quiet"), (boundary, call.boundary), " ")
     return line.append(name_of(call), style="name" if call.llm else "")
 
 
 def _call(call: CallItem, room: int) -> Text:
-    line = _asked(call)
+    line = _named(call)
     ending = unusual_end(call)
     if not call.llm:
         given, told = _given(call), answer(call)
@@ -113,7 +113,7 @@ def _call(call: CallItem, room: int) -> Text:
 
 
 def shared(first: str, second: str, room: int) -> tuple[str, str]:
-    """Two texts in `room` columns: each gets what the other leaves, and at least half."""
+    """Shorten two texts to `room` columns in total. Each gets at least half, and what the other leaves."""
     first, second = one_line(first, LONGEST), one_line(second, LONGEST)
     if len(first) + len(second) <= room:
         return first, second
@@ -140,7 +140,7 @@ def _given(call: CallItem) -> str:
 
 
 def answer(call: CallItem) -> str:
-    """What came back, of a call that did not fail; what a model said is not for one line."""
+    """Return the result of a call that succeeded; empty for LLM calls, whose answers need more than a line."""
     if call.how is None or call.failure is not None or call.llm:
         return ""
     if call.boundary == "http" and isinstance(call.head, dict):

@@ -21,7 +21,7 @@ _FEW = 20
 def verification_lines(
     run: Path, found: Verification | TapeError, *, only_damaged: bool = False
 ) -> Iterator[Text]:
-    """The verdict first, then each damage with its segment and line, then what to do."""
+    """Yield the verdict, each damage with its segment and line, then what to do."""
     name = one_line(run.name, 60)
     if isinstance(found, TapeError):
         yield Text(f"✗ {name}  {one_line(str(found), 400)}", style="failed")
@@ -43,7 +43,7 @@ def verification_lines(
         yield Text(f"  {place(damage)}")
     if number > _FEW:
         yield Text(f"  … and {words.count(number - _FEW)} more; --json lists them", style="quiet")
-    yield Text(f"  `playhead repair {name}` saves what can be read.", style="quiet")
+    yield Text(f"  `playhead repair {name}` rescues the readable part.", style="quiet")
 
 
 def repair_lines(run: Path, done: Repair) -> Iterator[Text]:
@@ -51,9 +51,7 @@ def repair_lines(run: Path, done: Repair) -> Iterator[Text]:
     kept = f"{words.count(done.kept)} events"
     if not done.changed:
         if done.blobs_lost:
-            yield Text(
-                f"✗ {name}  {len(done.blobs_lost)} payloads cannot be brought back", "failed"
-            )
+            yield Text(f"✗ {name}  {len(done.blobs_lost)} payloads cannot be restored", "failed")
         else:
             yield Text.assemble(("✓ ", "ok"), f"{name}  nothing to repair: {kept}")
         return
@@ -64,11 +62,11 @@ def repair_lines(run: Path, done: Repair) -> Iterator[Text]:
     for path in done.moved:
         yield Text(f"  moved aside: {one_line(path.name, 200)}", style="quiet")
     if done.blobs_lost:
-        yield Text(f"  {len(done.blobs_lost)} payloads cannot be brought back", style="interrupted")
+        yield Text(f"  {len(done.blobs_lost)} payloads cannot be restored", style="interrupted")
 
 
 def place(damage: Damage) -> str:
-    """`segment 4711, line 12 (byte 3001): why`; of a file as a whole only its name."""
+    """Return `segment 4711, line 12 (byte 3001): why`; for a whole file, its name and the reason."""
     if not damage.line:
         return one_line(f"{damage.segment}: {damage.why}", 400)
     where = f"segment {damage.segment}, line {damage.line} (byte {damage.offset})"
@@ -81,11 +79,8 @@ def _contents(found: Verification) -> str:
     return f"{words.count(found.events)} events, {segments}{blobs}"
 
 
-_FEW = 20
-
-
 def plan_lines(going: Sequence[Doomed], runs: Sequence[Sized], now_ns: int) -> Iterator[Text]:
-    """Each run that would go, oldest first, and what that comes to."""
+    """Yield the runs to be deleted, oldest first, then their number and size."""
     for one in going[:_FEW]:
         age = words.age(one.entry.manifest.started_ns, now_ns)
         size, name = words.size(one.bytes), one_line(one.entry.manifest.name, 24)
@@ -99,7 +94,7 @@ def plan_lines(going: Sequence[Doomed], runs: Sequence[Sized], now_ns: int) -> I
 
 
 def weight(runs: Sequence[Sized] | Sequence[Doomed]) -> str:
-    """`3 runs (1.2 GB)`."""
+    """Return number and size: `3 runs (1.2 GB)`."""
     total = words.size(sum(one.bytes for one in runs))
     noun = "run" if len(runs) == 1 else "runs"
     return f"{words.count(len(runs))} {noun} ({total})"

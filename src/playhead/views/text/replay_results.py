@@ -17,7 +17,7 @@ from playhead.views.text import words
 from playhead.views.text.console import console
 from playhead.views.text.safe import one_line
 
-_LOOKS = {
+_MARKS = {
     "passed": ("✓", "ok"),
     "diverged": ("✗", "failed"),
     "broken": ("✗", "failed"),
@@ -29,41 +29,41 @@ _CLEAR = "\r\x1b[K"
 
 
 class BatchProgress:
-    """On stderr: one line that changes for a person who watches, a line a replay for a log."""
+    """Progress on stderr: one changing line on a terminal, otherwise one line per replay."""
 
     def __init__(self, total: int, done: int) -> None:
         self._total = total
         self._done = done
-        self._fresh = 0
+        self._run_now = 0
         self._failed = 0
-        self._watched = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
         self._out = console(stderr=True)
 
     def tell(self, verdict: Verdict, elapsed_s: float) -> None:
         self._done += 1
-        self._fresh += 1
+        self._run_now += 1
         self._failed += verdict.outcome != "passed"
-        if self._watched:
+        if self._is_terminal:
             sys.stderr.write(_CLEAR)
-        if not self._watched or verdict.outcome != "passed":
+        if not self._is_terminal or verdict.outcome != "passed":
             self._out.print(_line(verdict, self._done, self._total), no_wrap=True, overflow="crop")
-        if self._watched:
+        if self._is_terminal:
             sys.stderr.write(self._state(elapsed_s))
             sys.stderr.flush()
 
     def close(self) -> None:
-        if self._watched:
+        if self._is_terminal:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
 
     def _state(self, elapsed_s: float) -> str:
-        left_s = elapsed_s / self._fresh * (self._total - self._done)
+        left_s = elapsed_s / self._run_now * (self._total - self._done)
         bad = f" · {self._failed} not passed" if self._failed else ""
         return f"{self._done} of {self._total}{bad} · {words.duration(left_s)} left"
 
 
 def _line(verdict: Verdict, done: int, total: int) -> Text:
-    mark, style = _LOOKS[verdict.outcome]
+    mark, style = _MARKS[verdict.outcome]
     width = len(str(total))
     round_ = f" (round {verdict.round})" if verdict.round > 1 else ""
     line = Text.assemble(
@@ -78,7 +78,7 @@ def _line(verdict: Verdict, done: int, total: int) -> Text:
 
 
 def print_results(results: Results) -> None:
-    """The sum first, then every tape that did not pass, with its reasons."""
+    """Print the totals, then each tape that did not pass with its reasons."""
     out = console()
     bad = results.failing
     sums = ", ".join(f"{number} {name}" for name, number in results.counts.items() if number)
@@ -101,7 +101,7 @@ def print_results(results: Results) -> None:
 
 def _print_case(case: Case) -> None:
     out = console()
-    mark, style = _LOOKS[case.outcome]
+    mark, style = _MARKS[case.outcome]
     head = Text.assemble((f"\n{mark} {case.outcome} ", style), (one_line(case.name, 40), "name"))
     head.append(f"  {one_line(case.tape, 60)}", style="quiet")
     if len(case.verdicts) > 1:
@@ -122,7 +122,7 @@ _MOST_SHOWN = 30
 
 
 class ChaosProgress:
-    """How far it is, in one line of stderr that goes away."""
+    """Progress on stderr, in a line that is removed at the end."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -159,7 +159,7 @@ def print_chaos(run: str, results: Sequence[TrialResult]) -> None:
     if not shown:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="quiet")
-    for heading in ("", "fault", "at", "what it did"):
+    for heading in ("", "fault", "at", "effect"):
         table.add_column(heading)
     for one in shown[:_MOST_SHOWN]:
         table.add_row(

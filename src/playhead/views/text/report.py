@@ -26,7 +26,7 @@ _MOST_EXTRAS = 20
 
 
 def print_report(report: Report) -> None:
-    """To stderr: stdout is the program's."""
+    """Print a report to stderr, because stdout belongs to the program."""
     out = console(stderr=True)
     recorded, replayed = report.duration_s.get("recorded"), report.duration_s.get("replayed")
     what = f"replay of {report.run}"
@@ -50,30 +50,30 @@ def print_report(report: Report) -> None:
     more = len(report.divergences) - _MOST_SHOWN
     if more > 0:
         out.print(Text(f"… and {more} more; --report FILE.json has all of them", style="quiet"))
-    for note in (*_on_files(report), *report.notes):
+    for note in (*_file_lines(report), *report.notes):
         out.print(Text(one_line(note, 200), style="quiet"))
 
 
-def _on_files(report: Report) -> list[str]:
-    """How the files compare, where the recorded run changed any."""
+def _file_lines(report: Report) -> list[str]:
+    """Return the lines about files, if the recorded run changed any."""
     files = report.files
     if files is None:
         return []
-    said = []
+    lines = []
     if report.forked_at is not None:
-        said.append(f"files: as they were before step {report.forked_at}, restored from the tape")
+        lines.append(f"files: as they were before step {report.forked_at}, restored from the tape")
     elif files.changed and files.same:
-        said.append(f"files: identical ({files.changed:,} changed by the run)")
+        lines.append(f"files: identical ({files.changed:,} changed by the run)")
     elif files.same is None and not report.live:
-        said.append(f"files: not compared ({files.why})")
+        lines.append(f"files: not compared ({files.why})")
     if files.code:
-        said.append(f"code: differs from the recording in {_named(files.code)}")
+        lines.append(f"code: differs from the recording in {_named(files.code)}")
     if files.unused_edits:
-        said.append(
+        lines.append(
             f"not used: {_named(files.unused_edits)} changed since the recording; this run had the "
-            f"recorded files. {_how_to_use_them(report)}"
+            f"recorded files. {_in_place_advice(report)}"
         )
-    return said
+    return lines
 
 
 def _named(paths: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ def _named(paths: Sequence[str]) -> str:
     return ", ".join(one_line(one, 40) for one in paths[:3]) + more
 
 
-def _how_to_use_them(report: Report) -> str:
+def _in_place_advice(report: Report) -> str:
     if report.forked_at is not None:
         return f"To replay with the files of today: `playhead replay {report.run} --in-place`."
     return "To replay with the files of today: --in-place."
@@ -103,7 +103,7 @@ def _verdict(report: Report) -> tuple[str, str]:
 
 
 def _extras(report: Report) -> list[Text]:
-    """What was not plainly served from the tape, a line each."""
+    """Return a line for each call that was not simply served from the tape."""
     rows = [("fault", "failed", f"{one['fault']} at {_place(one)}") for one in report.faults]
     rows += [
         (_score(one), "interrupted", f"{_place(one)} got the answer of taped call {one['of']}")
@@ -115,8 +115,8 @@ def _extras(report: Report) -> list[Text]:
     ]
     rows += [("allowed", "interrupted", f"{_place(one)} ran for real") for one in report.allowed]
     lines = [
-        Text.assemble((f"{mark:>10}", style), f"  {said}")
-        for mark, style, said in rows[:_MOST_EXTRAS]
+        Text.assemble((f"{mark:>10}", style), f"  {text}")
+        for mark, style, text in rows[:_MOST_EXTRAS]
     ]
     if len(rows) > _MOST_EXTRAS:
         lines.append(Text(f"{'':>10}  … and {len(rows) - _MOST_EXTRAS} more", style="quiet"))
@@ -131,18 +131,18 @@ def _place(one: dict[str, Any]) -> str:
     return one_line(f"step {one['step']}: {one['boundary']} {one['name']}", 100)
 
 
-def words_on_prefix(prefix: Prefix) -> str:
-    """Whether what came before a fork was as it was then."""
+def fork_state_line(prefix: Prefix) -> str:
+    """Return whether the state before a fork is that of the recording."""
     if prefix.faithful and prefix.restored:
         return (
             f"Faithful: the files are those of the recording after its first {prefix.calls} calls. What "
             "earlier processes did over the network is not repeated."
         )
     if prefix.faithful:
-        return f"The {prefix.calls} calls before the fork only read: it is faithful."
+        return f"Faithful: the {prefix.calls} calls before the fork only read."
     named = ", ".join(one_line(one, 40) for one in prefix.writes[:3])
     more = f" and {len(prefix.writes) - 3} more" if len(prefix.writes) > 3 else ""
-    return f"Simulated: calls before the fork wrote, and were taped, not made ({named}{more})."
+    return f"Simulated: calls before the fork had side effects, which were not repeated ({named}{more})."
 
 
 def _coverage(report: Report) -> Table:
@@ -185,7 +185,7 @@ def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
         return [
             Text(f"{number}. taped call {one.get('step')} was never made: {asked}", style="failed"),
             Text(
-                f"   then at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
+                f"   recorded at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
                 style="quiet",
             ),
         ]
@@ -215,7 +215,7 @@ def _nearest(near: dict[str, Any]) -> list[Text]:
     if not found:
         lines.append(
             Text(
-                "     it asks the same: the tape has it once less than the code of today asks for it",
+                "     the request is the same, but the replay makes it more often than the recording",
                 style="quiet",
             )
         )

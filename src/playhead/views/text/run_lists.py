@@ -22,7 +22,7 @@ _HEADINGS = ("RUN", "NAME", "AGE", "TOOK", "CALLS", "TOKENS", "COST", "WHY, TAGS
 _STYLES = ("default", "name", "quiet", "default", "default", "default", "money", "quiet")
 _LEFT = {0, 1, 7}
 _GAP = 2
-# The narrowest that a name, and what is said about a run at the end of its line, may get.
+# Minimum widths of the names and of the remarks at the end of a line.
 _NAME = 12
 _WHY = 24
 
@@ -44,19 +44,19 @@ def print_runs(
     for entry, summary in rows:
         if summary.failed_turns and not is_remarked:
             noun = "failed turn" if summary.failed_turns == 1 else "failed turns"
-            told = f"! {entry.id} has {words.count(summary.failed_turns)} {noun}"
-            out.print(Text(one_line(told, 400), style="failed"))
+            warning = f"! {entry.id} has {words.count(summary.failed_turns)} {noun}"
+            out.print(Text(one_line(warning, 400), style="failed"))
         if entry.problem:
             out.print(Text(f"! {one_line(entry.problem, 400)}", style="interrupted"))
         elif summary.lost:
-            said = (
+            warning = (
                 f"! {entry.id} lost {words.count(summary.lost)} events: `playhead show` says where"
             )
-            out.print(Text(one_line(said, 400), style="interrupted"))
+            out.print(Text(one_line(warning, 400), style="interrupted"))
 
 
 def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int) -> list[Text]:
-    """The headings, then a line for each run."""
+    """Return the headings, then one line per run."""
     cells = [_cells(entry, summary, now_ns) for entry, summary in rows]
     widths = _widths([_HEADINGS, *cells], width)
     lines = [_line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS))]
@@ -84,24 +84,24 @@ def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
 
 
 def _remark(entry: Entry, summary: Summary) -> str:
-    """What somebody noted, why it failed, else what it was tagged with."""
-    said = [summary.failure] if summary.failure else []
+    """Return the note, the reason of a failure and the replayed run; else the tags."""
+    parts = [summary.failure] if summary.failure else []
     if entry.manifest.replay_of:
-        said.append(f"replay of {entry.manifest.replay_of}")
+        parts.append(f"replay of {entry.manifest.replay_of}")
     if summary.failed_turns:
         noun = "failed turn" if summary.failed_turns == 1 else "failed turns"
-        said.append(f"{words.count(summary.failed_turns)} {noun}")
+        parts.append(f"{words.count(summary.failed_turns)} {noun}")
     if summary.last_seam and entry.status in ("failed", "interrupted"):
-        said.append(f"after seam {summary.last_seam}")
+        parts.append(f"after seam {summary.last_seam}")
     if note := note_of(entry.manifest):
-        said.insert(0, note)
-    if not said:
-        said = [f"{key}={value}" for key, value in entry.manifest.tags.items()]
-    return one_line(" · ".join((["kept"] if entry.manifest.keep else []) + said), 200)
+        parts.insert(0, note)
+    if not parts:
+        parts = [f"{key}={value}" for key, value in entry.manifest.tags.items()]
+    return one_line(" · ".join((["kept"] if entry.manifest.keep else []) + parts), 200)
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """As wide as the widest; names give way, and remarks are only there where room is left."""
+    """Return the width of each column. Names are shortened first; remarks are left out without room."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(_HEADINGS))]
     fixed = sum(widths) - widths[1] - widths[-1] + _GAP * (len(widths) - 2)
     room = width - fixed
@@ -130,7 +130,7 @@ _WIDTH = 28
 
 
 def print_families(entries: Sequence[Entry], *, limit: int | None, now_ns: int) -> None:
-    """`limit`: so many families, each whole."""
+    """Print runs with their replays and forks as trees. `limit`: maximum number of trees."""
     out = console()
     if not entries:
         out.print("No runs here. Record one: playhead record -- python my_agent.py")
@@ -145,7 +145,7 @@ def parent_of(entry: Entry) -> str | None:
 
 
 def families(entries: Sequence[Entry], *, limit: int | None = None) -> Iterator[tuple[str, Entry]]:
-    """Each with the drawing before it: parents as they come, children oldest first."""
+    """Yield each run with the branches drawn before it; children are sorted oldest first."""
     known = {entry.id for entry in entries}
     below: dict[str, list[Entry]] = {}
     top: list[Entry] = []
@@ -165,7 +165,7 @@ def families(entries: Sequence[Entry], *, limit: int | None = None) -> Iterator[
             branch, rail = ("└ ", "  ") if last else ("├ ", "│ ")
             stack.append((children[at], deeper + branch, deeper + rail))
     if limit is None or len(top) < limit:
-        # Only manifests that name each other as parents are left.
+        # The rest are runs whose manifests form a cycle of parents.
         yield from (("", entry) for entries in below.values() for entry in entries)
 
 
@@ -179,18 +179,18 @@ def _family_line(prefix: str, entry: Entry, now_ns: int) -> Text:
         f"{one_line(entry.id, 60):<{room}}",
         (f"{one_line(manifest.name, 18):<18} ", "name"),
         (f"{age:>5} {words.duration(manifest.duration_s):>8}  ", "quiet"),
-        (_kinship(entry), "quiet"),
+        (_relation(entry), "quiet"),
     )
 
 
-def _kinship(entry: Entry) -> str:
+def _relation(entry: Entry) -> str:
     manifest = entry.manifest
-    said = ["golden"] if is_golden(manifest) else []
+    parts = ["golden"] if is_golden(manifest) else []
     if "forked_from" in manifest.extra:
-        said.append(f"fork at {one_line(str(manifest.extra.get('forked_at', '?')), 12)}")
+        parts.append(f"fork at {one_line(str(manifest.extra.get('forked_at', '?')), 12)}")
     elif manifest.replay_of is not None:
-        said.append("replay")
-    return ", ".join(said)
+        parts.append("replay")
+    return ", ".join(parts)
 
 
 _MARGIN = 11
@@ -199,8 +199,8 @@ _MARGIN = 11
 def print_hits(page: ResultPage, *, now_ns: int, everywhere: bool) -> None:
     out = console()
     if not page.rows:
-        elsewhere = "" if everywhere else " in this project (--all: of all projects)"
-        out.print(f"Nothing was found{elsewhere}.")
+        elsewhere = "" if everywhere else " in this project (--all searches all projects)"
+        out.print(f"No run matches{elsewhere}.")
         return
     for found in page.rows:
         for line in hit_lines(found, now_ns, width_of(out)):
@@ -231,8 +231,8 @@ def hit_lines(found: FoundRun, now_ns: int, width: int) -> Iterator[Text]:
 
 
 def _shown(snippet: Snippet, width: int) -> Text:
-    """The words that were found stand out. Hits are counted in the text as it was, so pieces of it are
-    made safe one by one.
+    """Highlight the hits of a snippet. Their offsets refer to the original text, so each piece is cleaned on its
+    own.
     """
     line = Text()
     at = 0

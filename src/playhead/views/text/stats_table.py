@@ -1,4 +1,4 @@
-"""Statistics over runs as a table with bars that fits 80 columns. Knows stats."""
+"""Statistics of runs as a table with bars that fits 80 columns."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from playhead.views.text.safe import one_line
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _GAP = 2
-_WIDEST_KEY = 28
-_NARROWEST_KEY = 10
-_WIDEST_BAR = 24
+_MAX_KEY = 28
+_MIN_KEY = 10
+_MAX_BAR = 24
 _ORDER = ("ok", "failed", "interrupted", "running")
 
 
@@ -69,7 +69,7 @@ def _total(stats: Stats) -> Iterator[Text]:
 
 def _table(by: str, groups: Sequence[Group], width: int) -> Iterator[Text]:
     is_calls = by in ("model", "tool")
-    weigh, weighed = _weight(groups)
+    amount, unit = _bar_amount(groups)
     headings = [
         by.upper(),
         "CALLS" if is_calls else "RUNS",
@@ -83,22 +83,22 @@ def _table(by: str, groups: Sequence[Group], width: int) -> Iterator[Text]:
     keep = [at for at in range(len(headings)) if at < 3 or any(row[at] != "–" for row in rows)]
     widths = {at: max(len(headings[at]), *(len(row[at]) for row in rows)) for at in keep}
     figures = sum(widths.values()) - widths[0] + _GAP * (len(keep) - 1)
-    widths[0] = min(widths[0], _WIDEST_KEY, max(_NARROWEST_KEY, width - figures))
-    room = min(_WIDEST_BAR, width - figures - widths[0] - _GAP)
-    yield _line(headings, widths, room, weighed.upper(), style="quiet")
-    most = max((weigh(group) for group in groups), default=0.0)
+    widths[0] = min(widths[0], _MAX_KEY, max(_MIN_KEY, width - figures))
+    room = min(_MAX_BAR, width - figures - widths[0] - _GAP)
+    yield _line(headings, widths, room, unit.upper(), style="quiet")
+    most = max((amount(group) for group in groups), default=0.0)
     for group, row in zip(groups, rows, strict=True):
         yield _line(
             row,
             widths,
             room,
-            bar(weigh(group), most, room),
+            bar(amount(group), most, room),
             failed=bool(_failed(group, is_calls=is_calls)),
         )
 
 
-def _weight(groups: Sequence[Group]) -> tuple[Callable[[Group], float], str]:
-    """What the bars stand for: money where there is any, else how often."""
+def _bar_amount(groups: Sequence[Group]) -> tuple[Callable[[Group], float], str]:
+    """Return the quantity of the bars: cost if known, else the number of calls or runs."""
     if any(group.cost_usd for group in groups):
         return lambda group: group.cost_usd or 0.0, "cost"
     if any(group.calls for group in groups):
@@ -109,7 +109,7 @@ def _weight(groups: Sequence[Group]) -> tuple[Callable[[Group], float], str]:
 def _cells(group: Group, *, is_calls: bool) -> list[str]:
     p50, p95, _ = group.times or (None, None, None)
     return [
-        one_line(group.key, _WIDEST_KEY),
+        one_line(group.key, _MAX_KEY),
         words.short(group.calls if is_calls else group.runs),
         _failed(group, is_calls=is_calls),
         words.short(group.tokens),
@@ -125,14 +125,14 @@ def _failed(group: Group, *, is_calls: bool) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """`3 %`; what is some but less than one is not nothing."""
+    """Return a percentage: `3 %`. More than zero but less than one is `<1 %`."""
     if not whole or not part:
         return "0 %"
     return "<1 %" if part * 100 < whole else f"{part * 100 // whole} %"
 
 
 def bar(value: float, most: float, room: int) -> str:
-    """As long as it is large, to an eighth of a column; the smallest that is something is seen."""
+    """Return a bar with a resolution of an eighth of a column. Values above zero are always visible."""
     if room <= 0 or most <= 0 or value <= 0:
         return ""
     eighths = max(1, round(value / most * room * 8))
@@ -166,7 +166,7 @@ def _line(
 
 
 def _failing(stats: Stats) -> Iterator[Text]:
-    wide = min(_WIDEST_KEY, max(len(one.tool) for one in stats.failing))
+    wide = min(_MAX_KEY, max(len(one.tool) for one in stats.failing))
     for one in stats.failing:
         yield Text.assemble(
             f"  {one_line(one.tool, wide):<{wide}}  ",

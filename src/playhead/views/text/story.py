@@ -1,6 +1,6 @@
-"""A run at a glance: how it ended and why, the conversation as a tree, and what it came to.
+"""A run on a terminal: its outcome and the reason, the conversation as a tree, and the totals.
 
-Knows the story's shape and how wide the console is.
+Knows stories and the width of the console.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from playhead.views.text.safe import one_line
 from playhead.views.text.tree import TreeLine, tree_lines
 
 _GAP = 2
-# Folders of Python itself and of what is installed.
-_NOT_OWN = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen ")
-# Call numbers, seams and damages that are named before the rest is only counted.
+# Paths of Python itself and of installed packages.
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen ")
+# Maximum number of calls and damages that are named; the rest is counted.
 _FEW = 6
 
 
@@ -38,7 +38,7 @@ def print_story(story: Story, *, output: bool = False, full: bool = False, limit
     for one in shown:
         _print(out, columns.fitted(one, width), width)
     if len(shown) < len(lines):
-        rest = f"… {words.count(len(lines) - len(shown))} more lines; without --limit all are shown"
+        rest = f"… {words.count(len(lines) - len(shown))} more lines; leave out --limit to see all"
         _print(out, Text(rest, style="quiet"), width)
     if lines:
         _print(out, Text(""), width)
@@ -53,7 +53,7 @@ def _print(out: Console, line: Text, width: int) -> None:
 
 
 class Columns:
-    """Tokens, cost and time, each as wide as its widest: so that they can be compared."""
+    """The widths of the columns for tokens, cost and time."""
 
     def __init__(self, lines: Sequence[TreeLine]) -> None:
         self.tokens = max((len(line.tokens) for line in lines), default=0)
@@ -89,13 +89,13 @@ class Columns:
 
 
 def _short_prefix(prefix: str, width: int) -> str:
-    """Far down in the tree only its nearest branches are drawn."""
+    """Shorten the branches of a deep line to the nearest ones."""
     most = width // 2
     return prefix if len(prefix) <= most else "… " + prefix[-(most - 2) :]
 
 
 def head_of(story: Story, width: int) -> Iterator[Text]:
-    """The one important thing first: how it ended, and why."""
+    """Yield the outcome, its reason, then command, time and tags."""
     manifest = story.manifest
     yield Text.assemble(
         (f"{GLYPHS[story.status]} ", story.status),
@@ -125,20 +125,20 @@ def _why(story: Story, width: int) -> Iterator[Text]:
             f"last completed seam: {turn.last_seam}" if turn.last_seam else "before its first seam"
         )
         ended = "failed" if turn.how == "raised" else "was under way"
-        told = f"turn {one_line(turn.name, 40)} {ended}; {one_line(seam, 60)}"
-        yield Text(f"  {told}", style="interrupted")
+        text = f"turn {one_line(turn.name, 40)} {ended}; {one_line(seam, 60)}"
+        yield Text(f"  {text}", style="interrupted")
     failed = [one for one in story.turns() if one.how == "raised" and one.ref != story.failed_turn]
     if failed:
         noun = "turn" if len(failed) == 1 else "turns"
         places = ", ".join(f"{one.name} (event {one.ref})" for one in failed[:3])
         more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
-        told = f"{len(failed)} {noun} failed: {places}{more}"
-        yield Text(f"  {one_line(told, width - 2)}", style="failed")
+        text = f"{len(failed)} {noun} failed: {places}{more}"
+        yield Text(f"  {one_line(text, width - 2)}", style="failed")
     if story.status != "running":
         calls = [one for ref in story.in_flight if isinstance(one := story.items[ref], CallItem)]
         for call in calls[-_FEW:]:
-            told = f"in flight at the end: #{call.number} {call.boundary} {one_line(call.name, 80)}"
-            yield Text(f"  {told}", style="interrupted")
+            text = f"in flight at the end: #{call.number} {call.boundary} {one_line(call.name, 80)}"
+            yield Text(f"  {text}", style="interrupted")
     for problem in story.damage[:_FEW]:
         yield Text(f"  ! damaged: {one_line(problem, width - 14)}", style="interrupted")
     if len(story.damage) > _FEW:
@@ -147,8 +147,8 @@ def _why(story: Story, width: int) -> Iterator[Text]:
 
 
 def place_of(failure: Failure) -> str:
-    """Where in the user's own code it happened; in a library only if it never passed through any."""
-    own = [line for line in failure.traceback if not any(part in line for part in _NOT_OWN)]
+    """Return the last line of the traceback in the user's own code, else its last line."""
+    own = [line for line in failure.traceback if not any(part in line for part in _LIBRARIES)]
     return own[-1] if own else failure.traceback[-1]
 
 
@@ -219,7 +219,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _joined(parts: Iterator[str], width: int) -> Iterator[str]:
-    """Parts with dots between them, broken only between parts."""
+    """Join parts with dots; lines break only between parts."""
     line = ""
     for part in parts:
         if line and len(line) + 3 + len(part) > width:

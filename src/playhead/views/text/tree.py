@@ -1,6 +1,6 @@
-"""A story as the lines of a tree: who stands under whom, what was said, what it took.
+"""A story as the lines of a tree, with prompts, answers and failures below their calls.
 
-Knows the story's shape; not consoles. Walks without recursion: a tape may nest as it likes.
+Knows stories; does not know consoles. Walks without recursion, because a tape may nest deeper than the stack.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from playhead.story import CallItem, Failure, Item, NoteItem, SeamItem, Story, T
 from playhead.views.text import labels, words
 from playhead.views.text.safe import clean, one_line
 
-# How much of an answer is shown: of one that ends a conversation more than of one on the way.
-_LINES_OF_AN_ANSWER = 3
+# Lines of an answer that ends a conversation; answers with tool calls get one.
+_ANSWER_LINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeLine:
-    """`prefix` is the drawing; `item` a heading that is to be fitted; `text` one that is ready."""
+    """A line. `prefix`: the branches; `item`: shown as a heading that fits the width; `text`: shown as it is."""
 
     prefix: str
     item: Item | None = None
@@ -32,13 +32,13 @@ class TreeLine:
     tokens: str = ""
     cost: str = ""
     took: str = ""
-    # The lane where it is another one than the line above in the tree has.
+    # The lane, if it differs from that of the parent.
     lane: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """How a turn failed: the last that happened in it."""
+    """The last line of a turn that failed."""
 
     failure: Failure
 
@@ -49,7 +49,7 @@ _Branch = Item | SeamItem | _End
 def tree_lines(
     story: Story, *, output: bool = False, full: bool = False, width: int = 80
 ) -> Iterator[TreeLine]:
-    """Top to bottom. `full`: below each event of the program's own, all of its data."""
+    """Yield the lines from top to bottom. `full`: include all data of the program's own events."""
     top: list[tuple[_Branch, str, str, str]] = [
         (one, "", "", "main") for one in _below(story, None, output=output)
     ]
@@ -82,7 +82,7 @@ def tree_lines(
 
 
 def details(item: Item, room: int, *, full: bool = False) -> list[Text]:
-    """What stands below a heading: what the model was told, what it said, why a call failed."""
+    """Return the lines below a heading: the person's prompt, the model's answer, the failure."""
     if isinstance(item, NoteItem):
         return _note_details(item, room, full=full)
     if not isinstance(item, CallItem):
@@ -93,7 +93,7 @@ def details(item: Item, room: int, *, full: bool = False) -> list[Text]:
         if asked:
             lines.append(Text.assemble(("‹ ", "quiet"), (one_line(asked, room), "asked")))
         if exchange.response is not None and exchange.response.text.strip():
-            most = 1 if exchange.response.tool_calls else _LINES_OF_AN_ANSWER
+            most = 1 if exchange.response.tool_calls else _ANSWER_LINES
             said = _folded(exchange.response.text, room, most)
             lines += [
                 Text.assemble(("  " if index else "› ", "llm"), (line, "said"))
@@ -132,7 +132,7 @@ def _source(row: dict[str, Any], room: int) -> Text:
 
 
 def asked_by_person(exchange: wire.LlmExchange) -> str:
-    """What a person told the model last; results of tools stand in the tree themselves."""
+    """Return the last message of a person; results of tools have lines of their own."""
     said = exchange.request.messages[-1:]
     if not said or said[0].role != "user":
         return ""
@@ -147,27 +147,27 @@ def _folded(text: str, room: int, most: int) -> list[str]:
 
 
 def _heading(item: Item, prefix: str, lane: str) -> TreeLine:
-    strange = one_line(item.lane, 24) if item.lane != lane else ""
+    other_lane = one_line(item.lane, 24) if item.lane != lane else ""
     if isinstance(item, NoteItem):
-        return TreeLine(prefix=prefix, item=item, lane=strange)
+        return TreeLine(prefix=prefix, item=item, lane=other_lane)
     took = labels.took(item)
     if isinstance(item, TurnItem):
-        return TreeLine(prefix=prefix, item=item, took=took, lane=strange)
+        return TreeLine(prefix=prefix, item=item, took=took, lane=other_lane)
     return TreeLine(
         prefix=prefix,
         item=item,
         tokens=labels.tokens(item),
         cost=labels.cost(item),
         took=took,
-        lane=strange,
+        lane=other_lane,
     )
 
 
 def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch]:
-    """The items under `item`; in a turn its seams where they were passed, and how it failed."""
+    """Return the items below `item`; for a turn also its seams, in order of time, and its failure."""
     refs = story.children.get(None if item is None else item.ref, ())
     items = [story.items[ref] for ref in refs]
-    below: list[_Branch] = [one for one in items if output or not is_behind(one)]
+    below: list[_Branch] = [one for one in items if output or not is_background(one)]
     if not isinstance(item, TurnItem):
         return below
     placed = [(getattr(one, "place", 0), one) for one in below]
@@ -176,5 +176,5 @@ def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch
     return merged if item.failure is None else [*merged, _End(failure=item.failure)]
 
 
-def is_behind(item: Item) -> bool:
+def is_background(item: Item) -> bool:
     return isinstance(item, NoteItem) and events.kind_of(item.kind).background

@@ -1,4 +1,4 @@
-"""Values as people read them: durations, sizes, tokens, money, times, and taped Python values. Pure."""
+"""Formats durations, sizes, counts, money, times and recorded Python values for people. Pure."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def took(nanoseconds: int | None) -> str:
 
 
 def count(number: int | None) -> str:
-    """Exact: 8,412. Unknown is a dash, never 0."""
+    """Return an exact number: 8,412. Unknown is a dash, never 0."""
     return "–" if number is None else f"{number:,}"
 
 
 def exact(value: object) -> str:
-    """The same for what a tape says, which may be anything."""
+    """Return a number of a tape, which may be a value of any type."""
     return count(value) if type(value) is int else "?"
 
 
 def short(number: int | None) -> str:
-    """For columns: 8.4k."""
+    """Return a number for a column: 8.4k."""
     if number is None:
         return "–"
     if number < 10_000:
@@ -52,7 +52,7 @@ def short(number: int | None) -> str:
 
 
 def money(usd: float | None, *, at_least: bool = False) -> str:
-    """`at_least`: some calls could not be priced."""
+    """Return an amount in US dollars. `at_least`: some calls have no price."""
     if usd is None:
         return "–"
     if usd <= 0:
@@ -71,7 +71,7 @@ def size(number: int) -> str:
 
 
 def age(started_ns: int, now_ns: int) -> str:
-    """For a column: `5 s`, `3 h`, `12 d`; a clock that went back is no age below zero."""
+    """Return an age for a column: `5 s`, `3 h`, `12 d`; never negative, even if the clock was set back."""
     seconds = max(0, now_ns - started_ns) // 1_000_000_000
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h")):
         if seconds < limit:
@@ -80,17 +80,17 @@ def age(started_ns: int, now_ns: int) -> str:
 
 
 def date(wall_ns: int) -> str:
-    """Local time to the second, with its zone."""
+    """Return local time to the second, with its zone."""
     return _local(wall_ns).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def moment(wall_ns: int) -> str:
-    """Local time to the millisecond."""
+    """Return local time to the millisecond."""
     return _local(wall_ns).strftime("%H:%M:%S.%f")[:-3]
 
 
 def position(nanoseconds: int) -> str:
-    """A place on a tape: `00:07.3`, `1:02:09.0`."""
+    """Return a position on a tape: `00:07.3`, `1:02:09.0`."""
     tenths = max(0, nanoseconds) // 100_000_000
     minutes, rest = divmod(tenths, 600)
     hours, minutes = divmod(minutes, 60)
@@ -98,12 +98,12 @@ def position(nanoseconds: int) -> str:
     return f"{hours}:{shown}" if hours else shown
 
 
-# The last moment that a calendar of four-digit years can say, with a day to spare for zones.
+# The last second of the year 9999, minus a day for time zones.
 _LATEST = 253_402_200_000
 
 
 def _local(wall_ns: int) -> datetime:
-    """A stranger's tape may claim any moment."""
+    """Convert a time, clamped: a tape may contain any number."""
     seconds = max(0, min(wall_ns / 1e9, _LATEST))
     return datetime.fromtimestamp(seconds, timezone.utc).astimezone()
 
@@ -115,7 +115,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def compact(frozen: Any) -> str:
-    """On one line, and not much more of it than a line can hold."""
+    """Return a value on one line, shortened."""
     if isinstance(frozen, str):
         return _encode(frozen[:LONGEST])
     if isinstance(frozen, dict) and next(iter(frozen), "")[:1] == "$":
@@ -135,7 +135,7 @@ def arguments(frozen: Any) -> str:
 
 
 def pretty(frozen: Any) -> str:
-    """Whole, on as many lines as it takes."""
+    """Return a whole value; long ones take several lines."""
     if isinstance(frozen, str):
         return frozen
     try:
@@ -156,12 +156,12 @@ def _special(frozen: dict[str, Any]) -> str:
         return f"(blob, {frozen.get('size')} bytes)"
     try:
         return repr(thaw(frozen))
-    except Exception:  # noqa: BLE001  a stranger's value may claim to be anything
+    except Exception:  # noqa: BLE001  a tape may contain any value
         return str(frozen)
 
 
 def _shallow(frozen: Any) -> Any:
-    """The beginning of a long list or table: a megabyte is not encoded for the sake of a line."""
+    """Return the beginning of a long list or dict, so that a megabyte is not encoded for one line."""
     if isinstance(frozen, list):
         return [_leaf(item) for item in frozen[:40]]
     if isinstance(frozen, dict):

@@ -29,7 +29,7 @@ def test_figures_first_then_what_differs(two, store, playhead):
 
 def test_bisect_names_the_first_step_that_matters(two, store, playhead):
     out = playhead("diff", "one", "two", "--bisect", "--store", store).out
-    assert out.startswith("the runs part at step 2 of 2")
+    assert out.startswith("first difference: step 2 of 2")
     assert (
         "every step is the same" in playhead("diff", "one", "one", "--bisect", "--store", store).out
     )

@@ -49,7 +49,7 @@ def test_only_this_project_is_searched_unless_all_are_asked_for(runs, store, pla
     monkeypatch.setenv("PLAYHEAD_HOME", str(store))
     ended = playhead("search", "parcel")
     assert ended.code == 0
-    assert "Nothing was found in this project (--all" in ended.out
+    assert "No run matches in this project (--all" in ended.out
     assert "1 run" in playhead("search", "parcel", "--all").out
 
 
