@@ -19,6 +19,7 @@ from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.host.stderr import say
 from playhead.recording import points
+from playhead.recording.encoded_bodies import EncodedBodyCleaner, cleaned_pieces, encoding_of
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.redact import StreamCleaner
@@ -70,7 +71,17 @@ class ChunkBuffer:
     """The pieces of one call's streams that are not on the tape yet."""
 
     __slots__ = (
-        *("_call", "_cleaners", "_head", "_is_inner", "_last", "_lock", "_pieces", "_recorder"),
+        *(
+            "_call",
+            "_cleaners",
+            "_head",
+            "encoding",
+            "_is_inner",
+            "_last",
+            "_lock",
+            "_pieces",
+            "_recorder",
+        ),
         *("_scheduled",),
         *("_size", "_started", "_stream", "count", "total"),
     )
@@ -83,10 +94,11 @@ class ChunkBuffer:
         head: dict[str, Any] | None = None,
         *,
         is_inner: bool = False,
+        encoding: str | None = None,
     ) -> None:
-        """`is_inner`: the call is made within a tool, and its pieces have no place in the order. `head` comes
-        before a body that is short and will be here at once: they go onto the tape together with the outcome,
-        if that comes within these milliseconds.
+        """`encoding`: of the stream `body`, where it is compressed. `is_inner`: the call is made within a tool, and
+        its pieces have no place in the order. `head` comes before a body that is short and will be here at once:
+        they go onto the tape together with the outcome, if that comes within these milliseconds.
         """
         self._recorder = recorder
         self._call = call
@@ -94,7 +106,8 @@ class ChunkBuffer:
         self._is_inner = is_inner
         # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
         self._lock = _make_lock()
-        self._cleaners: dict[str, StreamCleaner] = {}
+        self.encoding = encoding
+        self._cleaners: dict[str, StreamCleaner | EncodedBodyCleaner] = {}
         self._head = head
         self._stream = ""
         self._pieces: list[Piece] = []
@@ -165,7 +178,11 @@ class ChunkBuffer:
             return [(redactor.clean_bytes(piece), when) for piece, when in pieces]
         cleaner = self._cleaners.get(self._stream)
         if cleaner is None:
-            cleaner = self._cleaners[self._stream] = StreamCleaner(redactor)
+            if self.encoding is None or self._stream != "body":
+                cleaner = StreamCleaner(redactor)
+            else:
+                cleaner = EncodedBodyCleaner(redactor, self.encoding)
+            self._cleaners[self._stream] = cleaner
         return cleaner.feed(pieces)
 
     def _tell(self, stream: str, pieces: list[Piece]) -> None:
@@ -180,6 +197,10 @@ def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
     """The streams of a short answer, redacted, as members of its outcome."""
     head, stream, pieces = held
     redactor = recorder.redactor
+    encoding = None if redactor is None or not pieces else encoding_of(head.get("value"))
+    if redactor is not None and encoding is not None:
+        pieces = cleaned_pieces(redactor, encoding, pieces)
+        return [head, _told(stream, pieces)]
     # Most answers hold nothing that could be a secret, and to rule that out is much quicker than a search.
     if redactor is not None and redactor.suspects(b"".join([piece for piece, _ in pieces])):
         pieces = StreamCleaner(redactor).feed(pieces, last=True)

@@ -14,6 +14,7 @@ from playhead.clock import mono_ns
 from playhead.errors import Divergence
 from playhead.recording import lanes, pacing, points, where
 from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer, streams_of
+from playhead.recording.encoded_bodies import encoding_of
 from playhead.recording.encoder import NewEvent
 from playhead.recording.tool_facts import LARGEST_HEARD
 
@@ -112,7 +113,14 @@ class Crossing:
             points.note_call(ref, at_ns, now, recorder)
         data = {"stream": "head", "value": value, "at_ns": [at_ns]}
         if short and clean and self._buffer is None and recorder.level == "full":
-            self._buffer = ChunkBuffer(recorder, ref, self._started, data, is_inner=self.is_inner)
+            self._buffer = ChunkBuffer(
+                recorder,
+                ref,
+                self._started,
+                data,
+                is_inner=self.is_inner,
+                encoding=encoding_of(value),
+            )
             return
         recorder.append(NewEvent(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
 
@@ -146,7 +154,11 @@ class Crossing:
         buffer = self._buffer
         if buffer is None:
             buffer = self._buffer = ChunkBuffer(
-                recorder, ref, self._started, is_inner=self.is_inner
+                recorder,
+                ref,
+                self._started,
+                is_inner=self.is_inner,
+                encoding=encoding_of(self._head),
             )
         buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":

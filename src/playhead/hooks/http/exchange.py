@@ -19,6 +19,7 @@ from playhead.host.later import Later
 from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
 from playhead.recording.chunks import as_text
+from playhead.recording.encoded_bodies import cleaned_body
 from playhead.recording.lanes import inside
 from playhead.redact import Redactor
 
@@ -288,6 +289,9 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
     except TypeError:  # a header that is not made of texts
         outline = _outlined(request)
     url, compared, others, name, may_be_llm = outline
+    coding = compared.get("content-encoding")
+    if coding and redactor is not None and type(body) is bytes:
+        body = cleaned_body(redactor, coding, body)
     compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
     if more:

@@ -1,0 +1,112 @@
+"""Redact bodies that were compressed for the wire (`Content-Encoding`). Knows encodings; not HTTP clients.
+
+A secret in a compressed body cannot be seen in its bytes, so the body is decoded and searched. Without a secret the
+tape keeps the bytes as they came. With one, it keeps the redacted text, compressed again in the same encoding: a
+replay then gives the client a body that it can decode.
+"""
+
+from __future__ import annotations
+
+from playhead.host.later import Later
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import gzip
+    import importlib
+    import zlib
+    from typing import Any
+
+    from playhead.llm import http_headers
+    from playhead.redact import Redactor
+    from playhead.redact.streams import Piece
+else:
+    gzip = Later("gzip")
+    importlib = Later("importlib")
+    zlib = Later("zlib")
+    http_headers = Later("playhead.llm.http_headers")
+
+# More than this is not held in the agent's memory. Such a body is a download, and is recorded as it comes.
+_MOST_HELD = 64 * 1024 * 1024
+
+
+def encoding_of(head: Any) -> str | None:
+    """The content encoding that the head of a response names; None: the body is plain."""
+    headers = head.get("headers") if type(head) is dict else None
+    for pair in headers if type(headers) is list else ():
+        name, value = pair
+        # By length first: this looks at every header of every response.
+        if len(name) == 16 and name.lower() == "content-encoding" and value.lower() != "identity":
+            return str(value)
+    return None
+
+
+class EncodedBodyCleaner:
+    """One compressed body. `feed` has the contract of `StreamCleaner.feed`, but returns nothing before the end:
+    whether a part holds a secret is known only when the whole is decoded.
+    """
+
+    def __init__(self, redactor: Redactor, encoding: str) -> None:
+        self._redactor = redactor
+        self._encoding = encoding
+        self._held: list[Piece] | None = []
+        self._size = 0
+
+    def feed(self, pieces: list[Piece], *, last: bool = False) -> list[Piece]:
+        if self._held is None:
+            return pieces
+        self._held += pieces
+        self._size += sum([len(piece) for piece, _ in pieces])
+        if not last and self._size <= _MOST_HELD:
+            return []
+        held, self._held = self._held, None
+        return cleaned_pieces(self._redactor, self._encoding, held)
+
+
+def cleaned_pieces(redactor: Redactor, encoding: str, pieces: list[Piece]) -> list[Piece]:
+    """The same pieces if there is no secret in them; else as many pieces, of the redacted body."""
+    raw = b"".join([piece for piece, _ in pieces])
+    clean = cleaned_body(redactor, encoding, raw)
+    if clean is raw:
+        return pieces
+    # As many pieces at the same times: a replay shows the client as many reads as the recorded run had.
+    size = -(-len(clean) // len(pieces)) or 1
+    return [
+        (clean[at * size : (at + 1) * size], when)
+        for at, (_, when) in enumerate(pieces)
+        if at * size < len(clean)
+    ]
+
+
+def cleaned_body(redactor: Redactor, encoding: str, raw: bytes) -> bytes:
+    """`raw` itself if it holds no secret, or cannot be decoded here; else redacted, in the same encoding."""
+    plain = http_headers.undo(encoding, raw).body
+    if not plain or not redactor.suspects(plain):
+        return raw
+    clean = redactor.clean_bytes(plain)
+    if clean == plain:
+        return raw
+    if plain == raw:
+        return clean  # its client had decoded it already
+    for name in encoding.lower().split(","):
+        clean = _encoded(name.strip(), clean)
+    return clean
+
+
+def _encoded(name: str, plain: bytes) -> bytes:
+    """Compressed without a date, so that equal bodies stay equal."""
+    if name in ("gzip", "x-gzip"):
+        return gzip.compress(plain, mtime=0)
+    if name == "deflate":
+        return zlib.compress(plain)
+    # Decoding has worked, so one of these libraries is here.
+    for library in ("brotli", "brotlicffi") if name == "br" else _ZSTD if name == "zstd" else ():
+        try:
+            module: Any = importlib.import_module(library)
+        except ImportError:
+            continue
+        compress = getattr(module, "compress", None) or module.ZstdCompressor().compress
+        return bytes(compress(plain))
+    return plain
+
+
+_ZSTD = ("compression.zstd", "backports.zstd", "zstandard")
