@@ -19,10 +19,10 @@ from playhead.host.later import Later
 from playhead.host.lean import Protocol
 from playhead.host.stderr import say
 from playhead.recording import points
-from playhead.recording.encoded_bodies import EncodedBodyCleaner, cleaned_pieces, encoding_of
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.redact import StreamCleaner
+from playhead.redact.encoded_bodies import EncodedBodyCleaner, cleaned_pieces, encoding_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from playhead.events import Ref
+    from playhead.llm import http_headers
 
     # A head that is clean, and the pieces of one stream that are not.
     Held = tuple[dict[str, Any], str, list["Piece"]]
 else:
     base64 = Later("base64")
+    http_headers = Later("playhead.llm.http_headers")
     threading = Later("threading")
 
 
@@ -181,7 +183,7 @@ class ChunkBuffer:
             if self.encoding is None or self._stream != "body":
                 cleaner = StreamCleaner(redactor)
             else:
-                cleaner = EncodedBodyCleaner(redactor, self.encoding)
+                cleaner = EncodedBodyCleaner(redactor, self.encoding, http_headers.undo)
             self._cleaners[self._stream] = cleaner
         return cleaner.feed(pieces)
 
@@ -199,7 +201,7 @@ def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
     redactor = recorder.redactor
     encoding = None if redactor is None or not pieces else encoding_of(head.get("value"))
     if redactor is not None and encoding is not None:
-        pieces = cleaned_pieces(redactor, encoding, pieces)
+        pieces = cleaned_pieces(redactor, encoding, pieces, http_headers.undo)
         return [head, _told(stream, pieces)]
     # Most answers hold nothing that could be a secret, and to rule that out is much quicker than a search.
     if redactor is not None and redactor.suspects(b"".join([piece for piece, _ in pieces])):

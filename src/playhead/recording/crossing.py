@@ -14,9 +14,9 @@ from playhead.clock import mono_ns
 from playhead.errors import Divergence
 from playhead.recording import lanes, pacing, points, where
 from playhead.recording.chunks import LARGEST_TOGETHER, MESSAGES, ChunkBuffer, streams_of
-from playhead.recording.encoded_bodies import encoding_of
 from playhead.recording.encoder import NewEvent
 from playhead.recording.tool_facts import LARGEST_HEARD
+from playhead.redact.encoded_bodies import encoding_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,17 +19,18 @@ from playhead.host.later import Later
 from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
 from playhead.recording.chunks import as_text
-from playhead.recording.encoded_bodies import cleaned_body
 from playhead.recording.lanes import inside
 from playhead.redact import Redactor
+from playhead.redact.encoded_bodies import cleaned_body
 
 if TYPE_CHECKING:
-    from playhead.llm import providers
+    from playhead.llm import http_headers, providers
     from playhead.recording.calls import Call, Taped
     from playhead.recording.deck import Crossing, Deck
 else:
     # Many programs load an HTTP client and few send a request.
     providers = Later("playhead.llm.providers")
+    http_headers = Later("playhead.llm.http_headers")
 
 Pair = tuple[str, str]
 AnyPair = tuple[Any, Any]
@@ -291,7 +292,7 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
     url, compared, others, name, may_be_llm = outline
     coding = compared.get("content-encoding")
     if coding and redactor is not None and type(body) is bytes:
-        body = cleaned_body(redactor, coding, body)
+        body = cleaned_body(redactor, coding, body, http_headers.undo)
     compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
     if more:

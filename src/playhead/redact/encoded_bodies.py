@@ -14,16 +14,25 @@ if TYPE_CHECKING:
     import gzip
     import importlib
     import zlib
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, Protocol
 
-    from playhead.llm import http_headers
-    from playhead.redact import Redactor
+    from playhead.redact.redactor import Redactor
     from playhead.redact.streams import Piece
+
+    # Decodes a body: `llm.http_headers.undo`, which this layer cannot import.
+    Undo = Callable[[str, bytes], "Decoded"]
+
+    class Decoded(Protocol):
+        """A decoded body."""
+
+        @property
+        def body(self) -> bytes: ...
+
 else:
     gzip = Later("gzip")
     importlib = Later("importlib")
     zlib = Later("zlib")
-    http_headers = Later("playhead.llm.http_headers")
 
 # More than this is not held in the agent's memory. Such a body is a download, and is recorded as it comes.
 _MOST_HELD = 64 * 1024 * 1024
@@ -45,8 +54,9 @@ class EncodedBodyCleaner:
     whether a part holds a secret is known only when the whole is decoded.
     """
 
-    def __init__(self, redactor: Redactor, encoding: str) -> None:
+    def __init__(self, redactor: Redactor, encoding: str, undo: Undo) -> None:
         self._redactor = redactor
+        self._undo = undo
         self._encoding = encoding
         self._held: list[Piece] | None = []
         self._size = 0
@@ -59,13 +69,15 @@ class EncodedBodyCleaner:
         if not last and self._size <= _MOST_HELD:
             return []
         held, self._held = self._held, None
-        return cleaned_pieces(self._redactor, self._encoding, held)
+        return cleaned_pieces(self._redactor, self._encoding, held, self._undo)
 
 
-def cleaned_pieces(redactor: Redactor, encoding: str, pieces: list[Piece]) -> list[Piece]:
+def cleaned_pieces(
+    redactor: Redactor, encoding: str, pieces: list[Piece], undo: Undo
+) -> list[Piece]:
     """The same pieces if there is no secret in them; else as many pieces, of the redacted body."""
     raw = b"".join([piece for piece, _ in pieces])
-    clean = cleaned_body(redactor, encoding, raw)
+    clean = cleaned_body(redactor, encoding, raw, undo)
     if clean is raw:
         return pieces
     # As many pieces at the same times: a replay shows the client as many reads as the recorded run had.
@@ -77,9 +89,9 @@ def cleaned_pieces(redactor: Redactor, encoding: str, pieces: list[Piece]) -> li
     ]
 
 
-def cleaned_body(redactor: Redactor, encoding: str, raw: bytes) -> bytes:
+def cleaned_body(redactor: Redactor, encoding: str, raw: bytes, undo: Undo) -> bytes:
     """`raw` itself if it holds no secret, or cannot be decoded here; else redacted, in the same encoding."""
-    plain = http_headers.undo(encoding, raw).body
+    plain = undo(encoding, raw).body
     if not plain or not redactor.suspects(plain):
         return raw
     clean = redactor.clean_bytes(plain)
