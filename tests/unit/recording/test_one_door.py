@@ -148,7 +148,7 @@ def by_proxy(url):
         port = listener.getsockname()[1]
         proxy = asyncio.ensure_future(Proxy({origin_of(url): listener}, {}).serve_until(over))
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        writer.write(b"GET /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         told = await reader.read()
         writer.close()
         over.set()

@@ -391,11 +391,8 @@ def _api_of_socket(url: str) -> str | None:
     """OpenAI's Realtime API: a WebSocket that carries the events of the Responses API."""
     if not url.startswith("ws"):
         return None
-    return (
-        "openai.responses"
-        if addresses.urlsplit(url).path.rstrip("/").endswith("/realtime")
-        else None
-    )
+    path = addresses.urlsplit(url).path.rstrip("/")
+    return "openai.responses" if path.endswith("/realtime") else None
 
 
 def _model_asked(url: str) -> str | None:
