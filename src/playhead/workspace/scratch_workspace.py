@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import threading
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from playhead.workspace.files_report import FilesReport
 from playhead.workspace.folder_compare import compare_folder
 from playhead.workspace.fork_result import ForkedFiles, forked_files
 from playhead.workspace.history import FileHistory, apply_changes
+from playhead.workspace.open_files import open_for_writing
 from playhead.workspace.restore import apply_effects
 from playhead.workspace.tree_listing import Change, Tree, shown
 from playhead.workspace.watch import call_marks, inotify
@@ -48,7 +50,10 @@ class ScratchWorkspace:
         self._code = code - changed
         self._changed = len({one for one in changed if not one.startswith(b".git/")})
         self._served: set[str] = set()
-        self._waiting = [one for one in self._effects if one.calls]
+        self._waiting = [(at, one) for at, one in enumerate(self._effects) if one.calls]
+        self._root = next((one.root for one in history.starts if one.number == number), folder)
+        # The effect that each path has its content from.
+        self._latest: dict[bytes, int] = {}
         self._code_differs: list[str] = []
         self._unused_edits: tuple[str, ...] = ()
         self.problem: str | None = None
@@ -56,7 +61,7 @@ class ScratchWorkspace:
     @property
     def calls(self) -> set[str]:
         """The calls that changed files."""
-        return {one for effect in self._waiting for one in effect.calls}
+        return {one for _, effect in self._waiting for one in effect.calls}
 
     def prepare(self, until: int | None = 0) -> None:
         """Restore the start of the run, or a later moment."""
@@ -90,13 +95,23 @@ class ScratchWorkspace:
     def serve(self, call: str) -> None:
         """A call was answered from the tape: its changes happen now."""
         self._served.add(call)
-        rest = []
-        for effect in self._waiting:
-            if self._served.issuperset(effect.calls):
-                self._apply(effect.changes)
-            else:
-                rest.append(effect)
-        self._waiting = rest
+        due = [one for one in self._waiting if self._served.issuperset(one[1].calls)]
+        if not due:
+            return
+        self._waiting = [one for one in self._waiting if one not in due]
+        # The program writes to what it has open (a database, a log), as it did while the call ran then.
+        own = open_for_writing(self._root)
+        for at, effect in due:
+            self._apply(tuple(self._to_apply(at, effect.changes, own)))
+
+    def _to_apply(self, at: int, changes: Iterable[Change], own: set[bytes]) -> Iterator[Change]:
+        """The changes of effect `at` that still have to be made. Calls that ran at once may be answered in
+        another order than their changes came in: what is newer stays.
+        """
+        for one in changes:
+            if one.path not in own and self._latest.get(one.path, -1) <= at:
+                self._latest[one.path] = at
+                yield one
 
     def report(self) -> FilesReport:
         """At the end: what differs from the end of the recording."""

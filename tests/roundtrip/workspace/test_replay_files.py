@@ -249,3 +249,54 @@ def test_a_fork_finds_the_files_of_its_step(project: Project) -> None:
         assert seen[-1] == f"{step - 1} {numbers}", done.stderr
         assert f"files: as they were before step {step}" in done.stderr
     assert fingerprint(project.folder) == before
+
+
+OWN_DATABASE = """
+import sqlite3, subprocess, threading
+rows = sqlite3.connect("memory.db", check_same_thread=False)
+rows.execute("create table if not exists kept (n)")
+log, lock = open("agent.log", "a", buffering=1), threading.Lock()
+
+def work(n):
+    subprocess.run(["sh", "-c", f"echo {n} > part-{n}.txt; sleep 0.0{n}"], check=True)
+    with lock:
+        rows.execute("insert into kept values (?)", (n,))
+        rows.commit()
+        log.write(f"{n}\\n")
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(5)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+log.close()
+print(rows.execute("select count(*) from kept").fetchone(), len(open("agent.log").readlines()))
+"""
+
+
+def test_what_the_program_writes_while_a_call_runs_is_not_written_twice(project: Project) -> None:
+    project.record(OWN_DATABASE)
+    for _ in range(2):
+        again = project.playhead("replay", "last")
+        assert again.returncode == 0, again.stderr
+        assert "(5,) 5" in again.stdout
+
+
+def test_changes_of_calls_that_ran_at_once_end_with_the_latest(project: Project) -> None:
+    # The log belongs to `tee`, which runs all the time, and in part to each of the others.
+    script = (
+        "for n in 1 2 3; do echo $n; sleep 0.02; sh -c 'sleep 0.03'; done | tee all.log >/dev/null"
+    )
+    project.record(f"""
+import subprocess, threading
+def run(script):
+    subprocess.run(["sh", "-c", script], check=True)
+threads = [threading.Thread(target=run, args=(one,)) for one in ({script!r}, "sleep 0.05", "sleep 0.08")]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+print(open("all.log").read())
+""")
+    again = project.playhead("replay", "last")
+    assert again.returncode == 0, again.stderr
