@@ -13,7 +13,7 @@ from tests.order.world import serve
 QUICK = (
     "queue_workers",
     "thread_pool_requests",
-    "async_processes",
+    "gather_httpx",
     "sse_streams",
     "tools_that_print",
 )

@@ -32,7 +32,7 @@ ROWS: tuple[Row, ...] = (
     Row("os", "process.os_functions", "process"),
     Row("pty", "process.pty_children", "process"),
     Row("subprocess", "process.popen", "process"),
-    Row("asyncio.unix_events", "process.asyncio_stdin", "process"),
+    Row("asyncio.unix_events", "process.asyncio_children", "process"),
     Row("multiprocessing.process", "process.multiprocessing_children", "process"),
     Row(
         "multiprocessing.popen_forkserver",

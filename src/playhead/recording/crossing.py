@@ -87,6 +87,11 @@ class Crossing:
                 deck.marks.serve(taped.match.get("of"))
 
     @property
+    def started_ns(self) -> int:
+        """The monotonic time from which the moments of this call are counted."""
+        return self._started
+
+    @property
     def ref(self) -> Ref | None:
         """Its event; from a child that was forked since, by the name that holds there too."""
         if self.seq is None or self.deck.recorder.segment == self._segment:

@@ -30,18 +30,22 @@ _acquire = type(_allocate_lock()).acquire
 _release = type(_allocate_lock()).release
 _NEVER = float("inf")
 _INSTANT_NS = 50_000_000
+_MOST_BETWEEN = 64
 _take, _give = _thread.RLock.acquire, _thread.RLock.release
 
 
 class Gate:
     """A thread that waits at a place."""
 
-    __slots__ = ("_lock", "is_before", "is_open", "place")
+    __slots__ = ("_lock", "in_loop", "is_before", "is_open", "place")
 
-    def __init__(self, place: Place, *, is_before: bool = False) -> None:
-        """`is_before`: the thread is to come to the place next, and does something before it."""
+    def __init__(self, place: Place, *, is_before: bool = False, in_loop: bool = False) -> None:
+        """`is_before`: the thread is to come to the place next, and does something before it. `in_loop`: it is
+        the thread of an event loop.
+        """
         self.place = place
         self.is_before = is_before
+        self.in_loop = in_loop
         self.is_open = False
         self._lock = _allocate_lock()
         _acquire(self._lock)
@@ -91,7 +95,8 @@ class LoopState:
         self._due: list[Pending] = []
         self._late: list[tuple[float, Pending]] = []
         self.turn = 0
-        # The last point that was released here: its loop and turn on the tape, and the turn here.
+        # The last point that was released here: its loop and turn on the tape, and the turn here. Before
+        # the first one: the start of the loop (`enter_turn`).
         self._anchor = (0, 0, 0)
 
     def pend(self, place: Place, run: Callable[[], None], is_dead: Callable[[], bool]) -> Pending:
@@ -108,7 +113,7 @@ class LoopState:
             return
         if self._has_come(place) and self._head.waits_for_others(place):
             # The task did not stop here then: other threads came first while it ran.
-            self._head.arrive(place)
+            self._head.block_loop(place)
             self.passed(place)
             return
         future = self._make_future()
@@ -173,8 +178,11 @@ class LoopState:
         loop, turn, at = self._anchor
         return place.loop == loop and self.turn - at >= place.turn - turn
 
-    def enter_turn(self, thread: int) -> None:
+    def enter_turn(self, thread: int, number: int) -> None:
+        """`number`: of the loop, in the order in which the loops of the process began to run."""
         self._thread = thread
+        if not self.turn and not self._anchor[0]:
+            self._anchor = (number, 0, 0)
         self.turn += 1
 
     def look(self) -> None:
@@ -185,7 +193,7 @@ class LoopState:
         if self.is_next(place):
             self._head.time.follow(place.ns)
         elif self._head.waits_for_others(place):
-            self._head.arrive(place)
+            self._head.block_loop(place)
         else:
             return
         self.release(place)
@@ -304,9 +312,17 @@ class Playhead:
             # Another task of this loop would have to come first, and cannot while this one waits.
             self.pass_by(place)
         else:
-            self.time.wait_at(Gate(place))
+            self.time.wait_at(Gate(place, in_loop=state is not None))
         if state is not None:
             state.passed(place)
+
+    def block_loop(self, place: Place) -> None:
+        """The loop of this thread has come to the turn of this place: let other threads come to theirs first."""
+        if not place.passed and not self.is_now(place):
+            self.time.wait_at(Gate(place, in_loop=True))
+        if not place.passed:
+            self.time.follow(place.ns)
+            self.pass_by(place)
 
     def ahead(self, lane: str) -> Place | None:
         """The next point of this lane."""
@@ -335,10 +351,11 @@ class Playhead:
         try:
             place.passed = True
             order, at = self.table.segments[place.segment], self._next[place.segment]
-            for following in range(place.index + 1, len(order)):
-                if not _is_same_answer(order[following], place):
-                    break
-                order[following].passed = True
+            for following in order[place.index + 1 : place.index + _MOST_BETWEEN]:
+                if _is_same_answer(following, place):
+                    following.passed = True
+                elif following.loop == place.loop:
+                    break  # points of other threads may lie between
             while at < len(order) and order[at].passed:
                 at += 1
             self._next[place.segment] = at

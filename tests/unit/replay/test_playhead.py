@@ -103,12 +103,12 @@ def test_a_busy_loop_releases_a_point_in_its_turn_and_not_before(head_of):
     for lane in "ab":
         place = head.table.lane(lane, "get", 1)
         state.pend(place, lambda lane=lane: ran.append(lane), lambda: False)
-    state.enter_turn(threading.get_ident())
+    state.enter_turn(threading.get_ident(), 1)
     state.release(state.first())
     state.run_due()
     seen = []
     for _ in range(2):
-        state.enter_turn(threading.get_ident())
+        state.enter_turn(threading.get_ident(), 1)
         state.look()
         state.run_due()
         seen.append([*ran])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import sys
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -89,6 +90,8 @@ def _acquire(
         if blocking and timeout == -1 and not is_again:
             locks.before_acquire(self)
         if original(self, False):
+            if _contended:
+                _arrived(self)
             if not is_again:
                 locks.after_acquire(self)
             return True
@@ -104,8 +107,24 @@ def _acquire(
                 return original(self)
             return original(self, True, seconds) if seconds else original(self, False)
 
-        came = time.wait(None if timeout == -1 else timeout, attempt, lambda: is_stuck(self))
+        with _guard:
+            hand_over = _contended.setdefault(id(self), _HandOver())
+            hand_over.waiters += 1
+        still_runs = _end_of_thread(self)
+        try:
+            # Once more: from here on a release is seen as a hand-over.
+            came = original(self, False) or time.wait(
+                None if timeout == -1 else timeout,
+                attempt,
+                lambda: not hand_over.in_flight and is_stuck(self) and still_runs(),
+            )
+        finally:
+            with _guard:
+                hand_over.waiters -= 1
+                if not hand_over.waiters:
+                    _contended.pop(id(self), None)
         if came:
+            hand_over.in_flight = False
             locks.after_acquire(self)
         return came
 
@@ -114,15 +133,23 @@ def _acquire(
 
 def _release(original: Callable[..., None], is_mine: Callable[[Any], bool]) -> Callable[..., None]:
     def release(self: Any, *raised: Any) -> None:
+        hand_over = _contended.get(id(self)) if _contended else None
+        if hand_over is not None:
+            hand_over.in_flight = True
         original(self)
         if not is_mine(self):
             locks.after_release(self)
+        elif hand_over is not None:
+            hand_over.in_flight = False  # it was taken twice, and is still this thread's
 
     return release
 
 
 def _release_save(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def release_save(self: Any) -> Any:
+        hand_over = _contended.get(id(self)) if _contended else None
+        if hand_over is not None:
+            hand_over.in_flight = True
         state = original(self)
         locks.after_release(self)
         return state
@@ -134,9 +161,45 @@ def _acquire_restore(original: Callable[[Any, Any], None]) -> Callable[[Any, Any
     def acquire_restore(self: Any, state: Any) -> None:
         locks.before_restore(self)
         original(self, state)
+        if _contended:
+            _arrived(self)
         locks.after_acquire(self)
 
     return acquire_restore
+
+
+class _HandOver:
+    """A lock that threads wait for. `in_flight`: it was released, and the thread that has it now has not come
+    back from its wait. Such a thread may have the lock already, so that it is locked, and wait for the
+    interpreter: it would seem to be stuck.
+    """
+
+    __slots__ = ("in_flight", "waiters")
+
+    def __init__(self) -> None:
+        self.waiters = 0
+        self.in_flight = False
+
+
+_contended: dict[int, _HandOver] = {}
+_guard = virtual_time.RawGuard()
+
+
+def _arrived(lock: Any) -> None:
+    hand_over = _contended.get(id(lock))
+    if hand_over is not None:
+        hand_over.in_flight = False
+
+
+def _end_of_thread(lock: Any) -> Callable[[], bool]:
+    """For the lock that C releases at the end of a thread (until 3.12): whether that thread still runs. For all
+    others: always.
+    """
+    threads = list(threading._active.items())  # type: ignore[attr-defined]  # noqa: SLF001  no other way
+    for ident, thread in threads:
+        if getattr(thread, "_tstate_lock", None) is lock:
+            return lambda: ident in sys._current_frames()
+    return lambda: True
 
 
 def _is_never_mine(_lock: Any) -> bool:
@@ -237,8 +300,6 @@ def _get(
                 got.append(original(self, True, seconds) if seconds != 0 else original(self, False))
             except empty:
                 return False
-            if mine:
-                mine.pop()
             return True
 
         time = virtual_time.active()
@@ -247,6 +308,9 @@ def _get(
         else:
             came = time.wait(timeout, attempt, lambda: not mine)
         if came:
+            # Not before: until the wait is over, this thread would seem to be stuck.
+            if mine:
+                mine.pop()
             return got[0]
         raise empty
 

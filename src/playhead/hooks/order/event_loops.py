@@ -59,7 +59,7 @@ def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
             lanes.own_thread(None)
         known[_TURN] = (turn[0], turn[1] + 1)
         if order_slot.active() is not None:
-            state_of(self).enter_turn(_thread.get_ident())
+            state_of(self).enter_turn(_thread.get_ident(), turn[0])
         original(self)
 
     return _run_once

@@ -45,6 +45,9 @@ within: ContextVar[str] = ContextVar("playhead_process", default="")
 # The inner hook performs or serves this crossing, and opens none of its own.
 given_crossing: ContextVar[Crossing | None] = ContextVar("playhead_process_crossing", default=None)
 
+# Set while asyncio starts a process: an event loop will read its output.
+read_by_loop: ContextVar[bool] = ContextVar("playhead_process_read_by_loop", default=False)
+
 # How much may be held back while the program writes. A program that writes and reads more than this at the
 # same time does not wait for answers in between, so the order of the two does not matter.
 _MOST_HELD = 1 << 20
@@ -76,20 +79,22 @@ class Flight:
     __slots__ = (
         *("_alive_ns", "_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_facts", "_held"),
         *("_held_size", "_late", "_open", "_over", "_started", "_telling", "_writing"),
-        *("divergence", "name", "pid", "player", "sent"),
+        *("_eof_ns", "divergence", "name", "pid", "player", "sent"),
     )
 
     def __init__(self, crossing: Crossing, *, sent: bool = False) -> None:
         self._crossing: Crossing | None = crossing
         self._open: set[str] = set()
         self._eof: list[str] = []
+        # When the program saw the end of each stream.
+        self._eof_ns: dict[str, int] = {}
         self._exit: int | None = None
         self._exited_ns = 0
         self._alive_ns: int | None = None
         self._at_exit: list[Callable[[Flight], None]] = []
         # Taken once, by whoever ends the flight: an exit may be noticed by several threads.
         self._over = _thread.allocate_lock()
-        self._started = clock.mono_ns()
+        self._started = crossing.started_ns
         self._writing: list[None] = []
         self._held: deque[tuple[str, bytes]] = deque()
         self._held_size = 0
@@ -175,11 +180,14 @@ class Flight:
     @_fails_open
     def ended(self, stream: str, *, closed: bool = False) -> None:
         """The program has seen the end of a stream, or has closed it."""
+        is_end = not closed and stream in self._open
         if self._exit is None and self.expected(stream):
             if closed:
                 self._act("closed", stream)
             elif stream != "stdin":
                 self._eof.append(stream)
+        if is_end:
+            self._eof_ns[stream] = self._note_point()
         self._open.discard(stream)
         self._end_if_over()
 
@@ -219,14 +227,21 @@ class Flight:
     def exited(self, code: int) -> None:
         """The program knows how the process ended: its exit code, or minus the signal."""
         if self._exit is None:
-            now = clock.mono_ns()
-            self._exit, self._exited_ns = code, now - self._started
-            crossing = self.crossing
-            if crossing is not None and crossing.seq is not None and not crossing.is_inner:
-                points.note_call(crossing.seq, self._exited_ns, now, crossing.deck.recorder)
+            self._exit, self._exited_ns = code, self._note_point()
             by_pid.pop(self.pid, None)
             self._leave_at_exit()
         self._end_if_over()
+
+    def _note_point(self) -> int:
+        """The program learns something of the process that is not a piece of a stream: note its place in the
+        order. Returns the time since the call began, by which the tape finds the place.
+        """
+        now = clock.mono_ns()
+        since = now - self._started
+        crossing = self.crossing
+        if crossing is not None and crossing.seq is not None and not crossing.is_inner:
+            points.note_call(crossing.seq, since, now, crossing.deck.recorder)
+        return since
 
     def _leave_at_exit(self) -> None:
         while self._at_exit:
@@ -296,7 +311,8 @@ class Flight:
             return
         _unfinished.discard(self)
         if (crossing := self.crossing) is not None:
-            times = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns}
+            eof_ns = self._eof_ns or None
+            times = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns, "eof_ns": eof_ns}
             crossing.returned(code, pid=self.pid, **times, **facts_of(code), **self._facts)
 
 

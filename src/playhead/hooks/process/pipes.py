@@ -111,7 +111,7 @@ class Tapped(io.RawIOBase):
         if flight.player is None:
             return read()
         flight.check(waits=os.get_blocking(fd) and process_stage.is_silent(fd))
-        return process_stage.visibly(read, lambda: process_stage.is_silent(fd))
+        return process_stage.read_visibly(fd, read)
 
     def readable(self) -> bool:
         return self._file.readable()
@@ -267,9 +267,13 @@ class Reading:
         known = _known_reader(fd) if _reads or _raw_reads else None
         if known is None or known[0].player is None:
             return self._original(fd, length)
-        return process_stage.visibly(
-            lambda: self._original(fd, length), lambda: process_stage.is_silent(fd)
-        )
+        try:
+            return process_stage.read_visibly(fd, lambda: self._original(fd, length))
+        except BlockingIOError:
+            # The pipe stays open while the stage's thread polls it, also after the player has closed it.
+            if known[0].player.has_ended(known[1]):
+                return b""
+            raise
 
 
 class Writing:
@@ -317,6 +321,11 @@ def _written(flight: Flight, write: Callable[[Any], N], data: Any) -> N:
         return size
     finally:
         flight.wrote(seen, counts=counts)
+
+
+def reader_of(fd: Any) -> tuple[Flight, str] | None:
+    """The process and the stream that are read by this descriptor, which is one of `Popen`'s."""
+    return _reads.get(fd) if type(fd) is int else None
 
 
 def _known_reader(fd: int) -> tuple[Flight, str] | None:

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,7 @@ from playhead.hooks.process.stage import STAGE, make_raw, now_ns, room_of, widen
 from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
 from playhead.replay.matching import fingerprint
+from playhead.replay.time.virtual_time import RawGuard
 
 # A program that does not do again what it did then must not hang for ever.
 _PATIENCE_NS = 60 * 1_000_000_000
@@ -35,13 +37,32 @@ _GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 _AT_ONCE = 4096
 
 
+# Waits for a place in an event loop and calls the function there. Returns how to take it back.
+Pend = Callable[[Any, Callable[[], bool]], Callable[[], None]]
+
+
 class Player:
     """One taped process, being played. Its methods are called by the program's thread until `go`,
-    and by the stage's from then on; `signalled` by whoever sends a signal.
+    and by the stage's from then on; `signalled` by whoever sends a signal, `attach` and `detach` by an
+    event loop that reads a stream.
     """
 
-    def __init__(self, script: Script, flight: Flight, stand_in: StandIn | None = None) -> None:
+    def __init__(
+        self,
+        script: Script,
+        flight: Flight,
+        stand_in: StandIn | None = None,
+        *,
+        is_fed: bool = False,
+    ) -> None:
+        """`is_fed`: an event loop will read the output, and feeds itself at the places of the tape."""
         self.stand_in = stand_in or chosen()
+        self._is_fed = is_fed
+        # The stage and event loops play at the same time.
+        self._guard = RawGuard()
+        self._loops: dict[str, Pend] = {}
+        # Steps that an event loop has taken over, by their index, and how to take each back.
+        self._pended: dict[int, Callable[[], None]] = {}
         self._script = script
         self._flight = flight
         self._ends: dict[str, int] = {}
@@ -75,6 +96,10 @@ class Player:
         elif os.isatty(fd):
             make_raw(fd)
 
+    def has_ended(self, stream: str) -> bool:
+        """Whether the end of this stream has been played."""
+        return stream in self._alone and stream not in self._ends
+
     def wants(self, stream: str) -> bool:
         """Whether the tape has something to put into this stream."""
         return bool(self._size_of(stream))
@@ -97,6 +122,56 @@ class Player:
         if self._stand_in >= 0:
             os.close(self._stand_in)
         self._finish(None)
+
+    def attach(self, stream: str, pend: Pend) -> None:
+        """An event loop begins to read this stream."""
+        if self._is_fed:
+            with self._guard:
+                self._loops[stream] = pend
+                self._pend_ahead()
+
+    def detach(self, stream: str) -> None:
+        """An event loop stops reading this stream, for a while or for good: the stage plays it."""
+        with self._guard:
+            if self._loops.pop(stream, None) is None:
+                return
+            steps = self._script.steps
+            for index in [*self._pended]:
+                step = steps[index]
+                if isinstance(step, Show) and step.stream == stream:
+                    self._pended.pop(index)()
+        STAGE.wake()
+
+    def _pend_ahead(self) -> None:
+        """Let event loops wait for the steps up to the next one that is not for them. All of them at once:
+        pieces of several streams may have come in one iteration of a loop.
+        """
+        steps = self._script.steps
+        for index in range(self._next, len(steps)):
+            step = steps[index]
+            pend = self._loops.get(step.stream) if isinstance(step, Show) else None
+            place = None if pend is None else order_slot.place_ahead(step.at_ns)
+            if pend is None or place is None:
+                return
+            if index not in self._pended:
+                self._pended[index] = pend(place, self._feeder(index))
+
+    def _feeder(self, index: int) -> Callable[[], bool]:
+        """What an event loop calls at the place of this step; whether there is something to read."""
+
+        def feed() -> bool:
+            with self._guard:
+                if self._pended.pop(index, None) is None:
+                    return False
+                ends = len(self._ends)
+                self.play()
+                # The stage listens to the descriptors that were open, and may have to play the next step.
+                is_for_stage = len(self._ends) != ends or self._next not in self._pended
+            if is_for_stage:
+                STAGE.wake()
+            return True
+
+        return feed
 
     def give_up(self) -> None:
         """The program has parted from the tape: the stand-in goes at once."""
@@ -127,13 +202,14 @@ class Player:
 
     def due_ns(self) -> int | None:
         """The moment of the replay at which something is to be given; None: the program's turn."""
-        if self._queues or self.place is not None:
+        if self._queues or self._pended or self.place is not None:
             return None
         if self._is_done:
             if self._script.ending is not None:
                 return self._due(self._script.ended_ns)
             return self._anchor[0] + _NEVER_NS if self._script.cut else None
-        step = self._script.steps[self._next]
+        at = self._next
+        step = self._script.steps[at] if at < len(self._script.steps) else None
         return self._due(step.at_ns) if isinstance(step, Show) else None
 
     @property
@@ -143,11 +219,13 @@ class Player:
         """
         if self._queues or self.is_over:
             return None
-        script, places = self._script, []
+        script, places, at = self._script, [], self._next
         if script.ending is not None and not self._has_left and not self._waits_for_program:
             places.append(order_slot.place_ahead(script.ended_ns))
-        if not self._is_done and isinstance(step := script.steps[self._next], Show):
-            places.append(order_slot.place_ahead(step.at_ns))
+        if at < len(script.steps):
+            step = script.steps[at]
+            if isinstance(step, Show) and at not in self._pended:
+                places.append(order_slot.place_ahead(step.at_ns))
         elif self._has_left and self._is_done and script.over_ns is not None:
             places.append(order_slot.place_ahead(script.over_ns))
         known = [place for place in places if place is not None]
@@ -156,14 +234,19 @@ class Player:
     @property
     def rank(self) -> float:
         """Where what comes next is on the tape, also if the replay has come to it."""
-        steps = self._script.steps
-        step = steps[self._next] if self._next < len(steps) else None
+        steps, at = self._script.steps, self._next
+        step = steps[at] if at < len(steps) else None
         moment = step.at_ns if isinstance(step, Show) else self._script.ended_ns
         place = getattr(moment, "place", None)
         return float("inf") if place is None else float(place.rank)
 
     def play(self) -> None:
         """As far as the program has done its part, and the time has come."""
+        with self._guard:
+            self._play()
+            self._pend_ahead()
+
+    def _play(self) -> None:
         if self._given_up:
             self._finish(-signal.SIGKILL)
             return
@@ -207,13 +290,18 @@ class Player:
             control, self._control = self._control, -1
             self._tell(control, ending)
         over = self._script.over_ns
-        if self._has_left and self._is_done and (over is None or order_slot.has_come(over)):
-            self._finish(None)
+        if self._has_left and self._is_done:
+            if over is not None and not self._ends:
+                order_slot.pass_by(
+                    over
+                )  # the program has seen all of it: it comes to no further point
+            if over is None or order_slot.has_come(over):
+                self._finish(None)
 
     def _step(self, step: Wait | Show) -> bool:
         """Whether this step has been taken."""
         if isinstance(step, Show):
-            if not self._has_come(step.at_ns):
+            if self._next in self._pended or not self._may_show(step):
                 return False
             due = self._due(step.at_ns)
             if due > self._anchor[0]:
@@ -226,6 +314,12 @@ class Player:
             return False
         self._anchor = (now_ns(), max(step.at_ns, self._anchor[1]))
         return True
+
+    def _may_show(self, step: Show) -> bool:
+        if self._is_fed and step.stream in self._alone and order_slot.knows(step.at_ns):
+            # Not because it is the next point of the tape: the loop has yet to come to that iteration.
+            return order_slot.place_ahead(step.at_ns) is None
+        return self._has_come(step.at_ns)
 
     def _has_come(self, at_ns: int) -> bool:
         if order_slot.knows(at_ns):
@@ -301,7 +395,7 @@ class Player:
     def watched(self) -> dict[int, int]:
         """The descriptors by which the program's acts are seen, with what to ask of each."""
         asked = {} if self._control < 0 else {self._control: 0}
-        for stream, fd in self._ends.items():
+        for stream, fd in self._ends.copy().items():
             if stream not in self._closed:
                 asked[fd] = (
                     select.POLLIN
@@ -314,6 +408,10 @@ class Player:
 
     def notice(self, fd: int, state: int) -> None:
         """`fd`, one of those watched, has something to say."""
+        with self._guard:
+            self._notice(fd, state)
+
+    def _notice(self, fd: int, state: int) -> None:
         self._active_ns = clock.mono_ns()
         if fd == self._control:
             self._finish(None)  # the stand-in is gone: killed by a signal that is not on the tape
@@ -380,6 +478,8 @@ class Player:
         while self._ends:
             self._close(next(iter(self._ends)))
         self._queues.clear()
+        while self._pended:
+            self._pended.popitem()[1]()
         self._next = len(self._script.steps)
         self._tell(control, ending)
 

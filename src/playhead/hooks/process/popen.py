@@ -19,13 +19,14 @@ from playhead.hooks.process.flight import (
     ProcessAdapter,
     given_crossing,
     leave_all,
+    read_by_loop,
     within,
 )
 from playhead.hooks.process.output_files import expect_file, expect_inherited, waited_for
 from playhead.hooks.process.pipes import expect, tap
 from playhead.hooks.process.request import DEVNULL, PIPE, STDOUT
 from playhead.host.later import Later
-from playhead.recording import deck
+from playhead.recording import deck, order_slot
 from playhead.recording.deck import Call, Crossing
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ class _Start(ProcessAdapter):
         popen, flight = self._popen, self.begin(crossing, sent=_has_input(crossing))
         taped = self.taped_start(crossing)
         flight.player = player = process_player.Player(
-            process_script.script_of(taped, sent=flight.sent), flight
+            process_script.script_of(taped, sent=flight.sent),
+            flight,
+            is_fed=read_by_loop.get() and order_slot.active() is not None,
         )
         # Seen by `_get_handles` below, which gives the child's ends of the streams to the player.
         popen._playhead_flight = flight

@@ -63,6 +63,8 @@ def script_of(taped: Taped, *, sent: bool = False) -> Script:
     is_ordered = type(ended_ns) is Moment and ended_ns.place is not None
     latest = None if is_ordered or taped.how != "returned" else ended_ns
     steps = [*_steps(taped.pieces, latest)]
+    if is_ordered:
+        steps = _with_ends(steps, taped.facts.get("eof_ns"))
     if sent:
         steps.append(Wait(closed=frozenset({"stdin"})))
     return Script(
@@ -113,6 +115,27 @@ def _steps(pieces: Sequence[Piece], latest: int | None) -> Iterator[Wait | Show]
             signals=signals,
             at_ns=at_ns,
         )
+
+
+def _with_ends(steps: list[Wait | Show], eof_ns: Any) -> list[Wait | Show]:
+    """With the end of each stream where the program saw it. `steps` has only those ends that came before
+    something that the program did, with the time of that act.
+    """
+    ends = dict(eof_ns) if isinstance(eof_ns, Mapping) else {}
+    made: list[Wait | Show] = []
+    for step in steps:
+        is_end = isinstance(step, Show) and step.data is None
+        known = ends.pop(step.stream, None) if isinstance(step, Show) and is_end else None
+        if isinstance(step, Show) and known is not None:
+            made.append(Show(stream=step.stream, data=None, at_ns=known))
+        else:
+            made.append(step)
+    for stream, at_ns in sorted(ends.items(), key=lambda one: int(one[1])):
+        at = len(made)
+        while at and isinstance(before := made[at - 1], Show) and before.at_ns > at_ns:
+            at -= 1
+        made.insert(at, Show(stream=stream, data=None, at_ns=at_ns))
+    return made
 
 
 def _shown(piece: Piece, latest: int | None) -> Show:

@@ -56,8 +56,28 @@ def now_ns() -> int:
     return clock.mono_ns() if time is None else time.now_ns()
 
 
+def read_visibly(fd: int, read: Callable[[], T]) -> T:
+    """Read from a taped process so that the replay's time knows that the thread waits.
+
+    The wait does not consume anything: a thread that has read the last byte, and has yet to come back from
+    its wait, would seem to be stuck.
+    """
+    time = virtual_time.active()
+    if time is not None and os.get_blocking(fd):
+
+        def attempt(seconds: float | None) -> bool:
+            look = select.poll()
+            look.register(fd, select.POLLIN)
+            return bool(look.poll(None if seconds is None else seconds * 1000))
+
+        time.wait(None, attempt, lambda: is_silent(fd))
+    return read()
+
+
 def visibly(wait: Callable[[], T], is_stuck: Callable[[], bool]) -> T:
-    """Wait for a taped process so that the replay's time knows of it: it goes on when all wait."""
+    """Wait for a taped process so that the replay's time knows that the thread waits. `is_stuck` must become
+    false before `wait` returns.
+    """
     time = virtual_time.active()
     if time is None:
         return wait()

@@ -240,10 +240,14 @@ def answer_of(
 
 
 def _facts(call: TapedCall, facts: dict[str, Any]) -> dict[str, Any]:
-    """With the place of the exit of a process."""
-    exited_ns = facts.get("exited_ns")
+    """With the places of the exit of a process, and of the ends of its streams."""
+    exited_ns, eof_ns = facts.get("exited_ns"), facts.get("eof_ns")
     if call.table is not None and type(exited_ns) is int:
         facts["exited_ns"] = call.moment(exited_ns)
+    if call.table is not None and isinstance(eof_ns, dict):
+        facts["eof_ns"] = {
+            stream: call.moment(at_ns) for stream, at_ns in eof_ns.items() if type(at_ns) is int
+        }
     return facts
 
 

@@ -71,7 +71,9 @@ class Released(Protocol):
     def release_late(self) -> bool: ...
 
 
-class _Guard:
+class RawGuard:
+    """A lock of C that its thread may take again, whose methods no hook has replaced."""
+
     __slots__ = ("_lock",)
 
     def __init__(self) -> None:
@@ -156,7 +158,7 @@ class VirtualTime:
         self._waits: dict[int, _Wait] = {}
         # Counts who comes and goes: a look at all the others takes a while.
         self._changes = 0
-        self._guard = _Guard()
+        self._guard = RawGuard()
         _alive.add(self)
 
     def now_ns(self) -> int:
@@ -337,7 +339,7 @@ class VirtualTime:
     def start_anew(self) -> None:
         """In a forked child: the others are not here."""
         mine = self._waits.get(_thread.get_ident())
-        self._guard = _Guard()
+        self._guard = RawGuard()
         self._waits = {} if mine is None else {_thread.get_ident(): mine}
         self.strangers = OutsideActivity(self.strangers.is_stand_in)
 
@@ -415,7 +417,11 @@ class VirtualTime:
             # guess stops everything, the thread gets its lock; no point is skipped for a guess.
             if wait.gate is None or not wait.gate.is_before:
                 self.follow(place.ns)
-                self.order.skip_to(place)
+                if wait.gate is not None and wait.gate.in_loop:
+                    # The threads that should come first may wait for what this loop does next.
+                    self.order.pass_by(place)
+                else:
+                    self.order.skip_to(place)
             wait.release(place)
         return True
 
