@@ -195,7 +195,7 @@ def _end_of_thread(lock: Any) -> Callable[[], bool]:
     """For the lock that C releases at the end of a thread (until 3.12): whether that thread still runs. For all
     others: always.
     """
-    threads = list(threading._active.items())  # type: ignore[attr-defined]  # noqa: SLF001  no other way
+    threads = list(threading._active.items())  # type: ignore[attr-defined]
     for ident, thread in threads:
         if getattr(thread, "_tstate_lock", None) is lock:
             return lambda: ident in sys._current_frames()
