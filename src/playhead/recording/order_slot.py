@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from playhead.replay.playhead import LoopState, Playhead
+    from playhead.replay.loop_points import LoopState
+    from playhead.replay.playhead import Playhead
     from playhead.replay.points_table import Place
 
 _active: Playhead | None = None

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from playhead.replay.playhead import LoopState, Playhead
+    from playhead.replay.loop_points import LoopState
+    from playhead.replay.playhead import Playhead
 
 _TURN = "_playhead_turn"
 _STATE = "_playhead_state"

@@ -9,9 +9,7 @@ script; not `subprocess`, not threads.
 from __future__ import annotations
 
 import os
-import select
 import signal
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -19,11 +17,11 @@ from typing import Any
 from playhead import clock
 from playhead.errors import Divergence
 from playhead.hooks.process.flight import Flight, signal_name
+from playhead.hooks.process.played_streams import GONE, PlayedInput, PlayedStreams
 from playhead.hooks.process.script import Script, Show, Wait
-from playhead.hooks.process.stage import STAGE, make_raw, now_ns, room_of, widen
+from playhead.hooks.process.stage import STAGE, now_ns
 from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
-from playhead.replay.matching import fingerprint
 from playhead.replay.time.virtual_time import RawGuard
 
 # A program that does not do again what it did then must not hang for ever.
@@ -32,9 +30,6 @@ _PATIENCE_NS = 60 * 1_000_000_000
 _INSTANT_NS = 50_000_000
 # When a process ends that was running when the recorded run was killed.
 _NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
-_GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
-# As much as a pipe that is not full surely takes without making us wait.
-_AT_ONCE = 4096
 
 
 # Waits for a place in an event loop and calls the function there. Returns how to take it back.
@@ -65,15 +60,9 @@ class Player:
         self._pended: dict[int, Callable[[], None]] = {}
         self._script = script
         self._flight = flight
-        self._ends: dict[str, int] = {}
-        self._alone: set[str] = set()
-        self._queues: dict[str, deque[tuple[int, memoryview | None]]] = {}
-        self._queued = 0
+        self._streams = PlayedStreams()
         self._next = 0
-        self._read = 0
-        self._lines = 0
-        self._odd: bytearray | None = None
-        self._closed: set[str] = set()
+        self._input = PlayedInput(script.stdin)
         self._signals = 0
         self._control = -1
         self._stand_in = -1
@@ -88,17 +77,11 @@ class Player:
         """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
         that it need not block, and may hold more than a pipe does by itself.
         """
-        self._ends[stream] = fd
-        if alone and stream != "stdin":
-            os.set_blocking(fd, False)
-            self._alone.add(stream)
-            widen(fd, self._size_of(stream))
-        elif os.isatty(fd):
-            make_raw(fd)
+        self._streams.take(stream, fd, self._size_of(stream) if alone else None)
 
     def has_ended(self, stream: str) -> bool:
         """Whether the end of this stream has been played."""
-        return stream in self._alone and stream not in self._ends
+        return stream in self._streams.alone and stream not in self._streams.ends
 
     def wants(self, stream: str) -> bool:
         """Whether the tape has something to put into this stream."""
@@ -163,10 +146,10 @@ class Player:
             with self._guard:
                 if self._pended.pop(index, None) is None:
                     return False
-                ends = len(self._ends)
+                ends = len(self._streams.ends)
                 self.play()
                 # The stage listens to the descriptors that were open, and may have to play the next step.
-                is_for_stage = len(self._ends) != ends or self._next not in self._pended
+                is_for_stage = len(self._streams.ends) != ends or self._next not in self._pended
             if is_for_stage:
                 STAGE.wake()
             return True
@@ -189,7 +172,7 @@ class Player:
 
     @property
     def is_over(self) -> bool:
-        return self._control < 0 and not (self._has_left and self._ends)
+        return self._control < 0 and not (self._has_left and self._streams.ends)
 
     @property
     def is_at_end(self) -> bool:
@@ -198,11 +181,11 @@ class Player:
 
     @property
     def _is_done(self) -> bool:
-        return self._next == len(self._script.steps) and not self._queues
+        return self._next == len(self._script.steps) and not self._streams.queues
 
     def due_ns(self) -> int | None:
         """The moment of the replay at which something is to be given; None: the program's turn."""
-        if self._queues or self._pended or self.place is not None:
+        if self._streams.queues or self._pended or self.place is not None:
             return None
         if self._is_done:
             if self._script.ending is not None:
@@ -217,7 +200,7 @@ class Player:
         """The place on the tape of what comes next; None: it comes with time, or the program does
         something first.
         """
-        if self._queues or self.is_over:
+        if self._streams.queues or self.is_over:
             return None
         script, places, at = self._script, [], self._next
         if script.ending is not None and not self._has_left and not self._waits_for_program:
@@ -252,10 +235,10 @@ class Player:
             return
         if self._next < len(self._script.steps):
             self._skip_waiting()
-        self._give()
+        self._streams.give()
         while self._next < len(self._script.steps) and self._step(self._script.steps[self._next]):
             self._next += 1
-            self._give()
+            self._streams.give()
         ending = self._script.ending
         if ending is None:
             return
@@ -291,7 +274,7 @@ class Player:
             self._tell(control, ending)
         over = self._script.over_ns
         if self._has_left and self._is_done:
-            if over is not None and not self._ends:
+            if over is not None and not self._streams.ends:
                 order_slot.pass_by(
                     over
                 )  # the program has seen all of it: it comes to no further point
@@ -306,9 +289,9 @@ class Player:
             due = self._due(step.at_ns)
             if due > self._anchor[0]:
                 self._anchor = (due, step.at_ns)
-            self._queue(step.stream, None if step.data is None else memoryview(step.data))
+            self._streams.queue(step.stream, None if step.data is None else memoryview(step.data))
             return True
-        if self._queues or not self._is_met(step):
+        if self._streams.queues or not self._is_met(step):
             return False
         if not self._is_as_then(step):
             return False
@@ -316,7 +299,7 @@ class Player:
         return True
 
     def _may_show(self, step: Show) -> bool:
-        if self._is_fed and step.stream in self._alone and order_slot.knows(step.at_ns):
+        if self._is_fed and step.stream in self._streams.alone and order_slot.knows(step.at_ns):
             # Not because it is the next point of the tape: the loop has yet to come to that iteration.
             return order_slot.place_ahead(step.at_ns) is None
         return self._has_come(step.at_ns)
@@ -332,11 +315,13 @@ class Player:
         return began + at_ns - then if at_ns - then >= _INSTANT_NS and STAGE.is_timed else began
 
     def _is_met(self, wait: Wait) -> bool:
-        if (wait.closed - self._closed) & self._ends.keys() or wait.signals > self._signals:
+        if (
+            wait.closed - self._streams.closed
+        ) & self._streams.ends.keys() or wait.signals > self._signals:
             return False
-        if "stdin" in self._closed or "stdin" not in self._ends:
+        if "stdin" in self._streams.closed or "stdin" not in self._streams.ends:
             return True
-        return self._read >= wait.stdin or (wait.lines is not None and self._lines >= wait.lines)
+        return self._input.has(wait.stdin, wait.lines)
 
     def _skip_waiting(self) -> None:
         waits = isinstance(self._script.steps[self._next], Wait)
@@ -348,63 +333,10 @@ class Player:
         shown = (step for step in self._script.steps if isinstance(step, Show))
         return sum(len(one.data) for one in shown if one.stream == stream and one.data is not None)
 
-    def _queue(self, stream: str, data: memoryview | None) -> None:
-        if stream in self._ends:
-            self._queues.setdefault(stream, deque()).append((self._queued, data))
-            self._queued += 1
-
-    def _give(self) -> None:
-        """In taped order while there is room; a stream that is full does not hold up the others."""
-        ready = set(self._queues)
-        while ready:
-            stream = min(ready, key=lambda one: self._queues[one][0][0])
-            queue = self._queues[stream]
-            order, data = queue.popleft()
-            rest = None if data is None else self._write(stream, data)
-            if data is None:
-                self._close(stream)
-            elif rest is None:
-                self._closed.add(stream)
-                queue.clear()
-            elif rest:
-                queue.appendleft((order, rest))
-                ready.discard(stream)
-            if not queue:
-                del self._queues[stream]
-                ready.discard(stream)
-
-    def _write(self, stream: str, data: memoryview) -> memoryview | None:
-        """What found no room; None: the program has closed its end."""
-        fd = self._ends[stream]
-        at_once = len(data) if stream in self._alone else _AT_ONCE
-        while data:
-            if stream not in self._alone:
-                state = room_of(fd)
-                if state & _GONE:
-                    return None
-                if not state & select.POLLOUT:
-                    return data
-            try:
-                data = data[os.write(fd, data[:at_once]) :]
-            except BlockingIOError:
-                return data
-            except BrokenPipeError:
-                return None
-        return data
-
     def watched(self) -> dict[int, int]:
         """The descriptors by which the program's acts are seen, with what to ask of each."""
         asked = {} if self._control < 0 else {self._control: 0}
-        for stream, fd in self._ends.copy().items():
-            if stream not in self._closed:
-                asked[fd] = (
-                    select.POLLIN
-                    if stream == "stdin"
-                    else select.POLLOUT
-                    if stream in self._queues
-                    else 0
-                )
-        return asked
+        return {**asked, **self._streams.watched()}
 
     def notice(self, fd: int, state: int) -> None:
         """`fd`, one of those watched, has something to say."""
@@ -415,13 +347,10 @@ class Player:
         self._active_ns = clock.mono_ns()
         if fd == self._control:
             self._finish(None)  # the stand-in is gone: killed by a signal that is not on the tape
-        elif fd == self._ends.get("stdin"):
+        elif fd == self._streams.ends.get("stdin"):
             self._hear(fd)
-        elif state & _GONE:
-            for stream, end in self._ends.items():
-                if end == fd:
-                    self._closed.add(stream)
-                    self._queues.pop(stream, None)
+        elif state & GONE:
+            self._streams.lose(fd)
 
     def _hear(self, fd: int) -> None:
         try:
@@ -429,55 +358,33 @@ class Player:
         except OSError:
             data = b""  # a terminal that was closed says so
         if not data:
-            self._closed.add("stdin")
+            self._streams.closed.add("stdin")
             return
-        expected = self._script.stdin[self._read : self._read + len(data)]
-        if self._odd is not None:
-            self._odd += data
-        elif data[: len(expected)] != expected:
-            self._odd = bytearray(self._script.stdin[: self._read] + data)
-        self._read += len(data)
-        self._lines += data.count(b"\n")
+        self._input.add(data)
 
     def _is_as_then(self, wait: Wait) -> bool:
         """Whether the program sent what it had sent then, but for what is minted anew each time."""
-        if self._flight.sent or "stdin" not in self._ends:
+        if self._flight.sent or "stdin" not in self._streams.ends:
             return True
-        if self._odd is None and self._read >= wait.stdin:
+        differs = self._input.difference(wait.stdin)
+        if differs is None:
             return True
-        sent = self._script.stdin[: self._read] if self._odd is None else bytes(self._odd)
-        then, now = (
-            fingerprint.rename(raw.decode("utf-8", "replace"))
-            for raw in (self._script.stdin[: wait.stdin], sent)
-        )
-        if then == now[: len(then)]:
-            return True
-        same = zip(then, now, strict=False)
-        at = next((i for i, pair in enumerate(same) if pair[0] != pair[1]), len(now))
+        at, then, now = differs
         self._flight.diverged(
             Divergence(
                 f"The program sends something else to {self._flight.name} than it did then. "
-                f"From character {at} on it was {then[at : at + 60]!r}, "
-                f"and now it is {now[at : at + 60]!r}. "
+                f"From character {at} on it was {then!r}, and now it is {now!r}. "
                 "Record the run anew, or let this process run for real: `--live process`."
             )
         )
         return False
 
-    def _close(self, stream: str) -> None:
-        """A terminal is at its end when the last of its users has gone: all of them go."""
-        on_terminal = os.isatty(self._ends[stream])
-        for name in [*self._ends] if on_terminal else [stream]:
-            if name == stream or os.isatty(self._ends[name]):
-                os.close(self._ends.pop(name))
-                self._closed.add(name)
-
     def _finish(self, ending: int | None) -> None:
         """All descriptors first: whoever hears of the exit must find the streams at their end."""
         control, self._control = self._control, -1
-        while self._ends:
-            self._close(next(iter(self._ends)))
-        self._queues.clear()
+        while self._streams.ends:
+            self._streams.close(next(iter(self._streams.ends)))
+        self._streams.queues.clear()
         while self._pended:
             self._pended.popitem()[1]()
         self._next = len(self._script.steps)

@@ -102,7 +102,7 @@ def is_silent(fd: int) -> bool:
 
 
 class _Released:
-    """What the players wait for on the tape, as the stage's thread waits for it: see `playhead.LoopState`."""
+    """What the players wait for on the tape, as the stage's thread waits for it: see `loop_points.LoopState`."""
 
     def __init__(self, stage: PlayerStage) -> None:
         self._stage = stage

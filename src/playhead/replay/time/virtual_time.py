@@ -59,7 +59,7 @@ _BEYOND_NS = 1_000
 
 
 class Released(Protocol):
-    """Waits of one thread for several places of the tape; see `playhead.LoopState`."""
+    """Waits of one thread for several places of the tape; see `loop_points.LoopState`."""
 
     @property
     def is_due(self) -> bool: ...

@@ -1,0 +1,151 @@
+"""The child's ends of the streams of a taped process: output that waits for room, and input that the program sent.
+Knows descriptors and bytes; not the steps of the process.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections import deque
+
+from playhead.hooks.process.stage import make_raw, room_of, widen
+from playhead.replay.matching import fingerprint
+
+# What `poll` says of a stream whose other end was closed.
+GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
+# As much as a pipe that is not full surely takes without making us wait.
+_AT_ONCE = 4096
+
+
+class PlayedStreams:
+    """The ends of the streams that a player writes to and reads from, by the names of the streams."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, int] = {}
+        # Streams whose end nobody else has: writing to them does not block.
+        self.alone: set[str] = set()
+        self.queues: dict[str, deque[tuple[int, memoryview | None]]] = {}
+        # Streams that have come to their end, or that the program has closed.
+        self.closed: set[str] = set()
+        self._queued = 0
+
+    def take(self, stream: str, fd: int, size: int | None) -> None:
+        """`size`: how much will be written to an end that nobody else has; None: others have it, too."""
+        self.ends[stream] = fd
+        if size is not None and stream != "stdin":
+            os.set_blocking(fd, False)
+            self.alone.add(stream)
+            widen(fd, size)
+        elif os.isatty(fd):
+            make_raw(fd)
+
+    def queue(self, stream: str, data: memoryview | None) -> None:
+        if stream in self.ends:
+            self.queues.setdefault(stream, deque()).append((self._queued, data))
+            self._queued += 1
+
+    def give(self) -> None:
+        """In taped order while there is room; a stream that is full does not hold up the others."""
+        ready = set(self.queues)
+        while ready:
+            stream = min(ready, key=lambda one: self.queues[one][0][0])
+            queue = self.queues[stream]
+            order, data = queue.popleft()
+            rest = None if data is None else self._write(stream, data)
+            if data is None:
+                self.close(stream)
+            elif rest is None:
+                self.closed.add(stream)
+                queue.clear()
+            elif rest:
+                queue.appendleft((order, rest))
+                ready.discard(stream)
+            if not queue:
+                del self.queues[stream]
+                ready.discard(stream)
+
+    def _write(self, stream: str, data: memoryview) -> memoryview | None:
+        """What found no room; None: the program has closed its end."""
+        fd = self.ends[stream]
+        at_once = len(data) if stream in self.alone else _AT_ONCE
+        while data:
+            if stream not in self.alone:
+                state = room_of(fd)
+                if state & GONE:
+                    return None
+                if not state & select.POLLOUT:
+                    return data
+            try:
+                data = data[os.write(fd, data[:at_once]) :]
+            except BlockingIOError:
+                return data
+            except BrokenPipeError:
+                return None
+        return data
+
+    def close(self, stream: str) -> None:
+        """A terminal is at its end when the last of its users has gone: all of them go."""
+        on_terminal = os.isatty(self.ends[stream])
+        for name in [*self.ends] if on_terminal else [stream]:
+            if name == stream or os.isatty(self.ends[name]):
+                os.close(self.ends.pop(name))
+                self.closed.add(name)
+
+    def watched(self) -> dict[int, int]:
+        """The descriptors by which the program's acts are seen, with the events to poll for."""
+        asked = {}
+        # A copy: an event loop may close one meanwhile.
+        for stream, fd in self.ends.copy().items():
+            if stream == "stdin" and stream not in self.closed:
+                asked[fd] = select.POLLIN
+            elif stream not in self.closed:
+                asked[fd] = select.POLLOUT if stream in self.queues else 0
+        return asked
+
+    def lose(self, fd: int) -> None:
+        """The program has closed the other end of this descriptor."""
+        for stream, end in self.ends.items():
+            if end == fd:
+                self.closed.add(stream)
+                self.queues.pop(stream, None)
+
+
+class PlayedInput:
+    """What the program sends to a taped process, compared with what it sent then."""
+
+    def __init__(self, expected: bytes) -> None:
+        self._expected = expected
+        self._size = 0
+        self._lines = 0
+        # All that was sent, once it differs.
+        self._odd: bytearray | None = None
+
+    def add(self, data: bytes) -> None:
+        expected = self._expected[self._size : self._size + len(data)]
+        if self._odd is not None:
+            self._odd += data
+        elif data[: len(expected)] != expected:
+            self._odd = bytearray(self._expected[: self._size] + data)
+        self._size += len(data)
+        self._lines += data.count(b"\n")
+
+    def has(self, size: int, lines: int | None) -> bool:
+        """Whether the program has sent so much: bytes, or lines where it ended them."""
+        return self._size >= size or (lines is not None and self._lines >= lines)
+
+    def difference(self, size: int) -> tuple[int, str, str] | None:
+        """Where the first `size` bytes differ from those on the tape, and both texts from there. Values that each
+        run makes for itself, such as ids and times, do not count. None: there is no difference.
+        """
+        if self._odd is None and self._size >= size:
+            return None
+        sent = self._expected[: self._size] if self._odd is None else bytes(self._odd)
+        then, now = (
+            fingerprint.rename(raw.decode("utf-8", "replace"))
+            for raw in (self._expected[:size], sent)
+        )
+        if then == now[: len(then)]:
+            return None
+        same = zip(then, now, strict=False)
+        at = next((i for i, pair in enumerate(same) if pair[0] != pair[1]), len(now))
+        return at, then[at : at + 60], now[at : at + 60]
