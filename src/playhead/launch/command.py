@@ -240,7 +240,9 @@ def _attended(
     argv, env = equip(command if ports is None else ports.command, start.env, ticket)
     mask = launch.block_signals()
     tree = followed_tree.FollowedTree(command, ticket) if wanted.followed else None
-    shims = make_shims(run.recorder, wanted, env, tree=tree)
+    shims = make_shims(
+        run.recorder, wanted, env, tree=tree, cwd=None if fence is None else fence.cwd
+    )
     if fence is not None and shims.folder is not None:
         fence.keep(str(shims.folder))
     sidecar = sidecars.start(

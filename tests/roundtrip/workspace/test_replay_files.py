@@ -82,6 +82,17 @@ def test_a_workspace_that_was_deleted_does_not_matter(committed: Project, tmp_pa
     assert not committed.folder.exists()
 
 
+def test_shims_serve_a_command_whose_folder_was_deleted(project: Project, tmp_path: Path) -> None:
+    project.write("data.txt", "then\n")
+    script = "date +%N; cd sub; date +%N"
+    (project.folder / "sub").mkdir()
+    words = ("record", "--quiet", "--shim", "date", "--", "sh", "-c", script)
+    assert project.playhead(*words).returncode == 0
+    shutil.rmtree(project.folder)
+    told = replay(project, cwd=tmp_path)
+    assert told["verdict"] == "identical", told["stderr"]
+
+
 def test_the_code_of_today_runs_on_the_files_of_the_recording(project: Project) -> None:
     project.write("data.txt", "then\n")
     project.write("helper.py", "WORD = 'one'\n")

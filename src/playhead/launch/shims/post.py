@@ -72,11 +72,13 @@ def make_shims(
     *,
     launcher: int | None = None,
     tree: FollowedTree | None = None,
+    cwd: str | None = None,
 ) -> Shims:
     """Write the shims of a run.
 
     `launcher` is the pid that starts the command, which is not a subprocess of the run; by default this
-    process. `tree`: the command is followed.
+    process. `tree`: the command is followed. `cwd` is the command's folder, which may be there inside the
+    fence only; by default ours.
     """
     if wanted.unfollowed is not None:
         why = f"only programs with a shim are recorded: {wanted.unfollowed}"
@@ -88,8 +90,12 @@ def make_shims(
     launcher = os.getpid() if launcher is None else launcher
     try:
         if tree is not None:
-            return _followed(recorder, wanted, env, launcher, tree)
-        return _made(recorder, wanted, env, launcher)
+            made = _followed(recorder, wanted, env, launcher, tree)
+        else:
+            made = _made(recorder, wanted, env, launcher)
+        if cwd is None or made.surroundings is None:
+            return made
+        return made._replace(surroundings=made.surroundings._replace(cwd=cwd))
     except OSError as error:
         if (recorder.run / PLAN).exists():
             raise StoreError(f"No shims can be made for this replay: {safe_str(error)}") from error

@@ -19,6 +19,8 @@ _TIMES = (
     r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
     r"\bduration_ms\W{1,5}\d+\b",
     r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
+    # Codex rounds what a patch took: "0 seconds" in one run, "0.1 seconds" in the next.
+    r"Wall time: \d+(?:\.\d+)? seconds\b",
 )
 # What clients mint anew in every run. Each hit is renamed by order of appearance (alpha-renaming):
 # blanking would accept a result that is paired with the wrong call, renaming does not.

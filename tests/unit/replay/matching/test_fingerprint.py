@@ -94,3 +94,9 @@ def test_a_name_made_of_a_moment_and_letters_is_renamed_as_a_whole():
     then = normalised_text({"argv": ["source /x/snapshot-bash-1794795457815-gi7875.sh"]})
     now = normalised_text({"argv": ["source /x/snapshot-bash-1794795470007-ckqyzz.sh"]})
     assert then == now
+
+
+def test_a_rounded_wall_time_does_not_count_and_other_whole_seconds_do():
+    said = "Exit code: 0\nWall time: {} seconds\nOutput:\nSuccess."
+    assert normalised_text(said.format("0")) == normalised_text(said.format("0.1"))
+    assert normalised_text("wait 30 seconds") != normalised_text("wait 60 seconds")
