@@ -29,9 +29,11 @@ _NOT_COUNTED = LineCount(added=None, removed=None)
 
 @dataclass(slots=True, kw_only=True)
 class FileLimits:
-    """How much a view may still list and read. Counts down; a tape may name a million files."""
+    """How much a view may still list, count and read. Counts down; a tape may name a million files."""
 
+    per_step: int
     changes: int
+    counts: int
     bytes: int
 
 
@@ -53,8 +55,10 @@ def files_json(
         "run": story.manifest.run,
         "workspaces": [dict(one.facts) for one in history.starts],
         "gaps": history.gaps,
-        "changes_left_out": sum(one.pop("left_out") for one in made),
-        "steps": [one for one in made if one["changes"] or one["git_files"]],
+        "changes_left_out": sum(one["changes_left_out"] for one in made),
+        "steps": [
+            one for one in made if one["changes"] or one["git_files"] or one["changes_left_out"]
+        ],
     }
 
 
@@ -125,7 +129,7 @@ def _step(
 ) -> dict[str, Any]:
     effect = step.effect
     listed = [one for one in effect.changes if everything or not one.path.startswith(_GIT)]
-    kept = listed if limits is None else listed[: limits.changes]
+    kept = listed if limits is None else listed[: min(limits.per_step, limits.changes)]
     if limits is not None:
         limits.changes -= len(kept)
     return {
@@ -142,7 +146,7 @@ def _step(
         "workspace": effect.workspace,
         "gaps": effect.gaps,
         "git_files": len(effect.changes) - len(listed),
-        "left_out": len(listed) - len(kept),
+        "changes_left_out": len(listed) - len(kept),
         "changes": [_change(one, _lines(history, one, effect.workspace, limits)) for one in kept],
     }
 
@@ -151,8 +155,9 @@ def _lines(
     history: FileHistory, change: Change, workspace: int, limits: FileLimits | None
 ) -> LineCount:
     if limits is not None:
+        limits.counts -= 1
         limits.bytes -= sum(one.size for one in (change.before, change.after) if one is not None)
-        if limits.bytes < 0:
+        if limits.counts < 0 or limits.bytes < 0:
             return _NOT_COUNTED
     try:
         return count_lines(history, change, workspace)

@@ -17,6 +17,7 @@ from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import FileEntry
 
 _MOST_CHANGES = 5_000
+_MOST_PER_STEP = 1_000
 _MOST_COUNTED = 64 * 1024 * 1024
 # Characters of JSON: of all texts, and of the texts that the page unpacks together.
 MOST_TEXT = 8_000_000
@@ -31,7 +32,9 @@ def file_blocks(
     `files` is the form of `files_json`, with the number of the group that holds each version (`held`) and the
     number of versions that are not in the page (`versions_left_out`).
     """
-    limits = FileLimits(changes=_MOST_CHANGES, bytes=_MOST_COUNTED)
+    limits = FileLimits(
+        per_step=_MOST_PER_STEP, changes=_MOST_CHANGES, counts=_MOST_CHANGES, bytes=_MOST_COUNTED
+    )
     steps = file_steps(story, history)
     form = files_json(story, history, steps, everything=False, limits=limits)
     if not form["steps"]:

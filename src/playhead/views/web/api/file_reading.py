@@ -20,9 +20,11 @@ from playhead.workspace.tree_listing import FileEntry
 if TYPE_CHECKING:
     from playhead.views.web.api.api_app import Desk
 
-# The page draws this many changes; more than a few thousand come from an unpacked archive.
+# Changes in the answer. A step with more has unpacked an archive; the steps after it must still be listed.
 MOST_CHANGES = 20_000
-# Content that is read to count lines: about a second.
+MOST_PER_STEP = 2_000
+# Changes whose lines are counted, and the content that is read for it: about a second.
+MOST_COUNTS = 4_000
 MOST_COUNTED = 64 * 1024 * 1024
 # Content ids; see `tree_listing`. A link's id is its target, of at most 4,095 bytes.
 VERSION_PATTERN = "^([0-9a-f]{64}|git:[0-9a-f]{40}|link:([0-9a-f]{2}){1,4095})$"
@@ -43,7 +45,9 @@ def files(desk: Desk, asked: CheckedRequest) -> Response:
     name = "files everything" if asked.values["everything"] else "files"
     if name not in told.made:
         found = _files_of(desk, told)
-        limits = FileLimits(changes=MOST_CHANGES, bytes=MOST_COUNTED)
+        limits = FileLimits(
+            per_step=MOST_PER_STEP, changes=MOST_CHANGES, counts=MOST_COUNTS, bytes=MOST_COUNTED
+        )
         with found.lock:
             form = files_json(
                 told.story,

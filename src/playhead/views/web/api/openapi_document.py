@@ -167,6 +167,7 @@ SCHEMAS: dict[str, Schema] = {
         workspace={"type": "integer"},
         gaps={"type": "integer"},
         git_files={"type": "integer"},
+        changes_left_out={"type": "integer"},
         changes={"type": "array", "items": {"$ref": "#/components/schemas/FileChange"}},
     ),
     "FileChange": _object(

@@ -227,6 +227,7 @@ export class FilesView {
     const facts = [`at ${position(step.at_us, this.run.total)}`];
     if (step.calls.length > 1) facts.push(`shared by ${count(step.calls.length)} calls at once`);
     if (step.git_files) facts.push(`${plural(step.git_files, "file")} below .git`);
+    if (step.changes_left_out) facts.push(`${plural(step.changes_left_out, "more change")} not listed`);
     if (step.gaps) facts.push(`${plural(step.gaps, "change")} not recorded`);
     return h("span", { class: "quiet step-facts" }, facts.join(" · "));
   }
@@ -369,7 +370,7 @@ export class FilesView {
 
   #nothing() {
     if (this.position === 0) return "Nothing has changed yet: → goes to the first change.";
-    return this.shown.length ? "Choose a file." : "This step changed only files below .git.";
+    return this.shown.length ? "Choose a file." : "No listed file has changed up to this step.";
   }
 
   #versions({ change, start }) {

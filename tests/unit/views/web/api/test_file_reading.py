@@ -102,8 +102,16 @@ def test_a_long_list_of_changes_is_cut_and_the_rest_counted(site, edited, monkey
     monkeypatch.setattr(file_reading, "MOST_COUNTED", 1)
     form = site.ask(f"{RUN}/files").json
     assert sum(len(one["changes"]) for one in form["steps"]) == 3
-    assert form["changes_left_out"] == 6
+    assert form["changes_left_out"] == sum(one["changes_left_out"] for one in form["steps"]) == 6
+    assert [len(one["changes"]) for one in form["steps"]] == [1, 1, 1, 0]
     assert form["steps"][0]["changes"][0]["added"] is None
+
+
+def test_a_step_with_many_changes_leaves_room_for_the_steps_after_it(site, edited, monkeypatch):
+    monkeypatch.setattr(file_reading, "MOST_PER_STEP", 2)
+    form = site.ask(f"{RUN}/files").json
+    assert [len(one["changes"]) for one in form["steps"]] == [1, 1, 2, 1]
+    assert [one["changes_left_out"] for one in form["steps"]] == [0, 0, 4, 0]
 
 
 def test_a_run_without_a_workspace_has_no_files(site, forge):
