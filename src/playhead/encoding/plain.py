@@ -81,17 +81,15 @@ def is_plain(value: Any, keys: Keys = _ANY_KEY) -> bool:
                 # A header is a pair of texts: every HTTP call has a dozen of them.
                 if len(item) != 2 or not type(item[0]) is type(item[1]) is str:
                     parts.append(item)
-            elif kind is not float or not _is_plain_float(item):
+            # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
+            elif kind is not float or not (
+                1e-4 <= item < 1e16 or -1e16 < item <= -1e-4 or item == 0
+            ):
                 return False
         if len(parts) > _MOST_PARTS:
             return False
     # Only a value of more parts than that can be too deep.
     return len(parts) <= DEEPEST or not _is_deeper_than(DEEPEST, value)
-
-
-def _is_plain_float(value: float) -> bool:
-    # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
-    return 1e-4 <= value < 1e16 or -1e16 < value <= -1e-4 or value == 0
 
 
 def _is_deeper_than(most: int, value: Any) -> bool:

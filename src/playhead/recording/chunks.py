@@ -204,7 +204,8 @@ def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
         pieces = cleaned_pieces(redactor, encoding, pieces, http_headers.undo)
         return [head, _told(stream, pieces)]
     # Most answers hold nothing that could be a secret, and to rule that out is much quicker than a search.
-    if redactor is not None and redactor.suspects(b"".join([piece for piece, _ in pieces])):
+    whole = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
+    if redactor is not None and redactor.suspects(whole):
         pieces = StreamCleaner(redactor).feed(pieces, last=True)
     return [head, _told(stream, pieces)] if pieces else [head]
 

@@ -150,7 +150,7 @@ _log: PointLog | None = None
 # Where a process has several runs: finds the log of each.
 _scoped: Scopes | None = None
 # The running event loop of this thread; None before asyncio was imported.
-_running: Callable[[], Any] = lambda: None  # noqa: E731  replaced by a function of C
+_running: Callable[[], Any] | None = None
 
 
 def begin(log: PointLog) -> None:
@@ -189,7 +189,7 @@ def watch_loops(running: Callable[[], Any]) -> None:
 
 def turn() -> tuple[int, int]:
     """The number of the event loop that runs in this thread, and of its iteration."""
-    loop = _running()
+    loop = None if _running is None else _running()
     return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
 
 
@@ -199,7 +199,7 @@ def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None)
     """
     log = _log if _scoped is None else _scoped.log_of(recorder)
     if log is not None and type(call) is int:
-        log.add((now, turn(), call, at_ns))
+        log.add((now, _NO_TURN if _running is None else turn(), call, at_ns))
 
 
 def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:

@@ -92,14 +92,17 @@ _LITERALS = tuple(one.encode() for one in _IN_RUN)
 # As often as this, one literal after the other is quicker than to compile a pattern for all of them.
 _FEW = 100
 _looks = 0
+_search: Callable[[bytes, int, int], re.Match[bytes] | None] | None = None
 
 
 def seeker() -> Callable[[bytes, int, int], re.Match[bytes] | None]:
     """`start_in_run().search`, or what does the same and needs no pattern where there is nothing."""
-    global _looks  # noqa: PLW0603  where threads count one too few, a literal more is looked for
-    if _looks >= _FEW:
-        return start_in_run().search
+    global _looks, _search  # noqa: PLW0603  where threads count one too few, a literal more is looked for
+    if _search is not None:
+        return _search
     _looks += 1
+    if _looks > _FEW:
+        _search = start_in_run().search
     return _by_literals
 
 

@@ -35,7 +35,9 @@ class StreamCleaner:
     def feed(self, pieces: list[Piece], *, last: bool = False) -> list[Piece]:
         """What may be written now. `last`: nothing more will come."""
         waiting = [*self._held, *pieces]
-        raw = self._context + b"".join(piece for piece, _ in waiting)
+        if not waiting:
+            return []  # the end of a stream of which nothing waits
+        raw = self._context + b"".join([piece for piece, _ in waiting])
         cut = len(raw) if last else self._unfinished(raw)
         ready: list[Piece] = []
         at = len(self._context)
