@@ -73,7 +73,7 @@ class TapeNotReplayable(TapeError):
 
 
 class TapeNotTrusted(TapeError):
-    """Somebody else recorded the tape, and the user has not agreed to run its command."""
+    """Another person recorded the tape, and the user has not agreed to run its command."""
 
 
 class NoFence(PlayheadError):

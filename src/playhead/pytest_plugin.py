@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=_MODES,
         default=None,
         help="replay (default): tests marked playhead are answered from their tapes; record: missing tapes "
-        "are recorded; refresh: all are recorded anew; off: no tapes",
+        "are recorded; refresh: all are recorded again; off: no tapes",
     )
     parser.addini("playhead", "the default of --playhead", default="replay")
     parser.addini("playhead_tapes", "folder of tapes, relative to the test's own", default="tapes")
@@ -98,7 +98,7 @@ def _shown(run: TapeRun) -> str:
     if first.nearest is not None:
         for one in first.nearest.differences[:10]:
             lines += [f"  {one.path}", f"    - {one.taped!r}"[:2000], f"    + {one.asked!r}"[:2000]]
-    lines.append("Record it anew: pytest --playhead=refresh")
+    lines.append("Record it again: pytest --playhead=refresh")
     more = len(run.partings) - 1
     return "\n".join(lines + ([f"({more} more)"] if more else []))
 

@@ -121,7 +121,7 @@ def record_command(
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
-        _say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
+        _say(f"nothing is recorded: {safe_str(error)} The program is not affected.")
         _become(command)
 
 

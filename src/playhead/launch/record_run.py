@@ -212,7 +212,7 @@ def begin(wish: Wish, *, at: str) -> Run | NoRun:
     except Exception as error:  # a folder, a setting, a pattern: none of them is the host's failure
         if is_interrupt(error):
             raise
-        say(f"nothing is recorded: {safe_str(error)} The program goes on unharmed.")
+        say(f"nothing is recorded: {safe_str(error)} The program is not affected.")
         return NO_RUN
 
 

@@ -281,7 +281,7 @@ def _checked(
 
 
 def _never_asked(worker: str, call: TapedCall) -> Mismatch:
-    detail = f"{call.boundary} {call.name} was never asked"
+    detail = f"{call.boundary} {call.name} was never called"
     return Mismatch(kind="unused", worker=worker, step=call.number, detail=detail)
 
 

@@ -336,5 +336,5 @@ def _decode(cursor: str, sort: str) -> tuple[Any, int]:
     numbers = [one for one in (value, number) if isinstance(one, (int, float))]
     odd = any(abs(one) >= 2**63 for one in numbers)
     if of != sort or odd or not isinstance(value, kinds) or type(number) is not int:
-        raise UsageError(f"{cursor[:80]!r} is no cursor of a list that is sorted by {sort!r}.")
+        raise UsageError(f"{cursor[:80]!r} is not a cursor of a list that is sorted by {sort!r}.")
     return plain(value) if isinstance(value, str) else value, number

@@ -128,7 +128,7 @@ def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
     progress. A finished session whose run was pruned does not block its name.
     """
     if resume and force:
-        raise UsageError("--resume goes on and --force starts over: say one of them.")
+        raise UsageError("--resume continues and --force starts over: give only one of them.")
     if is_replaying() or isinstance(runs.current(), Run):
         return
     folder = states.folder_of(home, session)
@@ -208,7 +208,7 @@ def _opened(
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
-        say(f"session {session} is not recorded: {safe_str(error)} It goes on unharmed.")
+        say(f"session {session} is not recorded: {safe_str(error)} It is not affected.")
         return None
     return run
 

@@ -104,7 +104,7 @@ class Session:
             where = f" ({error.filename})" if error.filename else ""
             say(
                 f"session {self.name} cannot be written: {error.strerror or error}{where}. "
-                "It goes on; what is missing stays missing."
+                "It continues without these files."
             )
 
 

@@ -187,7 +187,7 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
-        say(f"session {state.session} is not recorded: {safe_str(error)} It goes on unharmed.")
+        say(f"session {state.session} is not recorded: {safe_str(error)} It is not affected.")
         return state._replace(run=None, segment=None)
     recorder = run.recorder
     secret = {"patterns": list(settings.redact_patterns), "names": list(settings.redact_names)}

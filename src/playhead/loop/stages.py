@@ -55,7 +55,7 @@ def parse_stage(text: str) -> Stage:
     hit = _STAGE.fullmatch(text.strip())
     if hit is None or hit.group(2) == "0":
         raise UsageError(
-            f"{text!r} is no stage; expected NAME, NAME:COUNT or NAME:*, such as work:5 "
+            f"{text!r} is not a stage; expected NAME, NAME:COUNT or NAME:*, such as work:5 "
             "(letters, digits, '.', '_' and '-')."
         )
     count = hit.group(2) or "1"
@@ -128,5 +128,5 @@ def _ending(exit_code: int) -> str:
     return (
         f"the command was ended by signal {-exit_code}"
         if exit_code < 0
-        else f"the command left with exit code {exit_code}"
+        else f"the command exited with exit code {exit_code}"
     )

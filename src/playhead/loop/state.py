@@ -83,7 +83,7 @@ def _made(session: Path) -> Path:
         found = os.lstat(one)
         # Any user may have created a folder or a link of that name in a world-writable place.
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise PermissionError(errno.EPERM, "belongs to somebody else", str(one))
+            raise PermissionError(errno.EPERM, "belongs to another user", str(one))
     return folder
 
 
@@ -152,7 +152,7 @@ def read_state(folder: Path) -> State | None:
         return _from(members)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"{path} is no state of a session ({error}). Start over with --force."
+            f"{path} is not the state of a session ({error}). Start over with --force."
         ) from None
 
 
@@ -221,7 +221,7 @@ def resumed(state: State, stages: tuple[Stage, ...]) -> State:
     known = [one.name for one in state.stages]
     if names[: len(known)] != known:
         raise UsageError(
-            f"Session {state.session} has the stages {', '.join(known)}; asked for was "
+            f"Session {state.session} has the stages {', '.join(known)}; you gave "
             f"{', '.join(names)}. Name the same ones to resume it, or start over with --force."
         )
     last = len(known) - 1
@@ -265,5 +265,5 @@ def _from(members: dict[str, Any]) -> State:
     known["open"] = None if opened is None else Open(**opened)
     state = State(**known)
     if type(state.stage) is not int:
-        raise TypeError("the stage is no number")
+        raise TypeError("the stage is not a number")
     return state

@@ -242,7 +242,7 @@ class Crossing:
             raise
         raise Divergence(
             f"On the tape the agent gave up waiting for {self.call.name} after "
-            f"{taped.took_ns / 1e9:.1f} s; now it does not, and there is no answer to give it."
+            f"{taped.took_ns / 1e9:.1f} s; now it keeps waiting, and the tape has no answer."
         )
 
     def _wait_ns(self, point: int) -> int:

@@ -263,7 +263,9 @@ class Deck:
         except Exception as error:  # an answer of a stranger's, arguments of the host's
             if is_interrupt(error):
                 raise
-            self.recorder.warn(f"the cause of {call.name} cannot be told ({safe_str(error)}).")
+            self.recorder.warn(
+                f"the cause of {call.name} cannot be determined ({safe_str(error)})."
+            )
             return None
         segment, _, seq = (name or "").rpartition(":")
         return int(seq) if segment == self.recorder.segment else name

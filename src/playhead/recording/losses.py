@@ -42,7 +42,7 @@ class Losses:
         if self.warned:
             return
         self.warned = True
-        say(f"{message} The program goes on unharmed.")
+        say(f"{message} The program is not affected.")
 
 
 def reason(error: BaseException) -> str:

@@ -51,7 +51,7 @@ def quoted(file: str, line: int, function: str) -> str:
 
 
 def json_text(text: str) -> str:
-    # Half of a surrogate pair, as in the names of odd files, is no JSON to every reader.
+    # Half of a surrogate pair, as in the names of odd files, is not JSON to every reader.
     return quote(text.encode("utf-8", "backslashreplace").decode())
 
 

@@ -55,7 +55,7 @@ def _end(text: str, whole: str) -> tuple[str | None, int] | None:
 
 def _wrong(text: str) -> UsageError:
     return UsageError(
-        f"{text!r} is no range of events; expected 17, 10..20, 10.., ..20 or SEGMENT:10..20."
+        f"{text!r} is not a range of events; expected 17, 10..20, 10.., ..20 or SEGMENT:10..20."
     )
 
 

@@ -181,7 +181,7 @@ def _must_say(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]:
     uttered = list(_uttered(story))
     for wanted in rules.must_say:
         if not any(wanted in text for text, _ in uttered):
-            yield Broken(what="must_say", limit=repr(wanted), found="nothing of the kind")
+            yield Broken(what="must_say", limit=repr(wanted), found="nothing")
 
 
 def _must_not_say(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]:

@@ -43,7 +43,7 @@ def verdict_from(members: Mapping[str, Any]) -> Verdict:
     """The inverse of `as_json`. KeyError, TypeError, ValueError: that was none."""
     outcome = next((one for one in OUTCOMES if one == members["outcome"]), None)
     if outcome is None:
-        raise ValueError(f"{members['outcome']!r} is no outcome")
+        raise ValueError(f"{members['outcome']!r} is not an outcome")
     return Verdict(
         tape=str(members["tape"]),
         name=str(members["name"]),

@@ -154,7 +154,7 @@ class _Unspiller:
         try:
             return self.whole(decode_std(payload), depth + 1)
         except ValueError as error:
-            raise TapeDamaged(f"Blob {digest} in {self._run} is no JSON ({error}).") from None
+            raise TapeDamaged(f"Blob {digest} in {self._run} is not JSON ({error}).") from None
 
 
 def _leaves(run: Path, frozen: Any) -> Any:

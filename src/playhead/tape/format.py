@@ -136,7 +136,7 @@ def _finite(number: str) -> float:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _SURROGATE = re.compile(r"\\u[dD]")
@@ -145,7 +145,7 @@ _scan = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant).decod
 
 def from_members(members: Any) -> Event:
     if not isinstance(members, dict):
-        raise NotAnEvent("it is no JSON object")
+        raise NotAnEvent("it is not a JSON object")
     known: dict[str, Any] = {}
     for name, value in members.items():
         kinds = _FIELDS.get(name)
@@ -163,7 +163,7 @@ def from_members(members: Any) -> Event:
 def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
-    return f"it is no event: {error}"[:200]
+    return f"it is not an event: {error}"[:200]
 
 
 def newer_format(line: bytes) -> int | None:
@@ -252,13 +252,13 @@ def decoder_for(version: int, *, few: bool = False) -> Decode:
     def decode_older(line: bytes) -> Any:
         members = members_of(line)
         if not isinstance(members, dict):
-            raise NotAnEvent("it is no JSON object")
+            raise NotAnEvent("it is not a JSON object")
         try:
             return from_members(migrate(members, version))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, NotAnEvent):
                 raise
-            raise NotAnEvent(f"it is no event of format {version}: {error}"[:200]) from None
+            raise NotAnEvent(f"it is not an event of format {version}: {error}"[:200]) from None
 
     return decode_older
 
@@ -267,5 +267,5 @@ def segment_in(line: bytes) -> str:
     """The segment that a line belongs to, whatever its version: `pid` and `seg` are for ever."""
     members = members_of(line)
     if not isinstance(members, dict):
-        raise NotAnEvent("it is no JSON object")
+        raise NotAnEvent("it is not a JSON object")
     return str(members.get("seg") or members.get("pid"))

@@ -116,7 +116,9 @@ def marked(manifest: Manifest, marks: Annotations) -> Manifest:
 
 def from_members(members: Any, run: Path) -> Manifest:
     if not isinstance(members, dict) or not isinstance(members.get("run"), str):
-        raise TapeDamaged(f"{run / FILE} is no manifest. `playhead repair {run}` makes a new one.")
+        raise TapeDamaged(
+            f"{run / FILE} is not a manifest. `playhead repair {run}` makes a new one."
+        )
     version = members.get("format", 0)
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)

@@ -68,7 +68,7 @@ class Line:
 class Tape:
     """The recording of one run. Opening costs nothing; files are read when something is asked.
 
-    `damage` fills while reading. Of a run that is still going on, each call sees what is there by
+    `damage` fills while reading. Of a run that is still in progress, each call sees what is there by
     then (see `follow` for what comes later).
     """
 

@@ -212,7 +212,7 @@ def _by_segment(
             )
         except (KeyError, TypeError, ValueError) as error:
             raise TapeDamaged(
-                f"{source} line {number} is no event: {type(error).__name__} {error}."
+                f"{source} line {number} is not an event: {type(error).__name__} {error}."
             ) from None
         # The line's own number keeps the order of events that share a millisecond.
         made = {
@@ -230,9 +230,9 @@ def _members(source: Path, number: int, line: str) -> dict[str, Any]:
     try:
         members = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise TapeDamaged(f"{source} line {number} is no JSON: {error}.") from None
+        raise TapeDamaged(f"{source} line {number} is not JSON: {error}.") from None
     if not isinstance(members, dict):
-        raise TapeDamaged(f"{source} line {number} is no JSON object.")
+        raise TapeDamaged(f"{source} line {number} is not a JSON object.")
     return members
 
 

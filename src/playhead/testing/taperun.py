@@ -194,6 +194,6 @@ def replay(
         sys.stderr.write(done.stderr)
         if not report.exists():
             kind = TapeError if done.returncode == TapeError.exit_code else UsageError
-            raise kind(done.stderr.strip() or f"playhead replay left with {done.returncode}")
+            raise kind(done.stderr.strip() or f"playhead replay exited with {done.returncode}")
         members: dict[str, Any] = json.loads(report.read_text())
         return members

@@ -176,7 +176,7 @@ def test_what_reaches_past_every_hook_is_a_divergence(stage, tmp_path):
     assert then.stdout == "connected\n"
     now = stage.replay()
     assert now.returncode == 3
-    assert "The program reaches for the world: connect to 127.0.0.1:" in now.stderr
+    assert "The program left the recorded boundary: connect to 127.0.0.1:" in now.stderr
     assert stage.report["divergences"][0]["kind"] == "leak"
     assert stage.report["divergences"][0]["at"].startswith("leaks.py:3")
 

@@ -98,7 +98,7 @@ def test_a_connection_that_is_reset_is_survived_by_those_who_try_again(studio, f
 def test_a_fault_that_is_none_is_refused_before_anything_runs(recorded):
     done = recorded.play("replay", "--fault", "llm:3=flood")
     assert done.returncode == 2
-    assert "is no failure" in done.stderr
+    assert "is not a failure" in done.stderr
 
 
 def test_chaos_ranks_what_broke_the_agent_first_and_the_same_each_time(studio):

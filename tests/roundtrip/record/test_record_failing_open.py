@@ -22,7 +22,7 @@ def test_a_store_that_cannot_be_made_leaves_the_command_alone(record):
     assert (take.ended.returncode, take.ended.stdout) == (0, "done\n")
     (warning,) = warnings(take)
     assert "nothing is recorded" in warning
-    assert "The program goes on unharmed." in warning
+    assert "The program is not affected." in warning
 
 
 def test_a_store_that_cannot_be_written_to_leaves_the_command_alone(record):

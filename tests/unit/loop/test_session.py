@@ -154,7 +154,7 @@ def test_a_scratch_folder_of_somebody_else_is_not_used(tmp_path, monkeypatch, ca
     with loop.open_session("s", ["work:1"], store=tmp_path / "store") as session:
         made(session, 9)
     assert list(elsewhere.iterdir()) == []
-    assert "belongs to somebody else" in capsys.readouterr().err
+    assert "belongs to another user" in capsys.readouterr().err
 
 
 PROGRAM = """

@@ -18,7 +18,7 @@ def test_a_finished_run_may_be_touched(small):
 def test_a_run_whose_process_lives_may_not(run, running):
     run.segment(str(running["pid"]), **running).end()
     run.manifest(status="running", **running)
-    with pytest.raises(UsageError, match="still going on"):
+    with pytest.raises(UsageError, match="still in progress"):
         ask(run, force=True)
 
 

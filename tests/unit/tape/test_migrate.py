@@ -64,4 +64,4 @@ def test_a_step_that_fails_is_a_damaged_line_and_no_crash(run, monkeypatch):
     run.segment("100", format=0).add("x")
     tape = Tape(run.path)
     assert list(tape.events()) == []
-    assert "no event of format 0" in tape.damage[0].why
+    assert "not an event of format 0" in tape.damage[0].why

@@ -112,20 +112,23 @@ def test_an_event_that_lacks_only_its_newline_is_whole(run):
 
 
 DAMAGED_LINES = {
-    "garbage": (b"%$&/()\n", "it is no event"),
-    "empty": (b"\n", "it is no event"),
-    "a list": (b"[1,2]\n", "it is no"),
+    "garbage": (b"%$&/()\n", "it is not an event"),
+    "empty": (b"\n", "it is not an event"),
+    "a list": (b"[1,2]\n", "it is not a"),
     "no seq": (b'{"kind":"x","wall":1,"mono":1,"pid":100}\n', "seq"),
     "seq is text": (b'{"seq":"1","kind":"x","wall":1,"mono":1,"pid":100}\n', "seq"),
     "kind is null": (b'{"seq":1,"kind":null,"wall":1,"mono":1,"pid":100}\n', "kind"),
     "pid is true": (b'{"seq":1,"kind":"x","wall":1,"mono":1,"pid":true}\n', "pid"),
-    "no UTF-8": (b'{"seq":1,"kind":"\xff\xfe","wall":1,"mono":1,"pid":100}\n', "it is no event"),
-    "UTF-16": ('{"seq":1,"kind":"x"}'.encode("utf-16") + b"\n", "it is no"),
+    "no UTF-8": (
+        b'{"seq":1,"kind":"\xff\xfe","wall":1,"mono":1,"pid":100}\n',
+        "it is not an event",
+    ),
+    "UTF-16": ('{"seq":1,"kind":"x"}'.encode("utf-16") + b"\n", "it is not a"),
     "nested": (b'{"data":' + b"[" * 100_000 + b"\n", "nested too deeply"),
-    "NaN": (b'{"seq":1,"kind":"x","wall":1,"mono":1,"pid":100,"data":NaN}\n', "it is no event"),
+    "NaN": (b'{"seq":1,"kind":"x","wall":1,"mono":1,"pid":100,"data":NaN}\n', "it is not an event"),
     "half a pair": (
         b'{"seq":1,"kind":"x","wall":1,"mono":1,"pid":100,"data":"\\ud800 "}\n',
-        "it is no event",
+        "it is not an event",
     ),
 }
 

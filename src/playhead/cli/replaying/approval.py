@@ -26,7 +26,7 @@ _LONGEST_SHOWN = 2000
 
 trust_option = click.option(
     "--trust", "trusted", is_flag=True,
-    help="Run the recorded command of a tape that somebody else recorded, without a question.",
+    help="Run the recorded command of a tape that another person recorded, without asking.",
 )  # fmt: skip
 _ENVIRONMENT = (
     click.option(
@@ -74,7 +74,7 @@ def approved_command(
     if foreign:
         if real_effects is not None:
             raise TapeNotTrusted(
-                f"Somebody else recorded {source.name}. With {real_effects} its command would have real "
+                f"Another person recorded {source.name}. With {real_effects} its command would have real "
                 "effects, so Playhead does not take it from the tape. Add the command to run: -- CMD…"
             )
         agree(source, tape, words, trusted=trusted)
@@ -100,10 +100,10 @@ def agree(source: Path, tape: Tape, words: Sequence[str], *, trusted: bool) -> N
         if not can_ask():
             # The reason in the last line: a batch shows that one.
             raise TapeNotTrusted(
-                f"{said}\nSomebody else recorded {source.name}, so Playhead does not run its command unasked. "
+                f"{said}\nAnother person recorded {source.name}, so Playhead does not run its command unasked. "
                 "Read it; then add --trust, or your own command: -- CMD…"
             )
-        click.echo(f"Somebody else recorded this tape. {said}", err=True)
+        click.echo(f"Another person recorded this tape. {said}", err=True)
         if not click.confirm("Run it inside the fence?", err=True):
             raise TapeNotTrusted("Nothing was started.")
     try:

@@ -216,7 +216,7 @@ class Flight:
             self.diverged(
                 Divergence(
                     f"The tape of {self.name} ends here: it was still running when the recorded run "
-                    "ended, and now the program waits for it. Record the run anew, or let this "
+                    "ended, and now the program waits for it. Record the run again, or let this "
                     "process run for real: `--live process`."
                 )
             )

@@ -374,7 +374,7 @@ class Player:
             Divergence(
                 f"The program sends something else to {self._flight.name} than it did then. "
                 f"From character {at} on it was {then!r}, and now it is {now!r}. "
-                "Record the run anew, or let this process run for real: `--live process`."
+                "Record the run again, or let this process run for real: `--live process`."
             )
         )
         return False

@@ -227,7 +227,7 @@ def _taped_end(crossing: Crossing, named: Named) -> Any:
     if crossing.taped is not None and crossing.taped.how == "left":
         name = crossing.call.name
         raise Divergence(
-            f"On the tape the agent stopped listening to {name} here; now it asks for more, and "
-            f"there is no more. Let it run for real: `--live {name}`."
+            f"On the tape the agent stopped reading from {name} here; now it requests more items "
+            f"than the tape has. Let it run for real: `--live {name}`."
         )
     return answers.serve(crossing, named)

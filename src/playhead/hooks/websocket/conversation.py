@@ -77,13 +77,13 @@ class Conversation:
         if expected is None:
             raise Divergence(
                 f"The agent sends one message more over {self.exchange.name} than its tape has: "
-                f"{_short(raw)}. Record the run anew, or let this socket go live."
+                f"{_short(raw)}. Record the run again, or let this socket go live."
             )
         if expected.stream != stream or not alike(expected.data, raw):
             raise Divergence(
                 f"A message over {self.exchange.name} differs from its tape.\n"
                 f"Taped: {_short(expected.data)}\nNow:   {_short(raw)}\n"
-                "Record the run anew, or let this socket go live."
+                "Record the run again, or let this socket go live."
             )
 
 

@@ -162,7 +162,7 @@ class Client:
         """Answer one request; return whether the connection stays open."""
         usual = self._usual or guessed(asked.target, dict(asked.headers), addresses(self.env))
         if usual is None:
-            raise NotHttp("nobody can tell whom this request is for")
+            raise NotHttp("the destination of this request cannot be determined")
         found = arrived(asked.target, usual, self._token)
         if found is None:
             raise NotHttp(

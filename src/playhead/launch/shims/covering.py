@@ -89,5 +89,5 @@ def _tried(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     except subprocess.SubprocessError as error:
         raise OSError(str(error)) from error
     if tried.returncode:
-        raise OSError(tried.stderr.strip() or f"the probe left with {tried.returncode}")
+        raise OSError(tried.stderr.strip() or f"the probe exited with {tried.returncode}")
     return made

@@ -30,7 +30,7 @@ def make(env: Mapping[str, str]) -> Path:
                 continue
             _clear(folder.parent)
             return folder
-    raise OSError("there is no folder for them to be in")
+    raise OSError("there is no suitable folder for them")
 
 
 def remove(folder: Path) -> None:

@@ -89,8 +89,8 @@ class Guard:
             name=what,
             lane=lane,
             at=place,
-            detail=f"The program reaches for the world: {what}, asked for at {place} (lane {lane}). "
-            "No hook of Playhead's stands there, so there is no taped answer; it was stopped.",
+            detail=f"The program left the recorded boundary: {what}, asked for at {place} (lane {lane}). "
+            "No hook covers it, so there is no taped answer; it was stopped.",
             advice=f"Make it a tool (`@playhead.tool`), so that its answers are taped; or let "
             f"{boundary} go live: `--live {boundary}`.",
             extra={"event": event},

@@ -92,7 +92,7 @@ def _finite(number: str) -> float:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _decode = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant).decode

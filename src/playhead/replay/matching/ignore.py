@@ -36,7 +36,7 @@ def rule_from(boundary: str, text: str) -> Rule:
         try:
             re.compile(text[3:])
         except re.error as error:
-            raise ConfigError(f"[replay.ignore] {text!r} is no pattern: {error}.") from None
+            raise ConfigError(f"[replay.ignore] {text!r} is not a pattern: {error}.") from None
         return Rule(boundary=boundary, pattern=text[3:])
     return Rule(boundary=boundary, path=text.removeprefix("$."))
 

@@ -34,10 +34,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """What a trial came to. `outcome` is one of these.
+    """The result of a trial. `outcome` is one of these.
 
     hung       it did not end
-    crashed    it left with another code than the run did
+    crashed    its exit code differs from the recorded one
     wrong      it left as the run did, but printed something else
     strayed    it asked for something that the tape does not have: another way, which only a live
                model can follow
@@ -85,11 +85,11 @@ def result_of(trial: Trial, report: Mapping[str, Any] | None) -> TrialResult:
         return TrialResult(trial=trial, outcome="recovered")
     parted = [one for one in report.get("divergences", ()) if one.get("kind") in ("missed", "leak")]
     if parted:
-        asked = f"It asked for something new: {parted[0].get('boundary')} {parted[0].get('name')}."
+        asked = f"It made a call that is not on the tape: {parted[0].get('boundary')} {parted[0].get('name')}."
         return TrialResult(trial=trial, outcome="strayed", detail=asked)
     exits = report.get("exit_code", {})
     if exits.get("recorded") != exits.get("replayed"):
-        left = f"It left with {exits.get('replayed')} instead of {exits.get('recorded')}."
+        left = f"Exit code {exits.get('replayed')} instead of {exits.get('recorded')}."
         return TrialResult(trial=trial, outcome="crashed", detail=left)
     told = [one for one in report.get("divergences", ()) if one.get("kind") == "output"]
     detail = str(told[0].get("detail", "")) if told else ""

@@ -45,7 +45,7 @@ def parse_fault(spec: str) -> Fault:
     hit = _SPEC.fullmatch(spec.strip())
     if hit is None:
         raise UsageError(
-            f"{spec!r} is no fault: expected BOUNDARY:WHICH=WHAT, as in llm:3=529, "
+            f"{spec!r} is not a fault: expected BOUNDARY:WHICH=WHAT, as in llm:3=529, "
             "tool:search=raise:TimeoutError or process:git*=exit:128."
         )
     boundary, selector, action = hit["boundary"], hit["selector"], hit["action"]
@@ -93,7 +93,7 @@ def _action(spec: str, action: str) -> tuple[str, str]:
     if name in ("raise", "return", "exit") or (name in ("reset", "kill") and not colon):
         return name, argument
     raise UsageError(
-        f"{spec!r}: {action!r} is no failure; expected a status (529), cut@N, reset, slow:30s, "
+        f"{spec!r}: {action!r} is not a failure; expected a status (529), cut@N, reset, slow:30s, "
         "raise:CLASS, return:JSON, exit:CODE or kill."
     )
 

@@ -78,5 +78,5 @@ def _near(parting: Parting) -> str | None:
 def advice_for(boundary: str) -> str:
     return (
         f"Re-record with `playhead record`, or let this boundary go live: `--live {boundary}`; "
-        "a field that changes by itself can be ignored in [replay.ignore]."
+        "a field that changes in every run can be ignored in [replay.ignore]."
     )

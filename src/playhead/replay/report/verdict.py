@@ -104,9 +104,7 @@ def judge(
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
     same_exit = exits["recorded"] is None or exits["recorded"] == exits["replayed"]
     if not same_exit and wishes.fork_at is None:
-        detail = (
-            f"The program left with {exits['replayed']}; then it left with {exits['recorded']}."
-        )
+        detail = f"Exit code: {exits['recorded']} recorded, {exits['replayed']} replayed."
         divergences.append({"kind": "exit", "detail": detail})
     difference = outputs.difference(then, now)
     if difference is not None and not wishes.mixed:

@@ -90,7 +90,7 @@ def state_of(run: Path, digest: str) -> State:
 
 
 def _json(run: Path, digest: str) -> Any:
-    """What a blob holds; None where that is no JSON: then no other blob is spoken of in it."""
+    """What a blob holds; None where that is not JSON: then no other blob is spoken of in it."""
     try:
         path = blob_path(run, digest)
         return json.loads(read_regular(path, _LARGEST_JSON))

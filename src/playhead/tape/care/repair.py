@@ -60,7 +60,7 @@ class Repair:
 def repair(run: Path, at_wall_ns: int | None = None, *, force: bool = False) -> Repair:
     """Does nothing to a healthy tape.
 
-    UsageError: the run is still going on (`force`: a run of another host is not). TapeTooNew: made
+    UsageError: the run is still in progress (`force`: a run of another host is not). TapeTooNew: made
     by a newer Playhead.
     """
     run = Path(run)

@@ -224,11 +224,11 @@ def refuse_live(tape: Tape, found: Verification, *, force: bool) -> None:
     if status_of(tape.manifest) != "running":
         return
     if tape.manifest.host == clock.host():
-        raise UsageError(f"Run {name} is still going on. Wait for its end.")
+        raise UsageError(f"Run {name} is still in progress. Wait until it has ended.")
     own = roots(segments)
     if force or not own or own[-1].name in ended:
         return
     raise UsageError(
-        f"Run {name} was recorded on {tape.manifest.host or 'another host'}, which cannot be asked "
-        "whether it is over. If it is, say so with --force."
+        f"Run {name} was recorded on {tape.manifest.host or 'another host'}, so Playhead cannot "
+        "tell whether it has ended. If it has, add --force."
     )

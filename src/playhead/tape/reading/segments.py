@@ -42,7 +42,7 @@ else:
     seal_index = Later("playhead.tape.sealed.seal_index")
     sealed_reader = Later("playhead.tape.sealed.sealed_reader")
 
-NO_FILE = "it is no regular file"
+NO_FILE = "it is not a regular file"
 _LOOKS = 5
 # Smaller segments are decoded without msgspec; see `format.decoder`.
 _SMALL = 64 * 1024

@@ -37,7 +37,7 @@ class Sealed:
 def seal(run: Path, *, force: bool = False) -> Sealed:
     """Seal a run that has ended. Does nothing where that is done already.
 
-    UsageError: the run is still going on (`force`: a run of another host is not). TapeDamaged: it
+    UsageError: the run is still in progress (`force`: a run of another host is not). TapeDamaged: it
     has to be repaired first.
     """
     run = Path(run)

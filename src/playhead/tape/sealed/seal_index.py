@@ -166,7 +166,7 @@ def read_index(run: Path) -> SealIndex | str:
     try:
         index = _index(members)
     except (KeyError, TypeError, ValueError, AttributeError):
-        return "it is no index of a sealed tape"
+        return "it is not the index of a sealed tape"
     if index.compressed != size:
         return f"it speaks of a file of {index.compressed} bytes; {FILE} has {size}"
     return index

@@ -88,7 +88,7 @@ def check_sealed(
         for event, line in indexer.add(frame, compressed, raw):
             row += 1
             if event is None:
-                why = "this row is no event"
+                why = "this row is not an event"
                 report(Damage(segment=FILE, line=row, offset=offset, why=why))
             elif event.segment in chains:
                 chains[event.segment].event(event, line)

@@ -79,7 +79,7 @@ def test_the_command_of_a_foreign_tape_does_not_run_unasked(
     words = handed_over(run, home)
     now = playhead(verb[0], *words, *verb[1:])
     assert now.code == 4
-    assert "Somebody else recorded" in " ".join((now.err + now.out).split())
+    assert "Another person recorded" in " ".join((now.err + now.out).split())
     if verb[0] == "replay":
         assert "python refund_agent.py" in now.err
         assert "--trust" in now.err

@@ -53,5 +53,5 @@ def test_a_rule_of_another_boundary_does_not_apply(taped, replayed):
 
 
 def test_a_pattern_that_is_none_is_said_before_anything_runs():
-    with pytest.raises(ConfigError, match="is no pattern"):
+    with pytest.raises(ConfigError, match="is not a pattern"):
         rules_from({"http": ["re:("]})

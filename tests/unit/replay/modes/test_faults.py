@@ -35,13 +35,13 @@ def test_every_kind_of_fault_is_understood(spec, kind, argument):
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ("llm", "is no fault"),
+        ("llm", "is not a fault"),
         ("lmm:1=529", "has no faults"),
         ("llm:1=exit:3", "knows no 'exit'"),
         ("llm:1=slow:long", "takes a duration"),
         ("process:1=exit:x", "takes a code"),
         ("tool:1=raise:", "takes an argument"),
-        ("llm:1=flood", "is no failure"),
+        ("llm:1=flood", "is not a failure"),
     ],
 )
 def test_a_fault_that_is_none_says_what_is_wrong_with_it(spec, why):

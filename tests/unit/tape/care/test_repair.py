@@ -209,7 +209,7 @@ def test_a_killed_run_without_a_manifest_was_interrupted(run):
     root = run.segment()
     root.add("run.start", {"name": "x"})
     root.path.write_bytes(root.path.read_bytes()[:-1])
-    with pytest.raises(UsageError, match="recorded on nowhere, which cannot be asked"):
+    with pytest.raises(UsageError, match="recorded on nowhere, so Playhead cannot tell"):
         repair(run.path, NOW)
     repair(run.path, NOW, force=True)
     assert read_manifest(run.path).status == "interrupted"
@@ -280,7 +280,7 @@ def test_a_running_run_is_not_repaired(run, running):
     with pytest.raises(UsageError, match="is still writing"):
         repair(run.path, force=True)
     root.end()
-    with pytest.raises(UsageError, match="still going on"):
+    with pytest.raises(UsageError, match="still in progress"):
         repair(run.path, force=True)
 
 

@@ -121,7 +121,7 @@ def test_a_doubled_line_is_named(small, root):
 def test_an_inserted_line_of_garbage_is_named(small, root):
     root.rewrite([*root.lines[:3], b"hello\n", *root.lines[3:]])
     (damage,) = verify(small.path).damages
-    assert (damage.line, damage.why[:15]) == (4, "it is no event:")
+    assert (damage.line, damage.why[:19]) == (4, "it is not an event:")
 
 
 @pytest.mark.parametrize("lines", [1, 2, 5])

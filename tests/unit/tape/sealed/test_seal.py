@@ -102,7 +102,7 @@ def test_a_running_run_is_not_sealed(run, running):
         seal(run.path)
     root.end()
     run.manifest(status="running", **running)
-    with pytest.raises(UsageError, match="still going on"):
+    with pytest.raises(UsageError, match="still in progress"):
         seal(run.path)
     run.manifest(status="ok")
     assert seal(run.path).events == 2

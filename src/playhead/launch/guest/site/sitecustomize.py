@@ -52,9 +52,7 @@ def _begin(here):
         guest.begin()
     except Exception as error:  # noqa: BLE001  whatever it is, the program must not notice
         if sys.stderr is not None:
-            told = (
-                "playhead: this process is not recorded (%s: %s). The program goes on unharmed.\n"
-            )
+            told = "playhead: this process is not recorded (%s: %s). The program is not affected.\n"
             sys.stderr.write(told % (type(error).__name__, error))
     finally:
         if collecting:

@@ -237,7 +237,7 @@ async def _file_problem(_: Request, error: Exception) -> Response:
 
 
 async def _depth_problem(_: Request, __: Exception) -> Response:
-    return Problem(409, "What is on this tape is nested deeper than can be told.").response()
+    return Problem(409, "This tape is nested too deeply to be shown.").response()
 
 
 async def _http_problem(_: Request, error: Exception) -> Response:

@@ -88,7 +88,7 @@ class RequestGuard:
             if begun:
                 raise
             _log.exception("%s %s failed", scope["method"], scope["path"])
-            broken = Problem(500, "The server failed at this.", "What it wrote on stderr says why.")
+            broken = Problem(500, "The server failed at this.", "See its stderr for the reason.")
             await broken.response()(scope, receive, send)
 
     def _check_host(self, headers: Headers) -> None:

@@ -65,7 +65,7 @@ class Replays:
             argv += [word for spec in faults for word in ("--fault", spec)]
             code, said = _ran(argv)
             if not report.exists():
-                raise TapeNotReplayable(said or f"The replay left with exit code {code}.")
+                raise TapeNotReplayable(said or f"The replay exited with code {code}.")
             made: dict[str, Any] = json.loads(report.read_bytes())
         return made
 

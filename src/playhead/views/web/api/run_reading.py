@@ -133,7 +133,7 @@ def report(desk: Desk, asked: CheckedRequest) -> Response:
     replayed = Tape(path)
     original_id = replayed.manifest.replay_of or replayed.manifest.extra.get("forked_from")
     if plan is None or not isinstance(original_id, str):
-        raise Problem(404, "This run is no replay: it has no report.")
+        raise Problem(404, "This run is not a replay, so it has no report.")
     original = desk.stories.path(original_id)
     key = (path.name, desk.stories.stamp(path), desk.stories.stamp(original))
     made = desk.reports.get(key)

@@ -128,7 +128,7 @@ def read_body(operation: Operation, raw: bytes, media: str) -> dict[str, Any]:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise Problem(400, f"The body is no JSON: {error}.") from None
+        raise Problem(400, f"The body is not JSON: {error}.") from None
     check(body, operation.body, "The body")
     return dict(body)
 

@@ -50,7 +50,7 @@ def test_every_operation_that_is_described_exists(site, refund, operation):
         ("/api/recordings?min_cost=nan", "expected a number"),
         ("/api/recordings?sort=size", "expected one of"),
         ("/api/diff?a=x", "b is missing"),
-        (f"{RUN}/events?seq=9..x", "is no range of events"),
+        (f"{RUN}/events?seq=9..x", "is not a range of events"),
         (f"{RUN}/events?after=1:2,x", "after"),
     ],
 )
