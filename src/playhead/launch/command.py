@@ -37,15 +37,16 @@ from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
     from playhead.launch import closing
-    from playhead.launch.follow import followed_tree, roles, tracer
+    from playhead.launch.follow import followed_tree, tracer
     from playhead.launch.follow.tracer import Tracer
+    from playhead.launch.proxy import roles
     from playhead.launch.sidecar import connection_watch
     from playhead.launch.sidecar.connection_watch import Watching
     from playhead.replay.fence import barrier
     from playhead.replay.fence.barrier import Fence
     from playhead.workspace import taping
 else:
-    roles = Later("playhead.launch.follow.roles")
+    roles = Later("playhead.launch.proxy.roles")
     tracer = Later("playhead.launch.follow.tracer")
     followed_tree = Later("playhead.launch.follow.followed_tree")
     barrier = Later("playhead.replay.fence.barrier")
@@ -229,7 +230,8 @@ def _attended(
 ) -> Attended:
     """Run the command with the sidecar beside it, which sees what it does."""
     run, plan = start.run, start.plan
-    ports = _proxy_ports(run, command, start.env, fence) if proxy else None
+    followed = wanted.followed
+    ports = _proxy_ports(run, command, start.env, fence, followed=followed) if proxy else None
     ticket = Ticket(
         run=str(run.path),
         parent=run.recorder.root,
@@ -239,7 +241,7 @@ def _attended(
     )
     argv, env = equip(command if ports is None else ports.command, start.env, ticket)
     mask = launch.block_signals()
-    tree = followed_tree.FollowedTree(command, ticket) if wanted.followed else None
+    tree = followed_tree.FollowedTree(command, ticket, ports) if followed else None
     shims = make_shims(
         run.recorder, wanted, env, tree=tree, cwd=None if fence is None else fence.cwd
     )
@@ -348,11 +350,12 @@ def _watchable(*, followed: bool) -> Fence | None:
 
 
 def _proxy_ports(
-    run: Run, command: list[str], env: Mapping[str, str], fence: Fence | None
+    run: Run, command: list[str], env: Mapping[str, str], fence: Fence | None, *, followed: bool
 ) -> ProxyPorts | None:
     """None: there is no free port, and the command runs without the proxy."""
     try:
-        return ProxyPorts(command, env, listen if fence is None else fence.listen)
+        listens = listen if fence is None else fence.listen
+        return ProxyPorts(command, env, listens, followed=followed, cwd=run.manifest.cwd)
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
         return None

@@ -2,6 +2,7 @@
 `playhead replay` serves it: no program runs, no request is sent.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from playhead import clock
 from playhead.launch.follow import tracer
 from playhead.replay.matching.taped import TapedCall, load
 from playhead.tape.reader import Tape
+from playhead.testing import ScriptedLLM
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 
@@ -270,3 +273,56 @@ def test_where_nothing_can_be_followed_shims_are_used_and_the_tape_says_so(playh
     then = playhead("record", "--", script, PLAYHEAD_FOLLOW="0")
     assert [call.name for call in playhead.calls()] == ["git version"]
     assert "1 hole" in then.stderr
+
+
+# Asks a model without starting any program.
+CLAUDE = r"""#!/bin/bash
+url=${ANTHROPIC_BASE_URL#http://}; host=${url%%/*}; path=${url#"$host"}
+body='{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"?"}]}'
+exec 3<>/dev/tcp/${host%:*}/${host#*:}
+printf 'POST %s/v1/messages HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n' "$path" "$host" >&3
+printf 'Content-Length: %d\r\nConnection: close\r\n\r\n%s' ${#body} "$body" >&3
+while IFS= read -r line <&3; do [[ $line == *text* ]] && echo "$line"; done
+[[ $line == *text* ]] && echo "$line"
+exit 0
+"""
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "export ANTHROPIC_BASE_URL={url}\n./claude\n",
+        "export ANTHROPIC_BASE_URL={url}\nexec ./claude\n",
+        "env ANTHROPIC_BASE_URL={url} ./claude; true\n",
+        "ANTHROPIC_BASE_URL={url} timeout 60 nice ./claude; true\n",
+        "(export ANTHROPIC_BASE_URL={url}; ./claude | cat)\n",
+    ],
+)
+def test_a_base_url_that_a_wrapper_sets_is_led_through_the_proxy(playhead, wrapper):
+    playhead.file("claude", CLAUDE)
+    with ScriptedLLM([{"text": "Here I am."}]) as llm:
+        playhead.file("run.sh", wrapper.format(url=llm.url))
+        then = playhead("record", "--", "bash", "run.sh")
+    assert "Here I am." in then.stdout, then.stderr
+    assert "partial" not in then.stderr
+    assert [call.boundary for call in playhead.calls()].count("llm") == 1
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_nothing_stays_behind_when_a_command_has_ended(playhead):
+    playhead("record", "--", playhead.file("agent.sh", "#!/bin/sh\nsh -c 'echo in; sleep 0.1 &'\n"))
+    mark = os.fsencode(str(playhead.store))
+
+    def left() -> list[str]:
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{pid}/environ").read_bytes():
+                    found.append(Path(f"/proc/{pid}/cmdline").read_bytes().decode())
+        return found
+
+    deadline = clock.mono_ns() + 20_000_000_000
+    while (now := left()) and clock.mono_ns() < deadline:
+        os.sched_yield()
+    assert now == []

@@ -5,13 +5,15 @@ is started. Knows `/proc` and environments; not how programs are stopped (see `t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from playhead.launch.follow.roles import Role, is_part_of_agent, role_of
 from playhead.launch.guest.children_env import equip
 from playhead.launch.guest.variables import Ticket
-from playhead.launch.proxy import routes
+from playhead.launch.proxy import agent_settings, routes
+from playhead.launch.proxy.ports import ProxyPorts, turned
+from playhead.launch.proxy.roles import Role, is_part_of_agent, role_of
+from playhead.launch.proxy.routes import Detour, Origin
 from playhead.launch.shims.shim_frames import ShimCall
 
 # The kernel reads no more.
@@ -21,9 +23,14 @@ _LONGEST_FIRST_LINE = 256
 class FollowedTree:
     """The processes of a command. `ticket` is what the command itself was started with."""
 
-    def __init__(self, command: Sequence[str], ticket: Ticket) -> None:
+    def __init__(
+        self, command: Sequence[str], ticket: Ticket, ports: ProxyPorts | None = None
+    ) -> None:
+        """`ports` are those of the proxy, spare ones for base URLs that programs of the tree set among them."""
         self._command = tuple(command)
         self._ticket = ticket
+        self._spares = None if ports is None else ports.spares
+        self._ports = frozenset[int]() if ports is None else ports.numbers
         self._roles: dict[int, Role] = {}
 
     def begin(self, command: int | None) -> None:
@@ -49,15 +56,50 @@ class FollowedTree:
             ticket = ticket._replace(
                 parent=asked.parent or ticket.parent, lane=asked.lane or ticket.lane
             )
-        argv, env = equip(list(asked.argv), asked.env, ticket)
+        env = self._undone(agent_settings.with_dotenv(asked.argv, asked.env, asked.cwd))
+        argv = agent_settings.with_settings(
+            turned(asked.argv, env, self._turn), env, asked.cwd, self._turn
+        )
+        argv, env = equip(argv, env, ticket._replace(detours=self._ways(env)))
         return argv, _changes(asked.env, env)
 
     def lead(self, asked: ShimCall, parent: str) -> dict[str, str]:
         """The variables to change so that what a process call asks models is recorded as a part of it."""
-        ways = self._ticket.detours
-        if not ways or not parent:
+        if not self._ticket.detours or not parent:
             return {}
-        return _changes(asked.env, {**asked.env, **routes.led(asked.env, ways, parent)[0]})
+        env = self._undone(asked.env)
+        values = routes.led(env, self._ways(env), parent)[0]
+        return _changes(asked.env, {**asked.env, **values})
+
+    def _ways(self, env: Mapping[str, str]) -> dict[str, Detour]:
+        """The detours of the command, and new ones for base URLs that were set since."""
+        ways = dict(self._ticket.detours or {})
+        for name in routes.VARIABLES & env.keys():
+            url, way = env[name], ways.get(name)
+            is_old = way is not None and (url == way.had or routes.is_through(url, ways))
+            if ways and not is_old and (turned_url := self._turn(url)) != url:
+                token = next(iter(ways.values())).token
+                ways[name] = Detour(through=turned_url, had=url, token=token)
+        return ways
+
+    def _turn(self, url: str) -> str:
+        """A URL by the spare port for its origin; itself where there is none, or it leads to the proxy."""
+        origin = routes.origin_of(url)
+        if origin is None or self._spares is None or _is_ours(origin, self._ports):
+            return url
+        port = self._spares.port_for(origin)
+        return url if port is None else routes.through(url, {origin: port}) or url
+
+    def _undone(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment with each base URL that a spare port stands for as it was."""
+        made = dict(env)
+        for name in routes.VARIABLES & env.keys():
+            origin = routes.origin_of(env[name])
+            if origin is None or self._spares is None or not _is_ours(origin, self._ports):
+                continue
+            if (real := self._spares.origin_at(origin.port)) is not None:
+                made[name] = env[name].replace(str(origin), str(real), 1)
+        return made
 
     def _role_above(self, pid: int) -> Role:
         """The role of the nearest process above whose program is known: a subshell has that of its shell."""
@@ -65,6 +107,11 @@ class FollowedTree:
             if one in self._roles:
                 return self._roles[one]
         return Role.OTHER
+
+
+def _is_ours(origin: Origin, ports: Collection[int]) -> bool:
+    """Whether a URL leads to the proxy already."""
+    return origin.host == "127.0.0.1" and origin.port in ports
 
 
 def _with_interpreter(asked: ShimCall) -> list[str]:

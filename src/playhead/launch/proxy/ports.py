@@ -12,7 +12,8 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from playhead import clock
-from playhead.launch.proxy.routes import Detour, Origin, addresses, detours, origins, through
+from playhead.launch.proxy import agent_settings
+from playhead.launch.proxy.routes import SPARE, Detour, Origin, addresses, detours, origins, through
 
 _DEFAULT = "https://api.openai.com/v1"
 _URL = re.compile(r"https?://[^\s\"'\\,}\]]+")
@@ -145,6 +146,26 @@ def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
     return made
 
 
+class SparePorts:
+    """Ports for origins that become known while the command runs: a wrapper may set a base URL."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self._free = list(ports)
+        self._taken: dict[Origin, int] = {}
+
+    def port_for(self, origin: Origin) -> int | None:
+        """None: all of them are taken by other origins."""
+        if origin not in self._taken and self._free:
+            self._taken[origin] = self._free.pop(0)
+        return self._taken.get(origin)
+
+    def origin_at(self, port: int) -> Origin | None:
+        return next((origin for origin, one in self._taken.items() if one == port), None)
+
+
+_SPARES = 4
+
+
 class ProxyPorts:
     """One listener for each origin that the command is likely to call. The command's environment and command
     line are made from their numbers before anything serves them: clients wait in the backlog.
@@ -155,19 +176,35 @@ class ProxyPorts:
         command: Sequence[str],
         env: Mapping[str, str],
         listen: Callable[[], socket.socket] = listen,
+        *,
+        followed: bool = False,
+        cwd: str = "/",
     ) -> None:
-        """`listen` creates a listener that the command can reach. OSError: there is no free port."""
+        """`listen` creates a listener that the command can reach. OSError: there is no free port.
+
+        `followed`: agents may be started by programs of the command, with base URLs of their own. `cwd` is the
+        folder of the command, where its agent may have settings.
+        """
+        env = agent_settings.with_dotenv(command, env, cwd)
         found = addresses(env)
         self.env = dict(env)
         self.listeners: dict[Origin, socket.socket] = {}
-        for origin in origins([*found.values(), *addresses_in(command, env)]):
+        named = [*found.values(), *addresses_in(command, env)]
+        named += agent_settings.urls_in(command, env, cwd)
+        for origin in origins(named):
             self.listeners[origin] = listen()
         self._ports = {origin: one.getsockname()[1] for origin, one in self.listeners.items()}
-        self.numbers = frozenset(self._ports.values())
+        spares = [listen() for _ in range(_SPARES if followed else 0)]
+        self.spares = SparePorts([one.getsockname()[1] for one in spares])
+        for number, one in enumerate(spares):
+            self.listeners[Origin(SPARE, "", number)] = one
+        self.numbers = frozenset(one.getsockname()[1] for one in self.listeners.values())
         self.token = clock.urandom(16).hex()
         self.detours: dict[str, Detour] = detours(env, found, self._ports, self.token)
         # The command with the addresses in its arguments replaced by those of the proxy.
-        self.command = turned(command, env, self._turn)
+        self.command = agent_settings.with_settings(
+            turned(command, env, self._turn), env, cwd, self._turn
+        )
 
     def _turn(self, url: str) -> str:
         return through(url, self._ports) or url

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from playhead.launch.proxy.authority import Authority
 from playhead.launch.proxy.connection import Client, Listening
+from playhead.launch.proxy.ports import SparePorts
 from playhead.launch.proxy.proxied_request import LONGEST_HEAD
-from playhead.launch.proxy.routes import Origin
+from playhead.launch.proxy.routes import SPARE, Origin
 
 
 class Proxy:
@@ -23,6 +24,7 @@ class Proxy:
         paced: bool = False,
         authority: Authority | None = None,
         token: str = "",
+        spares: SparePorts | None = None,
     ) -> None:
         """`token` of the run lets its processes name other origins; without one, none can be named."""
         self._listeners = listeners
@@ -30,6 +32,7 @@ class Proxy:
         self._paced = paced
         self._authority = authority
         self._token = token
+        self._spares = spares
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve_until(self, over: asyncio.Event) -> None:
@@ -54,6 +57,9 @@ class Proxy:
             except OSError:
                 return  # out of descriptors: the client waits in the queue until one is free
             connection.setblocking(False)
+            if origin is not None and origin.scheme == SPARE:
+                port = listener.getsockname()[1]
+                origin = None if self._spares is None else self._spares.origin_at(port)
             task = asyncio.get_running_loop().create_task(self._serve(connection, origin))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

@@ -42,7 +42,13 @@ _WHERE_SET = (
     *("MISTRAL_BASE_URL", "OLLAMA_API_BASE", "OPENROUTER_API_BASE", "OPENROUTER_BASE_URL"),
     *("TOGETHER_BASE_URL", "XAI_BASE_URL"),
 )
+# All variables that may name the address of a model.
+VARIABLES = frozenset({*_DEFAULTS, *_WHERE_SET})
 _MARK = "/~"
+
+
+# The scheme of a port whose origin is not known yet.
+SPARE = "spare"
 
 
 class Origin(NamedTuple):

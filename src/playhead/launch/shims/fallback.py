@@ -220,7 +220,7 @@ class Real:
                     self._drain()
                     self._line.tell(b"X", str(code).encode())
                     self._leave_somebody()
-                    self._line.hear(2)  # what the caller does next happened after our end
+                    self._line.hear(2)  # the caller's next step comes after our end on the tape
                     return code
                 if number != signal.SIGCHLD:
                     self._pass_on(number)
@@ -287,7 +287,7 @@ class Real:
         """Children that the program has left behind still write there."""
         if any(pump.is_open for pump in self._pumps) and os.fork() == 0:
             self._line.drop()
-            while self._turn():
+            while any(pump.is_open for pump in self._pumps) and self._turn():
                 self._bell.came()
             os._exit(0)
 

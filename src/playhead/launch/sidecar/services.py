@@ -140,6 +140,7 @@ class ProxyService(Service):
         self._listeners = ports.listeners
         self._env: Mapping[str, str] = ports.env
         self._token = ports.token
+        self._spares = ports.spares
 
     def serve(self, stop: int) -> None:
         self.world.enter()
@@ -149,6 +150,10 @@ class ProxyService(Service):
         over = asyncio.Event()
         asyncio.get_running_loop().add_reader(stop, over.set)
         proxy = proxy_server.Proxy(
-            self._listeners, self._env, paced=self.world.is_paced, token=self._token
+            self._listeners,
+            self._env,
+            paced=self.world.is_paced,
+            token=self._token,
+            spares=self._spares,
         )
         await proxy.serve_until(over)

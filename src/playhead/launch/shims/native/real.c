@@ -297,7 +297,11 @@ static void leave_somebody(struct pump *pumps, int count) {
     close(signals);
     signals = -1;
     close_others(pumps, count, NULL, 0);
-    while (turn(pumps, count)) {
+    while (open) {
+        turn(pumps, count);
+        open = 0;
+        for (int at = 0; at < count; at++)
+            open += is_open(&pumps[at]);
     }
     _exit(0);
 }

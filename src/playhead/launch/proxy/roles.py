@@ -102,6 +102,11 @@ def agent_in(argv: Sequence[str]) -> str | None:
     return name if name in _AGENTS and not inner else None
 
 
+def program_at(argv: Sequence[str]) -> int:
+    """Where the program's own name is: after `env` and an interpreter."""
+    return len(argv) - len(_without_interpreter(argv))
+
+
 def is_part_of_agent(parent: Role, argv: Sequence[str]) -> bool:
     """Whether a program that a program of the role `parent` starts is part of the agent too."""
     role = role_of(argv)
