@@ -20,6 +20,7 @@ from playhead.launch.connections import proxy_ports
 from playhead.launch.environment import kept
 from playhead.launch.guest import rules
 from playhead.launch.guest.children_env import equip
+from playhead.launch.guest.python_argv import is_python
 from playhead.launch.guest.variables import SEED, Ticket
 from playhead.launch.proxy.ports import ProxyPorts, listen
 from playhead.launch.record_run import Wish, open_run
@@ -37,16 +38,16 @@ from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
     from playhead.launch import closing
-    from playhead.launch.follow import followed_tree, tracer
+    from playhead.launch.follow import agent_settings, followed_tree, roles, tracer
     from playhead.launch.follow.tracer import Tracer
-    from playhead.launch.proxy import roles
     from playhead.launch.sidecar import connection_watch
     from playhead.launch.sidecar.connection_watch import Watching
     from playhead.replay.fence import barrier
     from playhead.replay.fence.barrier import Fence
     from playhead.workspace import taping
 else:
-    roles = Later("playhead.launch.proxy.roles")
+    agent_settings = Later("playhead.launch.follow.agent_settings")
+    roles = Later("playhead.launch.follow.roles")
     tracer = Later("playhead.launch.follow.tracer")
     followed_tree = Later("playhead.launch.follow.followed_tree")
     barrier = Later("playhead.replay.fence.barrier")
@@ -355,7 +356,15 @@ def _proxy_ports(
     """None: there is no free port, and the command runs without the proxy."""
     try:
         listens = listen if fence is None else fence.listen
-        return ProxyPorts(command, env, listens, followed=followed, cwd=run.manifest.cwd)
+        if is_python(command[0]):  # which is hooked, and needs no settings of agents
+            return ProxyPorts(command, env, listens, followed=followed)
+        cwd = run.manifest.cwd
+        env = agent_settings.with_dotenv(command, env, cwd)
+        urls = agent_settings.urls_in(command, env, cwd)
+        made = ProxyPorts(command, env, listens, followed=followed, urls=urls)
+        if urls:
+            made.command = agent_settings.with_settings(made.command, env, cwd, made.turn)
+        return made
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")
         return None

@@ -8,11 +8,12 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from playhead.launch.follow import agent_settings
+from playhead.launch.follow.roles import Role, is_part_of_agent, role_of
 from playhead.launch.guest.children_env import equip
 from playhead.launch.guest.variables import Ticket
-from playhead.launch.proxy import agent_settings, routes
+from playhead.launch.proxy import routes
 from playhead.launch.proxy.ports import ProxyPorts, turned
-from playhead.launch.proxy.roles import Role, is_part_of_agent, role_of
 from playhead.launch.proxy.routes import Detour, Origin
 from playhead.launch.shims.shim_frames import ShimCall
 

@@ -12,7 +12,6 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 
 from playhead import clock
-from playhead.launch.proxy import agent_settings
 from playhead.launch.proxy.routes import SPARE, Detour, Origin, addresses, detours, origins, through
 
 _DEFAULT = "https://api.openai.com/v1"
@@ -178,20 +177,17 @@ class ProxyPorts:
         listen: Callable[[], socket.socket] = listen,
         *,
         followed: bool = False,
-        cwd: str = "/",
+        urls: Sequence[str] = (),
     ) -> None:
         """`listen` creates a listener that the command can reach. OSError: there is no free port.
 
-        `followed`: agents may be started by programs of the command, with base URLs of their own. `cwd` is the
-        folder of the command, where its agent may have settings.
+        `followed`: agents may be started by programs of the command, with base URLs of their own. `urls` are
+        those of its settings files.
         """
-        env = agent_settings.with_dotenv(command, env, cwd)
         found = addresses(env)
         self.env = dict(env)
         self.listeners: dict[Origin, socket.socket] = {}
-        named = [*found.values(), *addresses_in(command, env)]
-        named += agent_settings.urls_in(command, env, cwd)
-        for origin in origins(named):
+        for origin in origins([*found.values(), *addresses_in(command, env), *urls]):
             self.listeners[origin] = listen()
         self._ports = {origin: one.getsockname()[1] for origin, one in self.listeners.items()}
         spares = [listen() for _ in range(_SPARES if followed else 0)]
@@ -202,11 +198,10 @@ class ProxyPorts:
         self.token = clock.urandom(16).hex()
         self.detours: dict[str, Detour] = detours(env, found, self._ports, self.token)
         # The command with the addresses in its arguments replaced by those of the proxy.
-        self.command = agent_settings.with_settings(
-            turned(command, env, self._turn), env, cwd, self._turn
-        )
+        self.command = turned(command, env, self.turn)
 
-    def _turn(self, url: str) -> str:
+    def turn(self, url: str) -> str:
+        """A URL by the port that serves its origin, if one does."""
         return through(url, self._ports) or url
 
     def close(self) -> None:

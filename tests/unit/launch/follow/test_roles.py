@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.launch.proxy.roles import Role, agent_in, is_part_of_agent, role_of
+from playhead.launch.follow.roles import Role, agent_in, is_part_of_agent, role_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch.proxy.agent_settings import urls_in, with_dotenv, with_settings
+from playhead.launch.follow.agent_settings import urls_in, with_dotenv, with_settings
 
 URL = "http://gateway:8000/v1"
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from playhead.launch.proxy.roles import agent_in, program_at
+from playhead.launch.follow.roles import agent_in, program_at
 from playhead.launch.proxy.routes import VARIABLES, origin_of
 
 _LONGEST = 1 << 20
