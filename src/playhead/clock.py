@@ -1,7 +1,7 @@
-"""The only door to real time, entropy, ids and process identity.
+"""The only access to real time, entropy, ids and process identity.
 
-Keeps the unpatched originals: replay gives the agent taped time and taped entropy, and the
-recorder must go on seeing the real ones. Knows nothing of runs or tapes.
+Keeps the unpatched originals: a replay gives the agent taped time and entropy, while the recorder still needs
+the real ones. Does not know runs or tapes.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def threads() -> int:
 
 
 def process_birth(process_id: int) -> str | None:
-    """A token that tells this process from a later one with the same pid; None: it is gone.
+    """A token that distinguishes this process from a later one with the same pid; None: it has exited.
 
-    Field 22 of /proc/PID/stat is the start time in clock ticks since boot. Where there is no
-    /proc (macOS), the token is empty and only the pid speaks.
+    Field 22 of /proc/PID/stat is the start time in clock ticks since boot. Without /proc (macOS) the token is
+    empty, and only the pid counts.
     """
     try:
         with open(f"/proc/{process_id}/stat", "rb") as stat:

@@ -1,5 +1,5 @@
-"""What the user has set: arguments over variables over `playhead.toml` / `[tool.playhead]` over
-defaults. Knows names and types of settings; not what they do.
+"""The user's settings: arguments over variables over `playhead.toml` / `[tool.playhead]` over defaults. Knows
+names and types of settings; does not know their effects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FALSE = ("0", "false", "no", "off", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What holds for a recording; each default is what no setting means."""
+    """The settings of a recording, with their defaults."""
 
     record: bool | None = None
     level: Level = "full"
@@ -37,7 +37,7 @@ class Settings:
     redact: bool = True
     redact_patterns: tuple[str, ...] = ()
     redact_names: tuple[str, ...] = ()
-    # Programs to be taped by shims; None: the usual ones, for commands that are no Python.
+    # Programs that get a shim; None: the usual ones, for commands that are not Python.
     shims: tuple[str, ...] | None = None
     # Whether those shims stand over the real paths, too.
     shim_mounts: bool = False
@@ -50,7 +50,7 @@ class Settings:
 
 
 def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings that hold in this folder. ConfigError says what is wrong, and where."""
+    """The settings for this folder. ConfigError names the setting and the place."""
     members, source = _file(cwd or _here())
     _refuse_unknown(members, source)
     known: dict[str, Any] = {}
@@ -152,7 +152,7 @@ def _toml(path: Path) -> dict[str, Any]:
         members: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         if path.name == "pyproject.toml":
-            return {}  # somebody else's file: its own tool will complain
+            return {}  # another tool's file, which that tool checks
         raise ConfigError(f"{path} cannot be read: {error}", path=str(path)) from None
     return members
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PlayheadError(Exception):
-    """The root. `exit_code` is what the command line leaves with."""
+    """The root. `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 

@@ -64,7 +64,7 @@ dumps = _encoder(quote, ", ", ": ")
 
 
 class _AsUsual:
-    """How C reads JSON: all that `json.loads` does by default."""
+    """The settings with which C parses JSON as `json.loads` does by default."""
 
     strict = True
     object_hook = object_pairs_hook = parse_constant = None

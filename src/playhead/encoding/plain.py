@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
-DEEPEST = 100  # deeper than that nobody reads, and CPython 3.10 recurses in C at some 1,000
+DEEPEST = 100  # deeper values are unreadable, and CPython 3.10 recurses in C at about 1,000
 _MOST_KEYS = 10_000
 _LONGEST_KEY = 200
 # A few lists that hold each other several times over unfold to more than any tape can hold.
@@ -21,9 +21,9 @@ _LEAVES = frozenset({str, bool, type(None)})
 
 
 class Keys:
-    """Which keys of the host's dicts may be written as they stand; those seen before are `known`.
+    """Decides which keys of dicts may be written unchanged; `known` holds those seen before.
 
-    Here all but those that could be taken for a codec.
+    Here all keys, except those that could be mistaken for a codec.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ def is_plain(value: Any, keys: Keys = _ANY_KEY) -> bool:
                 # A header is a pair of texts: every HTTP call has a dozen of them.
                 if len(item) != 2 or not type(item[0]) is type(item[1]) is str:
                     parts.append(item)
-            # Other magnitudes are spelled differently by different encoders (1e16, 1e+16).
+            # Different encoders write other magnitudes differently (1e16, 1e+16).
             elif kind is not float or not (
                 1e-4 <= item < 1e16 or -1e16 < item <= -1e-4 or item == 0
             ):

@@ -1,7 +1,7 @@
-"""Readings of one place as they stand on the tape: steps instead of numbers, and a line where a loop
-did nothing but look at the clock. Pure; knows numbers that grow, not who reads them.
+"""Encode the readings of one place in the code: steps instead of numbers, and a range where a loop only read the
+clock. Pure; knows growing numbers, not their readers.
 
-    3.5 | "9f86d0…"           a reading as it was, or frozen: {"$float": "7e-05"}
+    3.5 | "9f86d0…"           a single reading, or frozen: {"$float": "7e-05"}
     {"ns": [a, s, s, …]}      seconds as floats: a, then steps, in nanoseconds
     {"int": [a, s, s, …]}     integers likewise
     {"between": [a, b, n]}    n readings of a loop that spun from a to b, in the unit of `as`
@@ -22,21 +22,21 @@ else:
     from _operator import truediv
 
 _FEW = 3
-# How many readings in a row a place may have with every one kept. A loop that prints what it reads
-# stays below that between two events; one that waits for a moment to come does not.
+# The maximum number of consecutive readings of one place that are all kept. A loop that prints its readings
+# stays below that between two events; a loop that waits for a moment does not.
 MOST_EXACT = 8192
 _MOST_EXACT_SPINNING = 8
 
 
 class ReadingRun:
-    """What one place has read since the last event. Of a run that is too long the ends are kept."""
+    """The readings of one place since the last event. Of a long run only the ends are kept."""
 
     __slots__ = ("_exact", "_last", "_most", "_skipped")
 
     def __init__(self, *, is_clock: bool, spins: bool = False) -> None:
         self._most = (_MOST_EXACT_SPINNING if spins else MOST_EXACT) if is_clock else None
         self._exact: list[Any] = []
-        # The last two: the one that told the loop to go on, and the one that ended it.
+        # The last two: the reading that continued the loop, and the one that ended it.
         self._last: list[Any] = []
         self._skipped = 0
 
@@ -106,7 +106,7 @@ def _reading(number: int, unit: str) -> Any:
 
 
 def _integers(values: list[Any]) -> tuple[str, list[int]] | None:
-    """The same as integers, if they can be had back from them to the last bit."""
+    """The same as integers, if the conversion is exact to the last bit."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return "int", values

@@ -1,10 +1,10 @@
-"""Any Python value to JSON and back. Knows named codecs; not events, not secrets, not files.
+"""Any Python value to JSON and back. Knows named codecs; does not know events, secrets or files.
 
-JSON's own types are written as they are. Everything else becomes an object with one key that
-starts with `$` and names the codec: `{"$bytes": "…"}`, `{"$datetime": "…"}`. What has no codec is
-kept as what it looks like (`$opaque`). `freeze` never raises and never runs a host's `__iter__`,
-`items` or serialiser: a recorder is a guest. `thaw` rebuilds plain types, and classes only when
-the caller names them: a tape is data from a stranger.
+JSON's own types are written unchanged. Everything else becomes an object with one key that starts with `$`
+and names the codec: `{"$bytes": "…"}`, `{"$datetime": "…"}`. A value without a codec is stored as its repr
+(`$opaque`). `freeze` never raises and never runs a host's `__iter__`, `items` or serialiser, because a
+recorder is a guest. `thaw` rebuilds plain types, and classes only if the caller names them, because a tape is
+untrusted data.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def safe_str(value: object) -> str:
 
 
 def opaque(value: object, *, why: str | None = None) -> dict[str, Any]:
-    """What a value with no codec looks like from outside."""
+    """The description of a value without a codec."""
     try:
         # Not the looks of a list that is too deep or too large: they are as large.
         looks = str.__str__(repr(value)) if why not in ("too deep", "too large") else "<not shown>"
@@ -264,7 +264,7 @@ def _digits(value: int) -> str:
 
 
 def _is_text(key: str) -> bool:
-    """Whether UTF-8 can hold it. What a subclass says of itself is not asked."""
+    """Whether UTF-8 can encode it. Does not call methods of a subclass."""
     try:
         str.encode(key)
     except UnicodeEncodeError:
@@ -326,8 +326,8 @@ _SUBCLASS: tuple[tuple[type, _Codec], ...] = (
 
 
 def thaw(frozen: Any, types: Types | None = None) -> Any:
-    """The value back. Classes are rebuilt only if `types` names them (`module:qualname` → class);
-    otherwise their fields come back as a dict. `$opaque` comes back as its dict: it is no value.
+    """Rebuild the value. Classes are rebuilt only if `types` names them (`module:qualname` → class); otherwise
+    their fields are returned as a dict. `$opaque` is returned as its dict, because it has no value.
     """
     types = types or {}
     if type(frozen) is list:

@@ -1,6 +1,7 @@
-"""Which module of which library is hooked by which of ours. A new SDK is one file and one row.
+"""The table of hooks: which module of which library is hooked by which of our modules. A new SDK is one module
+and one row.
 
-Our file is imported only when the library is: a program pays for what it uses.
+Our module is imported only when the library is, so a program pays only for the libraries that it uses.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []
 
 
 def install(opened: Deck | None = None) -> None:
-    """Watch for every library of ROWS, and in a replay for those of REPLAY_ROWS. Idempotent: a deck that is
-    `opened` when the hooks are in place already is told of them.
+    """Watch for every library of ROWS, and in a replay for those of REPLAY_ROWS. Idempotent: if the hooks are
+    installed already, the `opened` deck gets their report.
     """
     if _installed:
         if opened is not None:
@@ -126,7 +127,7 @@ def install(opened: Deck | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Take every hook out again: each library is as it was."""
+    """Remove every hook: each library is as it was."""
     while _installed:
         callback, done = _installed.pop()
         forget(callback)

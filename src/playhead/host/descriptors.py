@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 
 def keep_only(*kept: int) -> None:
-    """Let go of everything else: whoever waits for the end of a pipe must not wait for us.
+    """Close all other descriptors: a process that waits for the end of a pipe must not wait for us.
 
-    The parent's objects stay where they are: one that was found to be garbage here would close the
-    number of a descriptor that it once had, and that is somebody else's by now.
+    The parent's objects are not finalised: garbage collection here would close descriptor numbers that other
+    files have by now.
     """
     gc.freeze()
     for name in os.listdir("/dev/fd"):

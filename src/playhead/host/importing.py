@@ -37,7 +37,7 @@ def when_imported(name: str, callback: Callback) -> None:
 
 
 def before_import(name: str, callback: Callable[[], None]) -> None:
-    """Run `callback()` before any code of module `name` runs, if that ever comes to be imported."""
+    """Run `callback()` before any code of module `name` runs, if it is ever imported."""
     _warned.setdefault(name, []).append(callback)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
@@ -60,9 +60,9 @@ def _is_loading(module: ModuleType) -> bool:
 
 
 class _Finder:
-    """Finds what the others find; adds a call after the module's own code has run.
+    """Finds what the other finders find; adds a call after the module's own code has run.
 
-    Not an importlib.abc.MetaPathFinder: that module costs 5 ms, and nobody asks for the type.
+    Not an importlib.abc.MetaPathFinder: that module costs 5 ms, and the type is never checked.
     """
 
     def find_spec(
@@ -82,10 +82,10 @@ class _Finder:
 
 
 def _follow(spec: ModuleSpec) -> None:
-    """Wrap the loader's methods on the instance: its type stays what others look for.
+    """Wrap the loader's methods on the instance, so that its type stays the same.
 
-    A loader may serve many modules (a zip file's does): each call is looked at for whom it is. One
-    that cannot be wrapped loads its module as ever; that nobody then hooks it is a hole, no failure.
+    A loader may serve many modules (that of a zip file does), so each call checks the module's name. If a
+    loader cannot be wrapped, its module is loaded without hooks: a coverage gap, not a failure.
     """
     loader: Any = spec.loader
     execute = getattr(loader, "exec_module", None)

@@ -1,8 +1,7 @@
-"""Did this exception come out of a signal handler, or end the program? Knows handlers and tracebacks.
+"""Tell whether an exception came out of a signal handler, or ends the program. Knows handlers and tracebacks.
 
-A host that gives its own code a time limit (`signal.alarm` and a handler that raises) may be
-interrupted in the middle of ours. What comes out there is the host's, however it is called, and
-must not be swallowed with our own failures.
+A host that limits the time of its own code (`signal.alarm` and a handler that raises) may interrupt ours.
+Such an exception belongs to the host, whatever its class, and must not be swallowed with our own failures.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _in_main_thread() -> bool:
-    """Not by importing `threading`: whoever imports it first is its main thread."""
+    """Without importing `threading`: the thread that imports it first becomes its main thread."""
     threading = sys.modules.get("threading")
     main = getattr(threading, "main_thread", None)
     if threading is None or main is None:

@@ -69,7 +69,7 @@ _COPIED = (
 
 
 def wrapping(made: T, original: Any) -> T:
-    """`functools.update_wrapper`: `made` goes by the name of what it stands in for."""
+    """`functools.update_wrapper`: give `made` the name of the function that it replaces."""
     for name in _COPIED:
         if hasattr(original, name):
             setattr(made, name, getattr(original, name))

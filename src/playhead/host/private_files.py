@@ -1,7 +1,7 @@
-"""Open, read and replace the files of a store. Knows file types and limits; not what the files hold.
+"""Open, read and replace the files of a store. Knows file types and limits; does not know their contents.
 
 A store can come from another person. Its files may then be links to the user's own files, named pipes that
-never deliver a byte, devices without an end, or simply too large. And a name that somebody can guess can be
+never deliver a byte, devices without an end, or simply too large. And a file with a predictable name can be
 planted before we write to it. So all code that reads or writes a store opens its files here.
 """
 

@@ -1,6 +1,6 @@
-"""Which project a run belongs to: the git root, else the folder. Knows .git folders; runs nothing.
+"""The project of a run: the git root, else the folder. Knows .git folders; starts no process.
 
-Starting git for this would cost 5 ms a run and fail where git is not installed.
+Starting git for this would cost 5 ms per run and fail where git is not installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_there(path: Path) -> bool:
 
 
 def commit_of(project: Path) -> str | None:
-    """The commit that is checked out; None where there is none, or it cannot be told."""
+    """The commit that is checked out; None: there is none, or it cannot be determined."""
     try:
         folder = _git_folder(project)
         head = (folder / "HEAD").read_text().strip()

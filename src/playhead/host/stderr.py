@@ -1,4 +1,4 @@
-"""One line to the person who runs the program. Knows that there may be nobody to hear it."""
+"""Print one line to the user on stderr, if there is one."""
 
 from __future__ import annotations
 

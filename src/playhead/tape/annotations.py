@@ -56,8 +56,8 @@ def _from(members: dict[str, Any]) -> Annotations:
 
 
 def annotate(run: Path, **said: Any) -> Annotations:
-    """Say something about a run: `mark(run, keep=True)`, `mark(run, tags={"env": "ci"})`. What was
-    said before stays; tags are added to those that are there, None takes one away.
+    """Annotate a run: `annotate(run, keep=True)`, `annotate(run, tags={"env": "ci"})`. Earlier annotations stay;
+    tags are added to the existing ones, and None removes a tag.
     """
     with _alone(run):
         before = read_annotations(run)
@@ -71,7 +71,7 @@ def annotate(run: Path, **said: Any) -> Annotations:
 
 @contextmanager
 def _alone(run: Path) -> Iterator[None]:
-    """Two people who tag a run at the same moment are both heard."""
+    """Lock the file, so that two concurrent changes are both kept."""
     fd = os.open(run, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

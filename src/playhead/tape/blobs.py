@@ -34,7 +34,7 @@ _NAME = pattern(r"[0-9a-f]{64}")
 
 
 def blob_path(run: Path, digest: str) -> Path:
-    """Where a blob lies. The digest comes from a tape: its form is checked, no path hides in it."""
+    """The path of a blob. The digest comes from a tape, so its form is checked: it must not contain a path."""
     if not _NAME.fullmatch(digest):
         raise TapeDamaged(f"A blob is named {digest[:80]!r}; expected 64 hexadecimal digits.")
     return run / "blobs" / digest[:2] / digest
@@ -48,8 +48,8 @@ def push(run: Path, payload: bytes) -> str:
         return digest
     path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    # Under its own name only when whole: a kill in the middle leaves a *.part that nobody reads,
-    # never a blob whose content belies its name.
+    # The file gets its name only when it is complete: a kill leaves a *.part file that is never read, never a
+    # blob whose content does not match its name.
     fd, part = create_part(path)
     try:
         view = memoryview(payload)
@@ -65,7 +65,7 @@ def push(run: Path, payload: bytes) -> str:
 
 
 def pull(run: Path, digest: str) -> bytes:
-    """The payload; TapeDamaged if it is missing or is not what its name says."""
+    """The payload; TapeDamaged if it is missing or does not match its name."""
     path = blob_path(run, digest)
     try:
         payload = read_regular(path, LARGEST)
@@ -78,7 +78,7 @@ def pull(run: Path, digest: str) -> bytes:
     return payload
 
 
-# Stands in each line that has a part of its data in a blob.
+# Occurs in each line that has a part of its data in a blob.
 SPILLED = b'"$blob"'
 # The whole of an event's data, a member of that, a string in it.
 _DEEPEST = 3
@@ -105,7 +105,7 @@ def spill(run: Path | str, frozen: Any, encode: Encode) -> bytes:
 
 
 def unspill(run: Path, frozen: Any) -> Any:
-    """The inverse: every blob back in its place. TapeDamaged: one is missing, altered or absurd."""
+    """The inverse: put every blob back in its place. TapeDamaged: a blob is missing, altered or invalid."""
     try:
         return _Unspiller(run).whole(frozen, 0)
     except RecursionError:

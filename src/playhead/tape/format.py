@@ -46,7 +46,7 @@ Decode = Callable[[bytes], "Event"]
 
 
 class NotAnEvent(ValueError):
-    """These bytes are no line of a tape; the message says why."""
+    """The bytes are not a line of a tape; the message has the reason."""
 
 
 def close_line(body: bytes, previous: int) -> tuple[bytes, int]:
@@ -114,8 +114,8 @@ def decode_std(line: bytes) -> Event:
 
 
 def members_of(line: bytes) -> Any:
-    """What a line says, before it is an event. As strict as msgspec: a tape that is read by the
-    one and not by the other would be whole or damaged depending on where it is opened.
+    """The members of a line, before it becomes an event. As strict as msgspec: otherwise the same tape would be
+    whole or damaged depending on the installed libraries.
     """
     try:
         text = line.decode()

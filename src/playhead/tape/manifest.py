@@ -1,7 +1,7 @@
-"""The manifest of a run: what is known about it without reading its tape. Knows one JSON file.
+"""The manifest of a run: a summary that is available without reading the tape. Knows one JSON file.
 
-Written when the run starts and replaced atomically when it ends, so that at every moment there is
-a whole one. It is a summary: where tape and manifest disagree, the tape is right.
+Written when the run starts and replaced atomically when it ends, so that there is always a complete one.
+Where tape and manifest disagree, the tape is right.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from playhead.tape.format import FORMAT_VERSION
 from playhead.tape.store import MANIFEST
 
 FILE = MANIFEST
-# The member of `extra` that holds what somebody wrote about the run.
+# The member of `extra` that holds the user's note about the run.
 NOTE = "note"
-# Ours have a few kilobytes; what a stranger's folder holds is not read into memory unseen.
+# Our manifests have a few kilobytes; a larger file in an untrusted folder is not read into memory.
 _LARGEST = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentSummary:
-    """How a segment ended, so that a tail cut off later is noticed."""
+    """The end of a segment, so that a tail that is cut off later is detected."""
 
     name: str
     events: int
@@ -39,7 +39,7 @@ class SegmentSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a list of runs shows, and what is needed to judge whether a run still goes on."""
+    """The summary for a list of runs, and the facts that tell whether a run is still in progress."""
 
     run: str
     format: int = FORMAT_VERSION
@@ -69,7 +69,7 @@ class Manifest:
     segments: list[SegmentSummary] = field(default_factory=list)
     keep: bool = False
     replay_of: str | None = None
-    # What a later Playhead or another tool wrote beside ours: kept and written back.
+    # Members that a later Playhead or another tool wrote: kept and written back.
     extra: dict[str, Any] = field(default_factory=dict)
 
 

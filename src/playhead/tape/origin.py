@@ -65,7 +65,7 @@ def is_own(run: Path, manifest: Manifest, environ: Mapping[str, str] = os.enviro
 
 
 def _is_in_own_store(run: Path, environ: Mapping[str, str]) -> bool:
-    """By real path: a link in the user's store leads to a tape of anybody."""
+    """By real path: a link in the user's store may lead to a tape of another person."""
     return os.path.realpath(run.parent) == os.path.realpath(default_home(environ) / "runs") and (
         not os.path.islink(run)
     )
@@ -83,7 +83,7 @@ def _mark(run: Path, manifest: Manifest, environ: Mapping[str, str]) -> str:
 
 
 def digest_of(run: Path, manifest: Manifest) -> str:
-    """What consent is given to: the command, its folder, and every byte of the segments.
+    """The hash that consent is given to: the command, its folder, and every byte of the segments.
 
     Large values and files are covered too, because segments name them by their hash.
     """

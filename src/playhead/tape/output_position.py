@@ -1,9 +1,9 @@
-"""How far a command's output has come: a page in the run's folder, for as long as the run lasts.
+"""The position of a command's output: a memory-mapped page in the run's folder, for as long as the run lasts.
 
-Whoever passes the output on writes there what it has read; every process of the run can tell from
-it, and from what is still in the pipe, how much has been written in all. So a program knows which
-part of the output is a child's own, although nothing stands between the child and the pipe. Knows
-the page and pipes; not who writes into them.
+The process that passes the output on writes there how much it has read. From this and from the bytes that are
+still in the pipe, every process of the run can compute how much has been written in all. So a program knows
+which part of the output belongs to a child, although the child writes into the pipe directly. Knows the page
+and pipes; does not know the writers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NAME = "output.at"
 _STREAMS = ("stdout", "stderr")
 # The pipe's inode; a count that is odd while the pipe is being read; bytes read so far.
 _SLOT = struct.Struct("QQQ")
-# How often to look again at a reader that is in the middle of reading: it needs microseconds, or has
-# lost the processor, and then nobody shall wait for it.
+# How often to check again while the reader is reading: it needs microseconds, or is descheduled, and then we
+# do not wait for it.
 _LOOKS = 200
 
 
@@ -53,17 +53,17 @@ class OutputPage:
 
 
 def forget(run: Path) -> None:
-    """The run is over: what its processes write from here on is no part of it."""
+    """The run is over: later output of its processes is not part of it."""
     with suppress(OSError):
         os.unlink(run / _NAME)
 
 
 class OutputGauge:
-    """A writer's side: how much has gone into a pipe that is the command's output."""
+    """The writer's side: how much has been written into a pipe that is the command's output."""
 
     def __init__(self, run: Path) -> None:
         self._page: mmap.mmap | None = None
-        with suppress(OSError, ValueError):  # there is none: nobody passes our output on
+        with suppress(OSError, ValueError):  # there is no page: the output is not passed on
             fd = os.open(run / _NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 self._page = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
@@ -71,8 +71,8 @@ class OutputGauge:
                 os.close(fd)
 
     def read(self, fd: int) -> tuple[str, int] | None:
-        """The name of the stream that `fd` is, and how much has been written into it; None where it
-        is something else, or cannot be told.
+        """The name of the stream that `fd` is, and how much has been written into it; None if it is not a stream
+        of the command, or cannot be determined.
         """
         if self._page is None or sys.platform != "linux":
             return None

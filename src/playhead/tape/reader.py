@@ -66,10 +66,10 @@ class Line:
 
 
 class Tape:
-    """The recording of one run. Opening costs nothing; files are read when something is asked.
+    """The recording of one run. Opening costs nothing; files are read on demand.
 
-    `damage` fills while reading. Of a run that is still in progress, each call sees what is there by
-    then (see `follow` for what comes later).
+    `damage` is filled while reading. For a run that is still in progress, each call sees the events so far
+    (see `follow` for later ones).
     """
 
     def __init__(self, run: Path) -> None:
@@ -83,7 +83,7 @@ class Tape:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The run's manifest; where that is missing or damaged, what the tape says instead."""
+        """The run's manifest; if that is missing or damaged, one rebuilt from the tape."""
         try:
             return read_manifest(self.run)
         except TapeDamaged:

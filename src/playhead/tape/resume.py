@@ -1,4 +1,4 @@
-"""Find the run that a recording goes on with. Knows manifests and segments; not the recorder."""
+"""Find the run that a recording resumes. Knows manifests and segments; does not know the recorder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_resumable(
 
 
 def next_seq_of(run: Path) -> int:
-    """One more than the highest seq on the tape so far, so that the sequence goes on."""
+    """One more than the highest seq on the tape, so that the sequence continues."""
     decode = decoder()
     highest = max(sealed_segments(run).values(), default=-1)
     for path in run.iterdir():

@@ -1,9 +1,9 @@
-"""Appends to a segment that belongs to no process: several processes write to it, one after the other.
+"""Append to a segment that belongs to no process: several processes write to it, one after the other.
 
 Knows the chain of checksums and file locks; does not know what the events mean.
 
-A recorder holds its segment for as long as its process lives. This writer is for a session that a shell
-script goes through in steps, each a process of its own, and for runs that another tool recorded yesterday.
+A recorder holds its segment as long as its process lives. This writer is for a session that a shell script
+runs in steps, each a process of its own, and for runs that are imported from another tool.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _first_seq(beginning: bytes) -> int:
 
 
 def _end_of(fd: int) -> tuple[int, int, int]:
-    """Where the last whole line ends, the next seq, and the checksum to continue. What a killed process
-    has left after that line is cut off: the next line must start clean.
+    """The end of the last whole line, the next seq, and the checksum to continue. The rest of a line that a
+    killed process left is cut off, so that the next line starts clean.
     """
     size = os.fstat(fd).st_size
     tail = os.pread(fd, _TAIL, max(0, size - _TAIL))

@@ -1,8 +1,8 @@
 """A tape as one readable file, `NAME.tape.jsonl`: for tests, reviews and git. Knows both forms.
 
-Line 1 is what the manifest says of the run. Every further line is an event without what is the
-machine's (clock readings, process and thread ids, checksums), its blobs in their places. `unpack`
-makes a folder of it again that reads, verifies and replays as any other.
+Line 1 has the manifest's facts about the run. Every further line is an event without machine-specific members
+(clock readings, process and thread ids, checksums), with its blobs in their places. `unpack` turns it into a
+folder again that can be read, verified and replayed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARED_VARIABLE = re.compile(
     r"(?:ANTHROPIC|OPENAI|AZURE_OPENAI|GEMINI|GOOGLE_GEMINI|LITELLM|MISTRAL|GROQ|COHERE|XAI|OLLAMA)_\w+"
     r"|\w+_(?:BASE_URL|API_BASE|API_KEY|MODEL)|TZ|LANG|LC_\w+"
 )
-# Of the first event of a segment only what a replay needs: the rest is the machine's.
+# The members of a segment's first event that a replay needs; the others belong to the machine.
 _PROCESS = ("format", "run", "generation", "level", "redacted", "argv")
 
 
@@ -160,7 +160,7 @@ def _renamed(ref: Any, names: dict[str, str]) -> Any:
 
 
 def _refs(data: Any, names: dict[str, str]) -> Any:
-    """Names of events inside data (a child's call, what a match was of)."""
+    """Rename the references to events inside data (a child's call, the call of a match)."""
     if isinstance(data, dict):
         return {
             name: _renamed(item, names) if name in ("of", "call", "ref") else _refs(item, names)

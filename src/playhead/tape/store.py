@@ -1,6 +1,6 @@
-"""Where tapes live: the user's library of runs, and how a person names one of them.
+"""The store of tapes: the user's runs, and the names by which a user selects one.
 
-Knows folders, ids and permissions; not what is on a tape.
+Knows folders, ids and permissions; does not know the contents of tapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ else:
 
 
 MANIFEST = "manifest.json"
-# In the folder of a replay: what its processes are asked to do.
+# In the folder of a replay: the plan for its processes.
 PLAN = "replay.json"
 _RUNS = "runs"
 _KEY = "redact.key"
@@ -49,9 +49,9 @@ def default_home(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def open_store(home: Path) -> Path:
-    """Make the store if need be, for its owner alone; hidden from git if it is inside a work tree.
+    """Create the store if necessary, readable by its owner alone, and ignored by git inside a work tree.
 
-    A folder that was there before is the user's: it stays open and visible as it was.
+    A folder that existed before keeps its permissions.
     """
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -167,8 +167,8 @@ def run_ids(home: Path) -> list[str]:
 
 
 def announce(run: Path) -> None:
-    """Leave word that a run of the store, ended before, has changed: who keeps a catalogue looks
-    again at runs that are new, go on, or are named here, and at no others.
+    """Announce that a finished run of the store has changed: the catalogue looks again only at runs that are
+    new, in progress, or named here.
     """
     if run.parent.name != _RUNS:
         return  # in no store
@@ -182,7 +182,7 @@ def announce(run: Path) -> None:
         )
         os.utime(folder / run.name)
     except OSError:
-        return  # a store that cannot be written: nobody keeps a catalogue in it
+        return  # the store cannot be written, so it has no catalogue
 
 
 def announced(home: Path) -> dict[str, int]:
@@ -196,7 +196,7 @@ def announced(home: Path) -> dict[str, int]:
         try:
             found[name] = os.stat(home / _CHANGED / name, follow_symlinks=False).st_mtime_ns
         except OSError:
-            continue  # somebody else has heard it
+            continue  # another process has read it
     return found
 
 
@@ -208,7 +208,8 @@ def heard(home: Path, announcements: Mapping[str, int]) -> None:
             if os.stat(path, follow_symlinks=False).st_mtime_ns == at:
                 path.unlink()
         except OSError:
-            continue  # somebody else was quicker, or it cannot be: then it is read once more
+            # another process was quicker, or it cannot be removed: then it is read once more
+            continue
 
 
 def run_path(home: Path, run_id: str) -> Path:

@@ -68,8 +68,8 @@ class SegmentWriter:
                 body = (
                     f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns()},"mono":{mono_ns()},{members}"data":'
                 ).encode() + data
-                # What `format.close_line` does. Written out: that module loads `re` and `json`, which no
-                # process should pay for at its start.
+                # The same as `format.close_line`, repeated here because that module loads `re` and `json`,
+                # which no process should load at its start.
                 crc = crc32(body, self.crc)
                 line = body + b',"crc":"%08x"}\n' % crc
                 size = len(line)
@@ -92,10 +92,10 @@ class SegmentWriter:
             return seq
 
     def _settle(self, seq: int, crc: int, size: int) -> None:
-        """After a write that broke off: what is on the disk is true, wherever it did.
+        """After a failed write: count what is on the disk.
 
-        A signal handler that raises (Ctrl-C) can strike between the write and the counting of it; a
-        full disk takes a part of a line, which is cut off again so that the next starts clean.
+        A signal handler that raises (Ctrl-C) can interrupt between the write and its counting; on a full disk
+        a part of a line is written, which is cut off so that the next line starts clean.
         """
         if self.seq != seq or not self.holds():
             return
@@ -173,7 +173,7 @@ class SegmentWriter:
         return True
 
     def close(self) -> None:
-        """Let go of the file. The number may be another file's by now: then that stays open."""
+        """Close the file, unless its descriptor number belongs to another file by now."""
         if self.holds():
             os.close(self._fd)
         self._fd = -1
@@ -208,7 +208,7 @@ def _create(run: Path | str) -> tuple[str, str, int]:
 
 
 def _make(folder: str) -> None:
-    """With what is above it: that as the user's own rules will have it, and this for its owner alone."""
+    """Create the folder: its parents with the user's default permissions, the folder itself for its owner alone."""
     os.makedirs(os.path.dirname(folder) or ".", exist_ok=True)
     try:
         os.mkdir(folder, 0o700)

@@ -172,7 +172,7 @@ def replay(
             "replay",
             os.fspath(tape),
             "--quiet",
-            "--trust",  # a test runs the code beside it; the tape lies there, too
+            "--trust",  # a test runs the code beside it, and the tape is in the same place
             "--report",
             str(report),
         ]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TURN = "_playhead_turn"
 _STATE = "_playhead_state"
-# How far the delay of the same timer may differ: it is measured from when the loop hears of it.
+# How much the delay of one timer may differ: it is measured from the moment when the loop gets it.
 _TOLERANCE_S, _TOLERANCE = 0.002, 0.02
 
 _loops = 0
@@ -168,7 +168,7 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
             head, log = order_slot.active(), points.active()
             if (head is None and log is None) or _is_ours():
                 return original(self, callback, *args, context=context)
-            # The end of a job is told by its own lane, whichever thread hands it over.
+            # The end of a job is reported by its own lane, whichever thread delivers it.
             source = getattr(args[-1], "__dict__", None) if args else None
             lane = (source or {}).get(lanes.OF_JOB) or lanes.current.get()
             number = lane.count(points.SOON)

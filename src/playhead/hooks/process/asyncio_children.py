@@ -85,7 +85,9 @@ class _Feed:
         self._args = args
 
     def pend(self, place: Any, show: Callable[[], bool]) -> Callable[[], None]:
-        """Call `show` when the loop has come to the place, and read if it says so. Returns how to take it back."""
+        """Call `show` when the loop reaches the place, and read if it returns True. Returns the function that
+        cancels it.
+        """
         loop, state = self._loop, event_loops.state_of(self._loop)
 
         def read() -> None:

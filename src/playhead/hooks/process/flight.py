@@ -1,9 +1,9 @@
-"""A process on its way: what the program sees of it, reported to the crossing in the order it happens.
+"""A running process: what the program observes of it, reported to the crossing in the order of observation.
 
-Knows exits, streams and signals as the program meets them; does not know where they are observed. Beside
-`stdin`, `stdout` and `stderr` the tape has three streams of marks, from which a replay knows what the process
-waited for: `signal` (sent by the program), `closed` (a stream that the program closed before its end) and `eof`
-(an end that the program saw before it did something else).
+Knows exits, streams and signals as the program observes them; does not know where they are hooked. Besides
+`stdin`, `stdout` and `stderr` the tape has three streams of marks, which tell a replay what the process
+waited for: `signal` (sent by the program), `closed` (a stream that the program closed before its end) and
+`eof` (an end that the program saw before it did something else).
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _fails_open(method: F) -> F:
 class Flight:
     """One process, from its call to its outcome.
 
-    The outcome is written when the exit is known and every stream that the program reads has come
-    to its end: what it reads after `wait()` belongs to the call as well.
+    The outcome is written when the exit is known and every stream that the program reads has ended: data that
+    the program reads after `wait()` belongs to the call as well.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class Flight:
         self._exited_ns = 0
         self._alive_ns: int | None = None
         self._at_exit: list[Callable[[Flight], None]] = []
-        # Taken once, by whoever ends the flight: an exit may be noticed by several threads.
+        # Acquired once, by the thread that ends the flight: several threads may notice the exit.
         self._over = _thread.allocate_lock()
         self._started = crossing.started_ns
         self._writing: list[None] = []
@@ -109,7 +109,7 @@ class Flight:
 
     @property
     def crossing(self) -> Crossing | None:
-        """None where there is nobody left to tell: the run is over, or this is a forked copy."""
+        """None: the run is over, or this is a forked copy, so there is nothing to report to."""
         crossing = self._crossing
         return crossing if crossing is not None and deck.is_open(crossing.deck) else None
 
@@ -129,7 +129,7 @@ class Flight:
 
     @_fails_open
     def failed(self, error: BaseException) -> None:
-        """There is no process: it could not be started."""
+        """The process could not be started."""
         self._leave_at_exit()
         if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
             facts = {"filename": _name(error.filename)} if isinstance(error, OSError) else {}
@@ -139,11 +139,11 @@ class Flight:
         self._open.add(stream)
 
     def expected(self, stream: str) -> bool:
-        """Whether the end of this stream is still to be told."""
+        """Whether the end of this stream is still to be reported."""
         return stream in self._open or (stream == "stdin" and self._exit is None)
 
     def at_exit(self, action: Callable[[Flight], None]) -> None:
-        """For what can only be done once the process is gone."""
+        """Register an action that is only possible after the process has exited."""
         self._at_exit.append(action)
 
     @_fails_open
@@ -206,8 +206,8 @@ class Flight:
             crossing.raised(error)
 
     def check(self, *, waits: bool = False) -> None:
-        """Raises what a player, in a thread of its own, could only put down. `waits`: the program is
-        about to wait for something that, where the tape ends, will never come.
+        """Raise an error that a player's thread has stored. `waits`: the program is about to wait for something
+        that never happens, because the tape ends before it.
         """
         if waits and self.divergence is None and self.player is not None and self.player.is_at_end:
             crossing = self.crossing
@@ -288,7 +288,7 @@ class Flight:
         me = _thread.get_ident()
         self._late.append((stream, data))
         if me in self._telling:
-            return  # a signal handler or a finalizer, in the middle of this: it waits its turn
+            return  # a signal handler or a finalizer interrupted this: it waits its turn
         self._telling.add(me)
         try:
             while self._late:
@@ -317,7 +317,7 @@ class Flight:
 
 
 class ProcessAdapter(Adapter):
-    """One start of a process. The flight reports what the program sees of the process afterwards."""
+    """One start of a process. The flight reports what the program observes of the process afterwards."""
 
     streams = True
     flight: Flight

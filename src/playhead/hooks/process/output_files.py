@@ -70,7 +70,7 @@ def inherited_by(crossing: Crossing) -> Inherited:
 
 
 def print_again(pieces: Iterable[Piece]) -> None:
-    """In a replay: what the child had written to our own streams."""
+    """In a replay: print the output that the child wrote to our own streams."""
     for piece in pieces:
         fd = {"stdout": 1, "stderr": 2}.get(piece.stream)
         left = piece.data if fd is not None else b""
@@ -100,8 +100,8 @@ def _gauge_of(run: Path) -> OutputGauge:
 
 _PIECE = 64 * 1024
 
-# Up to where a file has been read for a child that has gone. Two children that write into one file
-# at the same time cannot be told apart, but no byte may be on the tape twice.
+# How far a file has been read for children that have exited. Concurrent writers of one file cannot be
+# distinguished, but no byte may be recorded twice.
 _read_up_to: dict[Hashable, tuple[int, int]] = {}
 
 

@@ -1,7 +1,7 @@
-"""What passes between the program and its children, seen where the program reads and writes it.
+"""Observe the data between the program and its children where the program reads and writes it.
 
-Nothing is put between the two: the descriptors are the very ones that the program would have had.
-Knows file objects, `os.read`, `os.write` and pseudo-terminals; not processes.
+No pipe is added: the descriptors are the ones that the program would have had. Knows file objects, `os.read`,
+`os.write` and pseudo-terminals; does not know processes.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _SLAVE_OF_MASTER = 0x80045430 if _LINUX else 0x40807453  # TIOCGPTN, TIOCPTYGNAM
 # Descriptors of which we know when they are closed: those of `Popen`'s own pipes.
 _reads: dict[int, tuple[Flight, str]] = {}
 _writes: dict[int, tuple[Flight, str]] = {}
-# Pipes and terminals that the program made itself (trio does): known by what they are, since
-# any number of descriptors may lead to one.
+# Pipes and terminals that the program made itself (trio does), identified by device and inode, because
+# several descriptors may refer to one.
 _raw_reads: dict[Key, tuple[Flight, str]] = {}
 _raw_writes: dict[Key, tuple[Flight, str]] = {}
 
@@ -48,7 +48,7 @@ _raw_writes: dict[Key, tuple[Flight, str]] = {}
 class Tapped(io.RawIOBase):
     """A file of `Popen`'s, with a listener. Descriptor, blocking and errors are the file's own."""
 
-    # Set by io when an object is collected that nobody had closed.
+    # Set by io when an object is collected that was never closed.
     _finalizing = False
 
     # No __getattr__: io looks for attributes that are not there, many times for each file.
@@ -71,7 +71,7 @@ class Tapped(io.RawIOBase):
         return size
 
     def readall(self) -> Any:
-        """Piece by piece: what has come is on the tape although the end has not."""
+        """Piece by piece, so that received data is on the tape before the end is reached."""
         pieces: list[bytes] = []
         while True:
             try:
@@ -145,10 +145,10 @@ class Tapped(io.RawIOBase):
 
 
 def tap(file: Any, flight: Flight, stream: str, size: int) -> Any:
-    """`file` as `Popen` made it, with a listener at its bottom; the object to put in its place.
+    """Observe `file` as `Popen` made it; returns the object that replaces it.
 
-    Buffered and text files stay the same objects: only their raw file is exchanged, by running
-    their constructor once more before anybody has used them.
+    Buffered and text files stay the same objects: only their raw file is replaced, by running their
+    constructor again before their first use.
     """
     buffered = getattr(file, "buffer", file)
     if isinstance(buffered, io.FileIO):
@@ -173,7 +173,8 @@ def expect(fd: int, flight: Flight, stream: str) -> None:
     if key is None:
         return
     if stream != "stdin" and _raw_reads.get(key, (None,))[0] is not flight:
-        # One pipe or terminal for both streams: nobody can tell them apart, and the first has it.
+        # One pipe or terminal for both streams: the bytes cannot be separated, and count for the first
+        # stream.
         _raw_reads[key] = (flight, stream)
         flight.expects(stream)
     if stream == "stdin" or type(key) is str:  # a terminal goes both ways
@@ -228,8 +229,8 @@ def _key_of_host(fd: int) -> Key | None:
 
 
 def _is_over(fd: int) -> bool:
-    """Whether nobody is left at the other end. Who closes then has not done so of his own accord:
-    asyncio closes a child's stdin because the child has gone.
+    """Whether the other end is closed. Closing then is not the program's own decision: asyncio closes a child's
+    stdin because the child has exited.
     """
     end = select.poll()
     end.register(fd, 0)

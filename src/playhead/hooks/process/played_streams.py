@@ -11,7 +11,7 @@ from collections import deque
 from playhead.hooks.process.stage import make_raw, room_of, widen
 from playhead.replay.matching import fingerprint
 
-# What `poll` says of a stream whose other end was closed.
+# The events of `poll` for a stream whose other end was closed.
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 # As much as a pipe that is not full surely takes without making us wait.
 _AT_ONCE = 4096
@@ -22,7 +22,7 @@ class PlayedStreams:
 
     def __init__(self) -> None:
         self.ends: dict[str, int] = {}
-        # Streams whose end nobody else has: writing to them does not block.
+        # Streams whose end no other process holds: writing to them does not block.
         self.alone: set[str] = set()
         self.queues: dict[str, deque[tuple[int, memoryview | None]]] = {}
         # Streams that have come to their end, or that the program has closed.
@@ -30,7 +30,7 @@ class PlayedStreams:
         self._queued = 0
 
     def take(self, stream: str, fd: int, size: int | None) -> None:
-        """`size`: how much will be written to an end that nobody else has; None: others have it, too."""
+        """`size`: how much will be written to an end that no other process holds; None: others hold it, too."""
         self.ends[stream] = fd
         if size is not None and stream != "stdin":
             os.set_blocking(fd, False)
@@ -65,7 +65,7 @@ class PlayedStreams:
                 ready.discard(stream)
 
     def _write(self, stream: str, data: memoryview) -> memoryview | None:
-        """What found no room; None: the program has closed its end."""
+        """The bytes that did not fit; None: the program has closed its end."""
         fd = self.ends[stream]
         at_once = len(data) if stream in self.alone else _AT_ONCE
         while data:
@@ -84,7 +84,7 @@ class PlayedStreams:
         return data
 
     def close(self, stream: str) -> None:
-        """A terminal is at its end when the last of its users has gone: all of them go."""
+        """A terminal ends when its last descriptor is closed, so all of them are closed."""
         on_terminal = os.isatty(self.ends[stream])
         for name in [*self.ends] if on_terminal else [stream]:
             if name == stream or os.isatty(self.ends[name]):
@@ -111,7 +111,7 @@ class PlayedStreams:
 
 
 class PlayedInput:
-    """What the program sends to a taped process, compared with what it sent then."""
+    """The input that the program sends to a taped process, compared with the recorded input."""
 
     def __init__(self, expected: bytes) -> None:
         self._expected = expected

@@ -1,9 +1,8 @@
-"""Plays a taped process: real pipes, a real pid, a real exit, and nothing executed but a stand-in.
+"""Play a taped process: real pipes, a real pid, a real exit, but only a stand-in is executed.
 
-The stand-in (`process_stand_in`) waits on a pipe of ours for what tells it how to end. The child's ends
-of the streams are ours: what the tape holds goes in as far as there is room before the program even
-has its process back; the rest is played by the thread of `process_stage`. Knows descriptors and the
-script; not `subprocess`, not threads.
+The stand-in (`stand_in`) reads from a pipe of ours how to end. We hold the child's ends of the streams: taped
+output is written as far as there is room before the program gets its process object; the thread of `stage`
+plays the rest. Knows descriptors and the script; does not know `subprocess` or threads.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
 from playhead.replay.time.virtual_time import RawGuard
 
-# A program that does not do again what it did then must not hang for ever.
+# A program that does not repeat its recorded input must not hang for ever.
 _PATIENCE_NS = 60 * 1_000_000_000
-# A process that is quicker than this is there at once: nobody can have set his clock by it.
+# A process quicker than this ends at once: no program can depend on such a duration.
 _INSTANT_NS = 50_000_000
 # When a process ends that was running when the recorded run was killed.
 _NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
@@ -37,9 +36,9 @@ Pend = Callable[[Any, Callable[[], bool]], Callable[[], None]]
 
 
 class Player:
-    """One taped process, being played. Its methods are called by the program's thread until `go`,
-    and by the stage's from then on; `signalled` by whoever sends a signal, `attach` and `detach` by an
-    event loop that reads a stream.
+    """One taped process, being played. The program's thread calls its methods until `go`, and the stage's thread
+    afterwards; the sender of a signal calls `signalled`, an event loop that reads a stream calls `attach` and
+    `detach`.
     """
 
     def __init__(
@@ -70,12 +69,12 @@ class Player:
         self._anchor = (now_ns(), 0)
         self._active_ns = clock.mono_ns()
         self._given_up = False
-        # Whether the stand-in was told to end, although there are streams to play.
+        # Whether the stand-in was told to end while there are still streams to play.
         self._has_left = False
 
     def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
-        """`fd`, the child's end of a stream, is ours from now on. `alone`: nobody else has it, so
-        that it need not block, and may hold more than a pipe does by itself.
+        """Take over `fd`, the child's end of a stream. `alone`: no other process holds it, so it need not block,
+        and may hold more than the default size of a pipe.
         """
         self._streams.take(stream, fd, self._size_of(stream) if alone else None)
 
@@ -88,7 +87,7 @@ class Player:
         return bool(self._size_of(stream))
 
     def ready(self) -> int:
-        """Give what can be given now. Returns what the stand-in must have as its stdin."""
+        """Write the output that is due now. Returns the descriptor that becomes the stand-in's stdin."""
         self._stand_in, self._control = os.pipe()
         self.play()
         return self._stand_in
@@ -101,7 +100,7 @@ class Player:
             STAGE.enter(self)
 
     def stop(self) -> None:
-        """There is no stand-in after all, or it is not ours."""
+        """The stand-in was not started, or is not ours."""
         if self._stand_in >= 0:
             os.close(self._stand_in)
         self._finish(None)
@@ -140,7 +139,9 @@ class Player:
                 self._pended[index] = pend(place, self._feeder(index))
 
     def _feeder(self, index: int) -> Callable[[], bool]:
-        """What an event loop calls at the place of this step; whether there is something to read."""
+        """The function that an event loop calls at the place of this step; it returns whether there is something
+        to read.
+        """
 
         def feed() -> bool:
             with self._guard:
@@ -197,8 +198,8 @@ class Player:
 
     @property
     def place(self) -> Any:
-        """The place on the tape of what comes next; None: it comes with time, or the program does
-        something first.
+        """The place on the tape of the next step; None: the step is due by time, or after an action of the
+        program.
         """
         if self._streams.queues or self.is_over:
             return None
@@ -216,7 +217,7 @@ class Player:
 
     @property
     def rank(self) -> float:
-        """Where what comes next is on the tape, also if the replay has come to it."""
+        """The rank of the next step on the tape, also after the replay has reached it."""
         steps, at = self._script.steps, self._next
         step = steps[at] if at < len(steps) else None
         moment = step.at_ns if isinstance(step, Show) else self._script.ended_ns
@@ -224,7 +225,7 @@ class Player:
         return float("inf") if place is None else float(place.rank)
 
     def play(self) -> None:
-        """As far as the program has done its part, and the time has come."""
+        """Play as far as the program has done its part and the steps are due."""
         with self._guard:
             self._play()
             self._pend_ahead()
@@ -265,7 +266,7 @@ class Player:
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
     def _leave(self, ending: int) -> None:
-        """The program may learn of the exit before it reads what the process wrote."""
+        """The program may learn of the exit before it reads the output of the process."""
         if self._waits_for_program:
             return
         if not self._has_left and order_slot.has_come(self._script.ended_ns):
@@ -346,7 +347,7 @@ class Player:
     def _notice(self, fd: int, state: int) -> None:
         self._active_ns = clock.mono_ns()
         if fd == self._control:
-            self._finish(None)  # the stand-in is gone: killed by a signal that is not on the tape
+            self._finish(None)  # the stand-in was killed by a signal that is not on the tape
         elif fd == self._streams.ends.get("stdin"):
             self._hear(fd)
         elif state & GONE:
@@ -363,7 +364,7 @@ class Player:
         self._input.add(data)
 
     def _is_as_then(self, wait: Wait) -> bool:
-        """Whether the program sent what it had sent then, but for what is minted anew each time."""
+        """Whether the program sent the recorded input, except for values that change in every run."""
         if self._flight.sent or "stdin" not in self._streams.ends:
             return True
         differs = self._input.difference(wait.stdin)
@@ -380,7 +381,7 @@ class Player:
         return False
 
     def _finish(self, ending: int | None) -> None:
-        """All descriptors first: whoever hears of the exit must find the streams at their end."""
+        """Close all descriptors first: a program that learns of the exit must find the streams at their end."""
         control, self._control = self._control, -1
         while self._streams.ends:
             self._streams.close(next(iter(self._streams.ends)))
@@ -394,6 +395,6 @@ class Player:
         """Have the stand-in end so; None: it does so itself."""
         if control >= 0:
             if ending is not None:
-                with suppress(BrokenPipeError):  # the stand-in is gone already
+                with suppress(BrokenPipeError):  # the stand-in has exited already
                     os.write(control, self.stand_in.told(ending))
             os.close(control)

@@ -42,15 +42,15 @@ _POSITIONAL = (
     *("shell", "cwd", "env", "universal_newlines", "startupinfo", "creationflags"),
     *("restore_signals", "start_new_session", "pass_fds"),
 )
-# The options that a stand-in takes from the process that it stands for. It must not have the others, such as
-# `preexec_fn` and `cwd`.
+# The options that a stand-in takes from the taped process. It must not have the others, such as `preexec_fn`
+# and `cwd`.
 _OF_A_STAND_IN = (
     *("bufsize", "stdin", "stdout", "stderr", "universal_newlines", "text", "encoding", "errors"),
     *("start_new_session", "process_group", "pipesize", "restore_signals"),
 )
 _STREAMS = ("stdin", "stdout", "stderr")
 
-# What `run(input=…)` is about to send: known before the process starts, so that it can be matched.
+# The input that `run(input=…)` is about to send: known before the process starts, so that it can be matched.
 _input: ContextVar[Any] = ContextVar("playhead_process_input", default=None)
 
 

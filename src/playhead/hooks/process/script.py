@@ -1,4 +1,4 @@
-"""What a taped process did, as steps that can be played again. Pure; knows marks, not descriptors."""
+"""The steps of a taped process, in a form that can be played. Pure; knows marks, not descriptors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from playhead.recording.calls import Moment
 from playhead.recording.deck import Piece, Taped
 
-# What the program did to the process; everything else is what it saw of it.
+# Actions of the program on the process; everything else is an observation of the program.
 _ACTS = frozenset({"stdin", "signal", "closed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Until the program has done as much as it had then.
+    """A step that waits until the program has done as much as in the recorded run.
 
-    `stdin` counts bytes from the start; `lines` likewise, or None where the program had not ended
-    a line there: what is minted anew in each run (a pid, a time) may differ in length.
+    `stdin` counts bytes from the start; `lines` counts lines, or is None if the program had not ended a line
+    there: values that change in every run (a pid, a time) may differ in length.
     """
 
     stdin: int = 0
@@ -59,7 +59,7 @@ class Script:
 def script_of(taped: Taped, *, sent: bool = False) -> Script:
     """`sent`: what went to stdin is part of the request; the process ends after it was all read."""
     ended_ns = _ended_ns(taped)
-    # What the program read after it knew of the end had been there before.
+    # Data that the program read after it knew of the exit had been there before.
     is_ordered = type(ended_ns) is Moment and ended_ns.place is not None
     latest = None if is_ordered or taped.how != "returned" else ended_ns
     steps = [*_steps(taped.pieces, latest)]

@@ -1,7 +1,7 @@
-"""The one thread in which taped processes are played, and the time by which they are.
+"""The one thread that plays taped processes, and the clock it follows.
 
-One for all, started with the first that needs it: a replay's time stands still while a thread is new
-(`replay/strangers`). Knows waiting; not what is played.
+One thread for all processes, started with the first that needs it: the time of a replay stands still while a
+thread is new. Knows waiting; does not know what is played.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ def is_silent(fd: int) -> bool:
 
 
 class _Released:
-    """What the players wait for on the tape, as the stage's thread waits for it: see `loop_points.LoopState`."""
+    """The place that the players wait for, in the form that the stage's thread waits for it: see
+    `loop_points.LoopState`.
+    """
 
     def __init__(self, stage: PlayerStage) -> None:
         self._stage = stage
@@ -115,7 +117,9 @@ class _Released:
         return min((one for one in places if one is not None), key=_rank, default=None)
 
     def release(self, place: Any) -> None:
-        """It has passed, and its player looks at that. What a loop read in the same turn passes with it."""
+        """The place was passed, and its player checks it. Everything that a loop read in the same iteration
+        passes with it.
+        """
         head = order_slot.active()
         while head is not None and place.turn:
             others = [one for player in self._stage.players if (one := player.place) is not None]
@@ -136,7 +140,7 @@ def _rank(place: Any) -> int:
 
 
 class PlayerStage:
-    """Where the players are that wait for something."""
+    """The players that wait for something."""
 
     def __init__(self) -> None:
         self._begin()
@@ -167,13 +171,13 @@ class PlayerStage:
             self.wake()
 
     def wake(self) -> None:
-        """Somebody has done something that no descriptor tells of."""
+        """An action happened that no descriptor reports."""
         if self._woken is not None:
             with suppress(BlockingIOError):  # it is awake already
                 os.write(self._woken[1], b"!")
 
     def _run(self) -> None:
-        # What the program made of SIGPIPE is its own affair; for us it is a stream that was closed.
+        # The program's own handling of SIGPIPE does not matter here; for us it is a closed stream.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             while self._entering:
@@ -185,7 +189,7 @@ class PlayerStage:
             self._listen()
 
     def _listen(self) -> None:
-        """Wait until a program does something, or the time has come for something to be seen."""
+        """Wait until the program acts, or until something is due."""
         who: dict[int, Playing] = {}
         asked = {} if self._woken is None else {self._woken[0]: select.POLLIN}
         for player in self._players:
@@ -202,8 +206,8 @@ class PlayerStage:
                 os.read(self._woken[0], 4096)
 
     def start_anew(self) -> None:
-        """In a forked child there is no such thread, and its players are the parent's. What they have
-        open must not stay so in two processes.
+        """A forked child has no such thread, and its players belong to the parent. Their descriptors must not
+        stay open in both processes.
         """
         for player in (*self._players, *self._entering):
             player.stop()
@@ -253,7 +257,7 @@ def widen(fd: int, size: int) -> None:
 
 
 def make_raw(fd: int) -> None:
-    """A terminal that adds nothing: what it echoed and translated then is on the tape already."""
+    """Switch off echo and translation: the terminal's recorded output is on the tape already."""
     mode = termios.tcgetattr(fd)
     mode[0] = mode[1] = mode[3] = 0
     termios.tcsetattr(fd, termios.TCSANOW, mode)

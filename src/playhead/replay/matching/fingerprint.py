@@ -1,6 +1,6 @@
-"""When are two requests the same? Canonical form, normalised form, and keys to look them up by.
+"""Canonical form, normalised form and lookup keys of requests: these decide whether two requests are the same.
 
-Pure. Knows requests as frozen JSON and what in them changes from run to run; not tapes.
+Pure. Knows requests as frozen JSON and their volatile parts; does not know tapes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _TIMES = (
     r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
     r"\bduration_ms\W{1,5}\d+\b",
     r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
-    # Codex rounds what a patch took: "0 seconds" in one run, "0.1 seconds" in the next.
+    # Codex rounds the duration of a patch: "0 seconds" in one run, "0.1 seconds" in the next.
     r"Wall time: \d+(?:\.\d+)? seconds\b",
 )
-# What clients mint anew in every run. Each hit is renamed by order of appearance (alpha-renaming):
-# blanking would accept a result that is paired with the wrong call, renaming does not.
+# Values that clients generate in every run. Each is renamed by order of appearance (alpha-renaming): blanking
+# would accept a result that is paired with the wrong call, renaming does not.
 _KINDS = (
     r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
@@ -44,7 +44,7 @@ _KINDS = (
     r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
     r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
 )
-# What stands for any of them.
+# Replaces each of them.
 TIME = "‹time›"
 # Ids first: a time within one of them is a part of it.
 VOLATILE = re.compile("|".join([*_KINDS[:3], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[3:]]))

@@ -78,7 +78,7 @@ class Matcher:
         now: Places = (),
     ) -> None:
         self.calls = list(calls)
-        # One for both, where the folders are those of then: what was said is then known already.
+        # One settler for both runs if their folders are the same, so that its cache serves both.
         self._then = Settler(then)
         self._now = self._then if list(then) == list(now) else Settler(now)
         self._below = below
@@ -122,7 +122,7 @@ class Matcher:
             return match
 
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
-        """What `take` would give; it stays there."""
+        """The match that `take` would return, without taking it."""
         with self._lock:
             return self._find(boundary, name, request, lane)
 
@@ -181,7 +181,7 @@ class Matcher:
         if call is not None:
             return Match(call=call, rung="normalised", lane_kept=True)
         heads = shelf.heads(key)
-        # Two lanes could be meant, and a guess would be silent: nobody is served.
+        # Two lanes could be meant, and a wrong guess would not be noticed: no match.
         return Match(call=heads[0], rung="normalised", lane_kept=False) if len(heads) == 1 else None
 
     def _by_canonical(self, boundary: str, name: str) -> _Shelf:
@@ -216,8 +216,8 @@ def is_side(call: TapedCall) -> bool:
 
 
 def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None:
-    """For side traffic that the tape does not have as it is asked now: what was answered to its like
-    then, or nothing at all. None: this call is the agent's work.
+    """The answer to side traffic that is not on the tape in this form: the taped answer of a similar call, or an
+    empty one. None: this call is the agent's work.
     """
     kind = call.facts.get(SIDE)
     if not kind:

@@ -1,6 +1,6 @@
-"""What to say when nothing matches: the nearest taped call, and which fields differ. Pure.
+"""Explain a miss: the nearest taped call, and the fields that differ. Pure.
 
-For the message only: the nearest is never served.
+For the message only: the nearest call is never served.
 """
 
 from __future__ import annotations

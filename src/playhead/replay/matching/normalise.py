@@ -1,7 +1,7 @@
-"""A request with what changes by itself put to rest: for agents whose clock and ids are their own. Pure.
+"""Normalise the volatile fields of a request, for agents that have their own clock and ids. Pure.
 
-Knows how the APIs of models pair a tool's result with its call; not tapes. `fingerprint` renames what
-is left: ids, dates, hashes, in order of appearance.
+Knows how LLM APIs pair a tool's result with its call; does not know tapes. `fingerprint` renames the
+remaining ids, dates and hashes in order of appearance.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from playhead.replay.matching.fingerprint import TIME, VOLATILE, canonical_form
 
-# (what stands in a request, what it is called): the folders of then, or those of now.
+# (a path as it occurs in requests, its placeholder): the folders of the recorded run, or the current ones.
 Places = Sequence[tuple[re.Pattern[str], str]]
 
 # Where a prompt may be cut for caching follows the last message, and changes no answer.
@@ -33,7 +33,7 @@ def places_of(cwd: str | None, home: str | None) -> Places:
         for path, name in found
         if path.count("/") > 1  # `-root` is found in other words, too
     ]
-    # The longer first: a project lies within a home.
+    # The longer first: a project is inside a home folder.
     named = sorted([*found, *slugs], key=lambda one: -len(one[0]))
     return [
         (re.compile(rf"(?<![\w.-]){re.escape(path)}(?!\w)"), f"‹{name}›")
@@ -51,7 +51,7 @@ class Settler:
 
     def __init__(self, places: Places = ()) -> None:
         self.places = places
-        # A text → itself, or its parts: what stays, what is renamed, what stays…
+        # A text → itself, or its parts: fixed, renamed, fixed…
         self._known: dict[str, str | list[str]] = {}
 
     def text(self, request: Any) -> str:

@@ -23,7 +23,7 @@ from playhead.tape.reader import Tape, collector_paused
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class TapedCall:
-    """A call as it was made then. Mutable in one thing only: whether it has been served."""
+    """A taped call. Mutable in one thing only: whether it has been served."""
 
     number: int
     event: Event
@@ -31,7 +31,7 @@ class TapedCall:
     outcome: Event | None = None
     chunks: list[Event] = field(default_factory=list)
     served: bool = False
-    # Whether a part of it lies in blobs: to look for that in every answer takes as long as to find it.
+    # Whether a part of it is in blobs: searching every answer for this takes as long as loading it.
     spilled: bool = False
     # Knows the places of its moments in the order of the tape; None: the order is not kept.
     table: PointsTable | None = None
@@ -65,11 +65,11 @@ class TapedCall:
 
 @dataclass(slots=True, kw_only=True)
 class TapedRun:
-    """What a process may ask of the tape: its own calls, and those of the children it forked."""
+    """The calls that a process may take from the tape: its own, and those of the children it forked."""
 
     tape: Tape
     calls: list[TapedCall]
-    # The children of each call: what a taped answer makes unnecessary.
+    # The children of each call: a taped answer makes them unnecessary.
     below: dict[str, list[TapedCall]]
     segments: dict[str, Event]
     ambient: list[Event]
@@ -123,7 +123,7 @@ def _keep_order(recording: TapedRun) -> None:
 
 
 def forget_order(recording: TapedRun) -> None:
-    """Serve every call as soon as its time has come, in whatever order the program is ready for them."""
+    """Serve every call as soon as its time has come, in the order in which the program is ready for them."""
     recording.table = None
     for call in recording.calls:
         call.table = None
@@ -276,7 +276,7 @@ def _pieces(call: TapedCall, stream: str, data: dict[str, Any], left: int | None
 
 
 class TapedError(Exception):
-    """Stands for an exception whose class this program does not have. Says which it was."""
+    """Replaces an exception whose class this program does not have; the message names the class."""
 
     def __init__(self, type_name: str, message: str) -> None:
         super().__init__(f"{type_name}: {message}")

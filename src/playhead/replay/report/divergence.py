@@ -35,7 +35,7 @@ class Parting:
 
 
 def _lists(value: Any) -> Any:
-    """Tuples as the lists that JSON has, so that the tape gives back what was put on it."""
+    """Convert tuples to lists, so that a value equals what is read back from the tape."""
     if isinstance(value, dict):
         return {name: _lists(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

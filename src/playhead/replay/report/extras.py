@@ -1,6 +1,6 @@
-"""What a replay did beside matching exactly: inexact answers, blocked and allowed tools, faults. Pure.
+"""What a replay did besides exact matches: inexact answers, blocked and allowed tools, faults. Pure.
 
-Knows the facts that the modes leave on the replay's own tape.
+Reads the facts that the modes write on the replay's own tape.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def fired(now: TapedRun) -> list[dict[str, Any]]:
 
 
 def unchanged(now: TapedRun) -> list[str]:
-    """Why a live request went out as it was although it was to be changed."""
+    """Why a live request was sent unchanged although it should have been rewritten."""
     holes = (
         event.data
         for event in now.tape.events()

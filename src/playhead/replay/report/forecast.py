@@ -1,6 +1,6 @@
-"""What a replay would do, call by call of its tape, without doing it. Pure.
+"""Forecast a replay, call by call of its tape, without running it. Pure.
 
-Knows the policy and what is on the tape; what the code of today will ask is not known to anybody.
+Knows the policy and the tape; cannot know the requests of changed code.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _TOOLS = ("tool", "mcp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """For the calls of one name. `answer`: tape or live. `miss`: what a call that the tape does not
-    have comes to: live, allowed, blocked, ends (the run).
+    """The forecast for the calls of one name. `answer`: tape or live. `miss`: the result of a call that is not
+    on the tape: live, allowed, blocked, ends (the run).
     """
 
     boundary: str

@@ -129,7 +129,7 @@ def _text(outputs: list[Event], stream: str) -> str:
 
 
 def remarks(then: TapedRun, now: TapedRun) -> list[str]:
-    """What differs in the outputs of a program with a clock of its own, and does not count."""
+    """Differences in the output of a program with a clock of its own that do not count."""
     if not by_proxy(then):
         frames = ignored_frames(then, now) if _was_heard(then) else 0
         told = f"{frames} frames of libraries in tracebacks were not compared."
@@ -157,7 +157,7 @@ def by_proxy(recording: TapedRun) -> bool:
 
 
 def _was_heard(recording: TapedRun) -> bool:
-    """Whether anybody kept what was printed: a program that records itself prints past its tape."""
+    """Whether the output was recorded: a program that records itself prints past its tape."""
     begun = recording.run_start
     told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
     return bool(recording.outputs) or "output" in told
@@ -209,7 +209,7 @@ def _alike(before: bytes, after: bytes) -> bool:
 
 
 def _lines(raw: bytes) -> Iterator[str]:
-    """Each line with ids, times and durations put to rest."""
+    """Each line with ids, times and durations normalised."""
     for line in raw.decode("utf-8", "replace").splitlines():
         try:
             value = json.loads(line) if line.startswith("{") else line

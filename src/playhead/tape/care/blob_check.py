@@ -23,7 +23,7 @@ _LARGEST_JSON = 256 * 1024 * 1024
 
 
 class BlobCheck:
-    """Looks at every blob once; tells who speaks of those that are not whole."""
+    """Checks every blob once, and reports the events that refer to damaged ones."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
@@ -90,7 +90,7 @@ def state_of(run: Path, digest: str) -> State:
 
 
 def _json(run: Path, digest: str) -> Any:
-    """What a blob holds; None where that is not JSON: then no other blob is spoken of in it."""
+    """The JSON of a blob; None if it is not JSON: then it refers to no other blob."""
     try:
         path = blob_path(run, digest)
         return json.loads(read_regular(path, _LARGEST_JSON))

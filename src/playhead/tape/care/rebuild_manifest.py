@@ -23,13 +23,13 @@ _FROM_SEGMENT = ("run", "generation", "level", "redacted", "pid", "birth", "host
 
 
 class _Tally:
-    """What has passed of one segment."""
+    """Counts of one segment so far."""
 
     def __init__(self) -> None:
         self.events = 0
         self.bytes = 0
         self.crc = ""
-        # A segment that ended says itself what it lost; of one that was killed only gaps do.
+        # A segment that ended has recorded its losses itself; for one that was killed, only gaps do.
         self.said: int | None = None
         self.gaps = 0
 
@@ -62,7 +62,7 @@ def manifest_from(rows: Iterable[Row], *, folder: str) -> Manifest:
         if event.kind == SEGMENT_START and _is_root(event, members):
             members.update(_picked(event.data, _FROM_SEGMENT))
         elif event.kind == RUN_START:
-            # A resumed run goes on: it is running again.
+            # A resumed run is running again.
             members.update(_picked(event.data, _FROM_START), status="running", ended_at=None)
             members.setdefault("started_ns", event.wall)
         elif event.kind == RUN_END:

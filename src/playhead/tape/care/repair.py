@@ -1,7 +1,6 @@
-"""Put a damaged tape right, as far as what is left of it allows. Knows what to move aside and what
-to write anew; never deletes.
+"""Repair a damaged tape as far as possible. Knows what to move aside and what to rewrite; never deletes.
 
-A damaged original becomes `NAME.damaged.TIMESTAMP` beside the new one.
+A damaged original becomes `NAME.damaged.TIMESTAMP` beside the new file.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from playhead.tape.sealed.sealed_segment import SealedSegment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What was done. `changed` is False where there was nothing to do, or nothing to be done."""
+    """The result of a repair. `changed` is False if there was nothing to do, or nothing could be done."""
 
     changed: bool
     # Events that are on the tape now, and events that are known to be gone.
@@ -51,7 +50,7 @@ class Repair:
     lost: int
     # The originals, under their new names.
     moved: list[Path] = field(default_factory=list)
-    # What was found before.
+    # The damage that was found before the repair.
     damages: list[Damage] = field(default_factory=list)
     # Blobs that nothing can bring back.
     blobs_lost: list[str] = field(default_factory=list)
@@ -84,7 +83,7 @@ def repair(run: Path, at_wall_ns: int | None = None, *, force: bool = False) -> 
 
 
 class _Work:
-    """The steps of one repair, and what they came to."""
+    """The steps of one repair, and their results."""
 
     def __init__(self, run: Path, before: Verification, at_wall_ns: int) -> None:
         self._run = run
@@ -122,7 +121,7 @@ class _Work:
                 self._segment(segment, cuts.get(segment.name, 0))
 
     def blobs(self) -> None:
-        """A blob that is not what its name says is none: the name must not lead to it."""
+        """Move a blob aside whose content does not match its name."""
         for digest in self._before.blobs_altered:
             path = blob_path(self._run, digest)
             self._aside(str(path.relative_to(self._run)))
@@ -178,7 +177,7 @@ class _Work:
         self.made.append(segment.path)
 
     def _start(self, segment: Segment) -> dict[str, Any]:
-        """What can still be said in the first line of a segment that has lost its own."""
+        """The first line of a segment that has lost its own, as far as it can be reconstructed."""
         said: dict[str, Any] = {"format": segment.format, "run": self._before.run}
         try:
             told = read_manifest(self._run)

@@ -1,9 +1,7 @@
-"""Write the events of a damaged segment anew. Knows lines, seqs and the chain; not the run around
-them.
+"""Rewrite the events of a damaged segment. Knows lines, seqs and the chain; does not know the run.
 
-Lines keep their bytes but for the checksum; from the first damage on, the chain is made again.
-What is missing between two events is stated by a `gap` in its place, everything else by one at the
-end.
+Lines keep their bytes except for the checksum; the chain is recomputed from the first damage on. Events that
+are missing between two others are stated by a `gap` in their place, all others by one at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _MOST_TOLD = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinePlace:
-    """Where the line of an event lies, and whether it is as it was written."""
+    """The place of an event's line, and whether it is unaltered."""
 
     offset: int
     length: int
@@ -34,7 +32,7 @@ class LinePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What there is of a segment."""
+    """The readable part of a segment."""
 
     # By seq.
     places: dict[int, LinePlace]
@@ -48,7 +46,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What has become of a segment's events."""
+    """The result of rewriting a segment."""
 
     kept: int
     lost: int
@@ -87,9 +85,9 @@ def scan(path: Path, name: str, decode: Decode) -> Found:
 
 
 def _drop_absurd(places: dict[int, LinePlace], unread: int) -> int:
-    """A seq far beyond all others in the middle of the file was not written there: it is altered.
+    """Drop a seq far beyond all others in the middle of the file: it was altered.
 
-    Not so one near by: lines change places, and others are lost, too.
+    A seq near the others is kept, because lines may be moved or lost as well.
     """
     highest = max((seq for seq, place in places.items() if place.sound), default=None)
     if highest is None:

@@ -35,7 +35,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentCheck:
-    """One segment as it was found."""
+    """The result of checking one segment."""
 
     name: str
     run: str
@@ -52,7 +52,7 @@ class SegmentCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`ok`: nothing is missing or changed. Everything that is stands in `damages`."""
+    """`ok`: nothing is missing or changed. All findings are in `damages`."""
 
     ok: bool
     # The run that the segments belong to.
@@ -78,7 +78,7 @@ class Verification:
 
 
 def verify(run: Path) -> Verification:
-    """Check the whole run. TapeTooNew and TapeDamaged (there is no tape at all) are raised."""
+    """Check the whole run. Raises TapeTooNew, and TapeDamaged if there is no tape at all."""
     check = _Check(Path(run))
     check.segments()
     check.runs()
@@ -138,13 +138,13 @@ class _Check:
                 self._say(segment.name, f"it belongs to run {chain.run[:80]!r}", line=1)
 
     def counts(self) -> None:
-        """What the manifest says of the whole; what it says of a segment was checked there."""
+        """Check the manifest's counts of the whole run; those of a segment were checked with the segment."""
         told = self._manifest
         if told is None:
             return
         total = sum(one.events for one in told.segments)
         here = sum(chain.events for _, chain in self._chains)
-        # Of a resumed run it may count seqs, which go on from the run before.
+        # For a resumed run these may be seqs, which continue those of the earlier part.
         seqs = max((chain.next_seq for _, chain in self._chains), default=0)
         if told.segments and told.events not in (total, here, seqs):
             self._say(MANIFEST, f"it counts {told.events} events, and {total} in its segments")
@@ -210,8 +210,8 @@ def _found(segment: Segment, chain: Chain) -> SegmentCheck:
 
 
 def refuse_live(tape: Tape, found: Verification, *, force: bool) -> None:
-    """UsageError if somebody writes, or may write, to this tape. `force`: the person knows that a
-    run of another host, which cannot be asked, is over.
+    """UsageError if a process writes, or may write, to this tape. `force`: the user knows that a run of another
+    host has ended.
     """
     name = tape.manifest.run
     ended = {check.name for check in found.segments if check.ended}

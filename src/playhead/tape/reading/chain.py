@@ -1,5 +1,5 @@
-"""The chain of checksums through one segment, and what its lines promise about each other. Knows
-every way in which a line can be wrong; not files, and not how to put it right.
+"""The chain of checksums through one segment, and the consistency of its lines. Knows every way in which a line
+can be wrong; does not know files or repairs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Chain:
         self._claim_met = False
         self._promised: int | None = None
         self._counted = 0
-        # A repaired segment says itself what it has lost; what it counted at its end was before.
+        # A repaired segment states its losses itself; the counts at its end are older.
         self._repaired = False
 
     @property
@@ -94,7 +94,7 @@ class Chain:
                 f"{claim.bytes} bytes, here are {self.events} in {self.bytes}"
             )
         if self.damaged:
-            return  # that the sums do not add up is no news then
+            return  # differing sums are expected then
         if self._promised not in (None, self._counted) and not self._repaired:
             self._say(f"segment.end counts {self._promised} events; {self._counted} are here")
         elif claim is not None and not self._claim_met:
@@ -104,7 +104,7 @@ class Chain:
             )
 
     def _check_sum(self, raw: bytes, *, in_place: bool) -> None:
-        """Compared as spelled: a changed letter in the checksum itself is a change."""
+        """Compared as text: a changed letter in the checksum itself is a change."""
         try:
             body, claimed = open_line(raw)
         except NotAnEvent as error:
@@ -131,8 +131,8 @@ class Chain:
         elif event.kind == GAP and "repaired" in told:
             self._repaired = True
         claim = self._claim
-        # At the byte that the manifest speaks of, all it says must hold; what comes after that was
-        # written later, by a process that outlived the run.
+        # At the byte that the manifest names, all its claims must hold; later bytes were written by a process
+        # that outlived the run.
         if claim is not None and self.bytes == claim.bytes and self.crc is not None:
             # The recorder of a resumed run counts on from the run before: either number will do.
             counted = claim.events in (self.events, event.seq + 1)

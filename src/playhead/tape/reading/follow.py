@@ -1,5 +1,5 @@
-"""Follow a tape while it is being written. Knows when to look again and when there will be nothing
-more; not what the events mean.
+"""Follow a tape while it is being written. Knows when to look again and when the run has ended; does not know
+what the events mean.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LONGEST_WAIT = 0.100
 
 
 def follow(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterator[Event]:
-    """All events so far, then each as it is appended, those of new processes included. Ends after
-    `run.end`, or when the process is gone, once everything that was written has been told.
+    """Yield all events so far, then each as it is appended, including those of new processes. Ends after
+    `run.end`, or when the process has exited and everything it wrote has been read.
 
-    Events that are there at the same time come in order; what is appended later comes later.
+    Events that are there at the same time come in order; later events come later.
     """
     return (row[0] for row in follow_rows(tape, wait=wait))
 
@@ -47,23 +47,23 @@ def follow_rows(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> I
 
 
 class Follower:
-    """For who has something else to do between two looks."""
+    """Follows a tape step by step, for callers with other work between two looks."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
         self._strands: dict[str, Strand] = {}
-        # Segments that were written anew, because their folder had been deleted.
+        # Segments that were rewritten because their folder had been deleted.
         self._replaced: set[str] = set()
-        # The last seq that was told of each segment: `record` seals a run when it ends, and what
-        # was not told by then is found in another file.
+        # The last seq that was yielded of each segment: `record` seals a run when it ends, and the remaining
+        # events are then in another file.
         self._told: dict[str, int] = {}
         self._done: frozenset[str] = frozenset()
         self._ended = False
         self.is_over = False
 
     def look(self) -> Iterator[Row]:
-        """What has come since the last look. After the last of all, `is_over`."""
-        # Asked before looking: what was written before the end is then seen for certain.
+        """The rows since the last look. After the last one, `is_over` is True."""
+        # Checked before looking, so that everything written before the end is certainly read.
         over = self._ended or not self._is_running()
         idle = True
         for row in self._news(last=False):
@@ -74,7 +74,7 @@ class Follower:
             self.is_over = True
 
     def _news(self, *, last: bool) -> Iterator[Row]:
-        """What is there by now and was not told yet. `last`: an unfinished line will remain so."""
+        """The rows that are there and were not yielded yet. `last`: an unfinished line will not be completed."""
         try:
             for row in merge(self._sources(last=last)):
                 event = row[0]

@@ -87,7 +87,7 @@ def plain_rows(segment: Segment, report: Report) -> Iterator[Row]:
 
 
 def sealed_rows(sealed: list[Segment], but: frozenset[str], report: Report) -> Iterator[Row]:
-    """What the sealed file holds, but for segments that have a file of their own."""
+    """The rows of the sealed file, except for segments that have a file of their own."""
     path = sealed[0].path
     content = (raw for _, _, raw in sealed_reader.frames_of(path, report))
     decode = _decoder_of_all({segment.name: segment.format for segment in sealed})

@@ -1,5 +1,5 @@
-"""Find one event by its name, without reading what lies before it. Knows where lines begin in files
-and frames; not in what order events are shown.
+"""Find one event by its name, without reading the events before it. Knows where lines begin in files and frames;
+does not know the order of events.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def parse_ref(ref: Ref) -> tuple[str | None, int]:
 
 
 def roots(segments: list[Segment]) -> list[Segment]:
-    """The run's own process, and the one that went on with it after each resume."""
+    """The segments of the run's own process: the first, and one more for each resume."""
     first: dict[int, Segment] = {}
     for segment in segments:
         first.setdefault(segment.generation, segment)

@@ -19,9 +19,9 @@ BLOCK = 128 * 1024
 
 
 class Batch(NamedTuple):
-    """Lines that follow each other, without their newlines.
+    """Consecutive lines, without their newlines.
 
-    A batch rather than a line is what is handed on: one call for some fifty events.
+    Batches are passed on instead of lines: one call for some fifty events.
     """
 
     lines: list[bytes]
@@ -109,7 +109,7 @@ class Damages(list[Damage]):
 
 
 def pass_over(_: Damage) -> None:
-    """For a second look at what `verify` has told of."""
+    """Ignore the damage: for a second look at what `verify` has reported."""
 
 
 Report = Callable[[Damage], None]
@@ -118,7 +118,7 @@ Row = tuple[Event, int, bytes]
 
 
 class Strand:
-    """How far a segment has been read, and which seq should come next."""
+    """How far a segment has been read, and which seq is next."""
 
     __slots__ = ("_stray", "following", "name", "number", "offset", "unread")
 
@@ -139,7 +139,7 @@ class Strand:
         return event.seq == self.following and event.segment == self.name
 
     def misplaced(self, event: Event, report: Report) -> bool:
-        """Say what is wrong with an event that is not the next one; False: nothing is."""
+        """Report an event that is not the next one; False: the event is in its place."""
         stray = event.segment != self.name
         if stray:
             if self._stray != self.number - 1:  # a whole spliced stretch is said once
@@ -174,7 +174,7 @@ class Strand:
 
 
 def after_gap(event: Event) -> int:
-    """The seq after a gap: a repaired one stands for all the events that were lost there."""
+    """The seq after a gap: a repaired gap covers all the events that were lost there."""
     until = event.data.get("until") if isinstance(event.data, dict) else None
     return max(event.seq, until if type(until) is int else 0) + 1
 

@@ -1,9 +1,8 @@
-"""Which segments a tape has, and what their first lines say. Knows the run's folder, plain and
-sealed; not what comes after the first line.
+"""The segments of a tape, and the facts of their first lines. Knows the run's folder, plain and sealed; does not
+know what follows the first line.
 
-A segment is read from its own file where there is one, and from the sealed file otherwise: so a
-sealing or unsealing that was interrupted half-way loses nothing, and a run that was resumed after
-it was sealed is one tape.
+A segment is read from its own file if there is one, and from the sealed file otherwise: so an interrupted
+sealing or unsealing loses nothing, and a run that was resumed after it was sealed is one tape.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Segments:
         return sorted(found.values(), key=lambda segment: segment.order)
 
     def index(self) -> SealIndex | None:
-        """The index of the sealed file, made anew if need be; None: nothing is sealed."""
+        """The index of the sealed file, rebuilt if necessary; None: nothing is sealed."""
         state = [_state(f"{self._run}/{name}") for name in (SEALED_FILE, INDEX_FILE)]
         if self._index[0] != state:
             self._index = (state, None if state[0] is None else self._read_index())
@@ -165,7 +164,7 @@ def segment_files(run: Path, report: Report) -> dict[str, Path]:
 
 
 def open_segment(path: Path, report: Report) -> Segment:
-    """What the first event of a segment says about it."""
+    """Open a segment and read the facts of its first event."""
     name = segment_name(path.name) or path.name
     source = batches(blocks(path))
     first = next(source, None)
@@ -173,7 +172,7 @@ def open_segment(path: Path, report: Report) -> Segment:
         newer = newer_format(first.lines[0])
         if newer is not None:
             raise TapeTooNew(found=newer, known=FORMAT_VERSION)
-    # Damage before the first whole event is told when the segment is read.
+    # Damage before the first whole event is reported when the segment is read.
     whole = source if first is None else chain([first], source)
     rows = read_segment(whole, Strand(name), decoder(few=True), lambda _: None)
     for event, _, _ in rows:

@@ -23,7 +23,7 @@ from playhead.tape.sealed.zstd import FRAME, codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """What sealing made of a run."""
+    """The result of sealing a run."""
 
     path: Path
     segments: int
@@ -97,7 +97,7 @@ def unseal(run: Path, *, force: bool = False) -> list[Path]:
 
 
 def _refuse(run: Path, *, force: bool) -> None:
-    """Nothing is sealed or opened up that is still written to, or is not what it was."""
+    """Refuse to seal or unseal a run that is still written to, or that is damaged."""
     tape = Tape(run)
     found = verify(run)
     refuse_live(tape, found, force=force)

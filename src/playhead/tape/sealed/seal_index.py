@@ -63,7 +63,7 @@ class SealIndex:
 
 
 class _Tally:
-    """What has passed of one segment."""
+    """Counts of one segment so far."""
 
     __slots__ = ("bytes", "events", "last", "start")
 
@@ -152,7 +152,7 @@ def write_index(run: Path, index: SealIndex) -> None:
 
 
 def read_index(run: Path) -> SealIndex | str:
-    """The index, if it is whole and speaks of the file beside it; else what is wrong with it."""
+    """The index, if it is complete and matches the file beside it; else the reason."""
     try:
         members = json.loads(read_regular(run / INDEX, _LARGEST_INDEX))
         size = (run / FILE).stat().st_size

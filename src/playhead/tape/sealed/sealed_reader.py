@@ -27,7 +27,7 @@ from playhead.tape.sealed.zstd import FrameDamaged, ZstdFrame, codec, frame_at, 
 
 
 def build_index(run: Path, report: Report) -> SealIndex:
-    """The index made anew from the sealed file."""
+    """Rebuild the index from the sealed file."""
     indexer = Indexer()
     for frame, compressed, raw in frames_of(run / FILE, report):
         indexer.add(frame, compressed, raw)
@@ -59,7 +59,7 @@ def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, by
 
 
 def open_frame(path: Path, frame: IndexedFrame) -> bytes:
-    """The content of one frame; FrameDamaged if it is not what the index says."""
+    """The content of one frame; FrameDamaged if it does not match the index."""
     try:
         with file_of(path) as file:
             found = frame_at(file, frame.offset, file.seek(0, 2))

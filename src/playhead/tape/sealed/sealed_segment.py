@@ -1,4 +1,4 @@
-"""The first facts of a segment: what its first event says, and what the index of a sealed tape keeps of it.
+"""The facts of a segment's first event, as the index of a sealed tape stores them.
 
 Apart from `seal_index`, because the reader of a plain tape needs this module and nothing else of `sealed`.
 """
@@ -33,7 +33,7 @@ class SealedSegment:
 
 
 def first_of(name: str, event: Event) -> SealedSegment:
-    """What the first event of a segment says about it."""
+    """The facts of a segment's first event."""
     told = event.data if event.kind == SEGMENT_START and not event.user else None
     said = told if isinstance(told, dict) else {}
     return SealedSegment(

@@ -19,7 +19,7 @@ _LEVEL = 3
 
 
 class FrameDamaged(ValueError):
-    """These bytes are no frame of ours; the message says why."""
+    """The bytes are not a frame of ours; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def _of_size(raw: bytes, size: int) -> bytes:
 
 
 MAGIC = b"\x28\xb5\x2f\xfd"
-# What is sealed into one frame: enough to compress well, little enough to open for one event.
+# The size of a frame: large enough to compress well, small enough to decompress for one event.
 FRAME = 1024 * 1024
 # A frame is closed by the line that fills it, so it may hold one line more.
 MOST = FRAME + LONGEST_LINE + 1
@@ -93,7 +93,7 @@ _MOST_BLOCKS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZstdFrame:
-    """Where a frame lies in its file."""
+    """The place of a frame in its file."""
 
     offset: int
     size: int
@@ -117,7 +117,7 @@ def walk(file: BinaryIO) -> Iterator[ZstdFrame | tuple[int, str]]:
 
 
 def read_frame(file: BinaryIO, frame: ZstdFrame) -> bytes:
-    """The compressed bytes of a frame that `walk` or an index told of."""
+    """The compressed bytes of a frame that `walk` or an index has found."""
     file.seek(frame.offset)
     return file.read(frame.size)
 

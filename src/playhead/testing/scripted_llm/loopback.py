@@ -1,7 +1,7 @@
 """An HTTP server on a thread with its own event loop. Knows connections; does not know what is served.
 
-Its own thread, so that an agent that blocks its event loop still gets answers, and a plain selector loop, so that
-it does not run on the event loop that the agent installs.
+Its own thread, so that an agent that blocks its event loop still gets answers, and a plain selector loop, so
+that it does not run on the event loop that the agent installs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LoopbackServer:
         return f"http://{host}:{self.port}"
 
     def start(self) -> None:
-        """Listen. Raises OSError when the port cannot be had."""
+        """Listen. Raises OSError if the port is not available."""
         if self._thread is not None:
             raise RuntimeError(f"The server is already running, on {self.url}.")
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET

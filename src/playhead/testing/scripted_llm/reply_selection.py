@@ -43,7 +43,7 @@ class ChosenReply:
 
 
 class ReplySelection(Protocol):
-    """Where replies come from."""
+    """A source of replies."""
 
     async def choose(self, request: ReceivedRequest) -> ChosenReply:
         """Return the reply to this request. Raises ScriptRanOut if there is none."""
@@ -148,7 +148,7 @@ class ServedApis:
         return list(dict.fromkeys(one.default_model for one in self.encoders if one.default_model))
 
     def endpoint(self, method: str, path: str) -> tuple[ReplyEncoder, Endpoint] | None:
-        """Return the encoder for this path and what the request asks for; None: no API is there."""
+        """Return the encoder for this path and the kind of the request; None: no API has this path."""
         path = path.rstrip("/") or "/"
         if method != "POST":
             return None
@@ -176,7 +176,7 @@ class ServedApis:
         return {**variables, "NO_PROXY": direct, "no_proxy": direct}
 
     def models(self, request: ReceivedRequest, names: Sequence[str]) -> Json | None:
-        """Return the list of models, or the one model that the path names; None: there is no such model."""
+        """Return the list of models, or the one model that the path names; None: the model is unknown."""
         encoder = next((one for one in self.encoders if one.lists_models(request)), self.responses)
         wanted = request.path.rstrip("/").rpartition("/models")[2].lstrip("/")
         entries = [encoder.model_entry(name) for name in names if wanted in ("", name)]

@@ -1,7 +1,7 @@
 """Turn Python objects, JSON files and TOML files into an LlmScript.
 
-A wrong key or value is refused here, with its place in the script: as an odd answer in the middle of an agent's run
-it would be hard to find.
+A wrong key or value is refused here, with its place in the script: as an odd answer during an agent's run it
+would be hard to find.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Reader = Callable[[Any, str], Any]
 
 
 class ScriptError(UsageError):
-    """The script is invalid; the text says where, and what was found and expected."""
+    """The script is invalid; the message has the place, the value and what was expected."""
 
 
 def load_script(source: ScriptSource) -> LlmScript:
@@ -129,7 +129,7 @@ def _one_of(choices: Sequence[str]) -> Reader:
 
 
 def _made(kind: type, readers: Mapping[str, Reader], short: str = "") -> Reader:
-    """Reads a table into `kind`; a bare number stands for the field named by `short`."""
+    """Read a table into `kind`; a bare number sets the field named by `short`."""
 
     def read(value: Any, place: str) -> Any:
         if isinstance(value, kind):

@@ -55,7 +55,7 @@ class WebSocket:
         self._exchange.keeps_alive = False
 
     async def receive(self) -> bytes | None:
-        """The next message, text or binary; None when the client has gone."""
+        """The next message, text or binary; None when the client has disconnected."""
         message = bytearray()
         while True:
             try:
