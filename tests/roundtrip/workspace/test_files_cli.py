@@ -60,6 +60,16 @@ def test_a_call_is_shown_with_the_diffs_of_its_files(recorded: Project) -> None:
     assert "Binary files" in told["noise.bin"]["patch"]
 
 
+def test_an_exported_page_says_that_it_includes_files(recorded: Project, tmp_path: Path) -> None:
+    pages = [tmp_path / "with.html", tmp_path / "without.html"]
+    done = recorded.playhead("export", "last", "--html", str(pages[0]))
+    assert "contents of changed files: 5. --no-files leaves them out." in done.stderr
+    done = recorded.playhead("export", "last", "--no-files", "--html", str(pages[1]))
+    assert "changed files" not in done.stderr
+    blocks = ['data-block="file-texts-0"' in page.read_text() for page in pages]
+    assert blocks == [True, False]
+
+
 def test_a_patch_of_a_step_applies_with_git(recorded: Project, tmp_path: Path) -> None:
     patch = recorded.playhead("files", "last", "--at", "2", "--patch").stdout
     target = tmp_path / "other"
