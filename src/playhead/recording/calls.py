@@ -89,6 +89,8 @@ class Taped:
     dies: Callable[[], None] | None = None
     # Puts the answer back on the tape: it came too late for the program, which will ask again.
     give_back: Callable[[], None] | None = None
+    # When the call was made, in the time of the tape.
+    began_ns: int = 0
     # On the replay's own tape the call stands without request and answer: both are on the other one.
     quiet: bool = False
     # The call made no further calls: a store that is watched can be changed again as it was then.

@@ -165,8 +165,11 @@ class Deck:
         mode = self.mode
         if mode is None:
             return Crossing(self, call, None)
-        taped = mode.answer(call, lanes.current.get().name)
+        lane = lanes.current.get()
+        taped = mode.answer(call, lane.name)
         if taped is not None:
+            # A timeout that the program sets now counts from here, however quickly the replay came here.
+            lane.at_ns = max(lane.at_ns, taped.began_ns)
             return Crossing(self, call, taped)
         instead: bytes | None = None
         rewriting = self.rewriting

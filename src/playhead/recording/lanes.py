@@ -35,13 +35,15 @@ _DEEPEST = 12
 class Lane:
     """A name and the count of what was started from here. Shared by all who run in it."""
 
-    __slots__ = ("_counts", "_ordinals", "name", "scope")
+    __slots__ = ("_counts", "_ordinals", "at_ns", "name", "scope")
 
     def __init__(self, name: str, scope: Deck | None = None) -> None:
         self.name = name
         # The deck of the run that this lane belongs to; None: the deck of the process. Everything that
         # starts from a lane inherits it, so concurrent runs in one process stay apart.
         self.scope = scope
+        # In a replay: how far this lane has come, in the time of the tape.
+        self.at_ns = 0
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
         self._counts: dict[str, count[int]] = {}
 

@@ -15,15 +15,18 @@ from playhead.recording.where import OWNERS, PROGRAM
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType, ModuleType
+    from types import CodeType, FrameType, ModuleType
     from typing import Any
 
 _IN_VAIN = "in vain"
+_TIMERS: list[CodeType] = []
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is threading."""
-    need(module, "Semaphore", "Event", "Barrier", "Condition")
+    need(module, "Semaphore", "Event", "Barrier", "Condition", "Timer")
+    # A timer waits for the program: in a thread of its own, whose first frame this is.
+    _TIMERS.append(module.Timer.run.__code__)
     need(module.Semaphore, "acquire", "__enter__")
     acquire = _acquire(module.Semaphore.acquire)
     patches.replace(module.Semaphore, "acquire", lambda _: acquire)
@@ -38,7 +41,7 @@ def _is_program(frame: FrameType) -> bool:
     """Whether the program itself waits. The standard library's own threads are not ordered: a pool that
     waits for its turn would wait for itself.
     """
-    return OWNERS[frame.f_code.co_filename] == PROGRAM
+    return OWNERS[frame.f_code.co_filename] == PROGRAM or frame.f_code in _TIMERS
 
 
 def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:

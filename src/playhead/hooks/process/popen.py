@@ -26,7 +26,7 @@ from playhead.hooks.process.output_files import expect_file, expect_inherited, w
 from playhead.hooks.process.pipes import expect, tap
 from playhead.hooks.process.request import DEVNULL, PIPE, STDOUT
 from playhead.host.later import Later
-from playhead.recording import deck, order_slot
+from playhead.recording import ambient, deck, order_slot
 from playhead.recording.deck import Call, Crossing
 
 if TYPE_CHECKING:
@@ -312,6 +312,17 @@ def _poll(original: Callable[..., int | None]) -> Callable[..., int | None]:
 
 def _wait(original: Callable[..., int]) -> Callable[..., int]:
     def wait(self: Any, timeout: float | None = None) -> int:
+        try:
+            return waited(self, timeout)
+        except Exception as error:
+            # It says how much of the timeout was left when the wait began, by a clock that is not taped. A
+            # program shows that to its model, and then has to say the same again.
+            if type(error).__name__ == "TimeoutExpired" and hasattr(self, "_playhead_flight"):
+                left = getattr(error, "timeout", None)
+                error.timeout = ambient.read("timeout", lambda: left)  # type: ignore[attr-defined]
+            raise
+
+    def waited(self: Any, timeout: float | None) -> int:
         flight: Flight | None = getattr(self, "_playhead_flight", None)
         if flight is None or flight.player is None:
             return original(self, timeout)

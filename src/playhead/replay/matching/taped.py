@@ -220,6 +220,7 @@ def answer_of(
             error=error,
             match=match,
             dies=dies,
+            began_ns=call.event.mono,
             quiet=quiet,
         )
     known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes", "streams")
@@ -235,6 +236,7 @@ def answer_of(
         took_ns=call.moment(took_ns, left=left),
         head_ns=head_ns,
         match=match,
+        began_ns=call.event.mono,
         quiet=quiet,
     )
 

@@ -6,7 +6,8 @@ differences on stderr are reported but do not fail the replay.
 
 Tracebacks are reduced to the program's own frames, the type, the message and the chain of exceptions: a replay
 raises a taped exception without the frames of the client's transport. Line numbers are ignored, because an edit
-above a line moves it.
+above a line moves it. Addresses in memory and ids of processes are compared by their part in the text
+(`moving_values`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from playhead.events import Event
 from playhead.recording.chunks import as_bytes
 from playhead.replay.matching.normalise import settled_text
 from playhead.replay.matching.taped import TapedRun
+from playhead.replay.report.moving_values import settled
 
 _HEADER = re.compile(r"^(?P<margin>[\s|+-]*)Traceback \(most recent call last\):$")
 _FRAME = re.compile(
@@ -31,6 +33,7 @@ _LIBRARY = re.compile(
     r"|[/\\]lib[/\\]python3\.\d+[/\\]"
     r"|^<frozen "
     r"|[/\\]playhead[/\\](?:cli|encoding|hooks|host|launch|recording|replay|tape)[/\\]"
+    r"|[/\\]playhead[/\\](?:clock|errors|event|events)\.py$"
 )
 _DEEPER = 4
 
@@ -113,7 +116,9 @@ def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
     """Once apart and once together: the order between the two streams is not known, their lines are."""
     before, after = (
         Counter(
-            reduced(_text(one.outputs, "stdout") + _text(one.outputs, "stderr"))[0].splitlines()
+            reduced(_settled(one, _text(one.outputs, "stdout") + _text(one.outputs, "stderr")))[
+                0
+            ].splitlines()
         )
         for one in (then, now)
     )
@@ -131,9 +136,15 @@ def _text(outputs: list[Event], stream: str) -> str:
 def remarks(then: TapedRun, now: TapedRun) -> list[str]:
     """Differences in the output of a program with a clock of its own that do not count."""
     if not by_proxy(then):
-        frames = ignored_frames(then, now) if _was_heard(then) else 0
-        told = f"{frames} frames of libraries in tracebacks were not compared."
-        return [told] if frames and _differs_as_bytes(then, now) else []
+        if not _was_heard(then) or not _differs_as_bytes(then, now):
+            return []
+        frames, moving = ignored_frames(then, now), _moving(then)
+        found = []
+        if frames:
+            found.append(f"{frames} frames of libraries in tracebacks were not compared.")
+        if moving:
+            found.append(f"{moving} memory addresses and process ids were not compared.")
+        return found
     found = []
     if _difference(then, now, ("stdout",), _same) and not difference(then, now):
         found.append(
@@ -178,7 +189,7 @@ def _difference(
         before, after = printed(then.outputs, stream), printed(now.outputs, stream)
         if before == after or alike(before, after):
             continue
-        before, after = _reduced(before), _reduced(after)
+        before, after = (_reduced(one, raw) for one, raw in ((then, before), (now, after)))
         if before == after:
             continue
         old, new = before.splitlines(), after.splitlines()
@@ -195,9 +206,32 @@ def _difference(
     return None
 
 
-def _reduced(raw: bytes) -> bytes:
-    text, _ = reduced(raw.decode("utf-8", "surrogateescape"))
+def _reduced(recording: TapedRun, raw: bytes) -> bytes:
+    text, _ = reduced(_settled(recording, raw.decode("utf-8", "surrogateescape")))
     return text.encode("utf-8", "surrogateescape")
+
+
+def _settled(recording: TapedRun, text: str) -> str:
+    return settled(text, _pids(recording))[0]
+
+
+def _moving(recording: TapedRun) -> int:
+    pids = _pids(recording)
+    return sum(settled(_text(recording.outputs, one), pids)[1] for one in ("stdout", "stderr"))
+
+
+def _pids(recording: TapedRun) -> frozenset[int]:
+    """The ids of the processes of a run: those on its tape, and those that these have started."""
+    found = [one.data.get("pid") for one in recording.segments.values() if _is_dict(one.data)]
+    for call in recording.calls:
+        outcome = call.outcome
+        if outcome is not None and _is_dict(outcome.data):
+            found.append(outcome.data.get("pid"))
+    return frozenset(one for one in found if type(one) is int and one > 1)
+
+
+def _is_dict(data: Any) -> bool:
+    return isinstance(data, dict)
 
 
 def _same(before: bytes, after: bytes) -> bool:

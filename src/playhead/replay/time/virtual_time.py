@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from playhead import clock
-from playhead.recording import pacing, where
+from playhead.recording import lanes, pacing, where
 from playhead.replay.time.outside_activity import OutsideActivity
 
 if TYPE_CHECKING:
@@ -344,7 +344,8 @@ class VirtualTime:
         self.strangers = OutsideActivity(self.strangers.is_stand_in)
 
     def _deadline(self, timeout: float) -> int:
-        return self.now_ns() + math.ceil(timeout * 1e9)
+        # The clock stands while the program computes. A lane that has made a call since is further than that.
+        return max(self.now_ns(), lanes.current.get().at_ns) + math.ceil(timeout * 1e9)
 
     def _enter(self, me: int, wait: _Wait | None) -> None:
         self._changes += 1

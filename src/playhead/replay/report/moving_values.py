@@ -1,0 +1,39 @@
+"""Values that no program chooses and that differ from run to run: addresses in memory, ids of processes and threads.
+
+Pure; knows how Python prints them. They are compared by their part in the text: where the recorded run printed its
+first address, the replay prints its first address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+# As in `<Future at 0x7f90605a3c50 state=finished>` and `<_MainThread(MainThread, started 140470434888576)>`.
+_ADDRESS = re.compile(
+    r"(?<= at )0x[0-9a-f]{6,16}\b|(?<=, started )\d{12,}|(?<= daemon )\d{12,}(?=\)>)"
+)
+_NUMBER = re.compile(r"(?<![\w.])\d{2,10}(?![\w.])")
+
+
+def settled(text: str, pids: Collection[int]) -> tuple[str, int]:
+    """The text with a name in place of each address and process id, and how many there were."""
+    names: dict[str, str] = {}
+    count = 0
+
+    def address(found: re.Match[str]) -> str:
+        nonlocal count
+        count += 1
+        return names.setdefault(found[0], f"[address {len(names) + 1}]")
+
+    def number(found: re.Match[str]) -> str:
+        nonlocal count
+        if int(found[0]) not in pids:
+            return found[0]
+        count += 1
+        return "[process id]"
+
+    text = _ADDRESS.sub(address, text)
+    if any(str(pid) in text for pid in pids):
+        text = _NUMBER.sub(number, text)
+    return text, count

@@ -1,0 +1,42 @@
+"""Addresses and process ids are compared by their part in the text."""
+
+import pytest
+
+from playhead.replay.report.moving_values import settled
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        ("<Future at 0x7f90605a3c50 state=done>", "<Future at 0x7f985d5cee90 state=done>"),
+        ("<A object at 0x7fc1d1b24b50>, <B object at 0x7fc1d1b24b90>",) * 2,
+        ("worker 1655 is ready", "worker 1684 is ready"),
+        (
+            "<_MainThread(MainThread, started 140470434888576)>",
+            "<_MainThread(MainThread, started 140535817665408)>",
+        ),
+    ],
+)
+def test_values_that_move_are_equal(then, now):
+    assert settled(then, {1655})[0] == settled(now, {1684})[0]
+    assert settled(then, {1655})[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        # one object, and two
+        (
+            "<A at 0x7fc1d1b24b50> <A at 0x7fc1d1b24b50>",
+            "<A at 0x7fc1d1b24b50> <A at 0x7fc1d1b24b90>",
+        ),
+        ("<A at 0x7fc1d1b24b50>", "<B at 0x7fc1d1b24b50>"),
+        ("16551 rows", "16841 rows"),
+        ("x1655", "x1684"),
+        ("took 1655 ms", "took 1700 ms"),
+        ("colour 0xdeadbeef", "colour 0xdeadbeee"),
+        ("3.1655", "3.1684"),
+    ],
+)
+def test_other_values_are_not(then, now):
+    assert settled(then, {1655})[0] != settled(now, {1684})[0]
