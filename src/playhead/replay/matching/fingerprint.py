@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from playhead.encoding.jsonbytes import canonical
+from playhead.host.later import pattern
 
 # Moments and durations. Each is as good as any other: whether two clients' clocks showed the same
 # millisecond twice is chance, so these are blanked.
@@ -47,7 +48,8 @@ _KINDS = (
 # Replaces each of them.
 TIME = "‹time›"
 # Ids first: a time within one of them is a part of it.
-VOLATILE = re.compile("|".join([*_KINDS[:3], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[3:]]))
+# Compiled (2 ms) for the first request that does not match exactly.
+VOLATILE = pattern("|".join([*_KINDS[:3], f"(?P<time>{'|'.join(_TIMES)})", *_KINDS[3:]]))
 
 
 def plain_key(request: Any) -> Hashable:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from playhead.errors import ConfigError
+from playhead.host import later
 from playhead.replay.replay_plan import Rule
 
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
+_STEP = later.pattern(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
 _GONE = "‹ignored›"
 
 

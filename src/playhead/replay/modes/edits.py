@@ -10,7 +10,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.errors import UsageError
@@ -130,8 +130,7 @@ def _streamed(body: bytes, provider: Provider, text: str) -> list[bytes]:
     return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     """The changes to make to each request. An empty one changes nothing."""
 
     model: str | None = None

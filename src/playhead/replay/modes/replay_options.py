@@ -5,9 +5,9 @@ of the modes, because most replays need only one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from playhead.errors import ConfigError
 from playhead.recording.calls import Call
@@ -18,8 +18,7 @@ TOOLS = ("tool", "mcp")
 _EFFECTS = ("read", "write", "irreversible")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(NamedTuple):
     """What may happen when the tape has no answer."""
 
     live: tuple[str, ...] = ()
@@ -28,8 +27,8 @@ class Policy:
     allow_all_tools: bool = False
     strict: bool = False
     # Effects by tool name, from the config; the tool's own word goes first.
-    effects: Mapping[str, str] = field(default_factory=dict)
-    rewrite: Rewrite = field(default_factory=Rewrite)
+    effects: Mapping[str, str] = MappingProxyType({})
+    rewrite: Rewrite = Rewrite()
 
     def is_live(self, call: Call) -> bool:
         """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
@@ -53,11 +52,10 @@ class Policy:
         return named or (self.allow_all_tools and self.effect_of(call) == "read")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
+class ReplayOptions(NamedTuple):
     """`mixed`: by the rules of mixed mode even where nothing is live."""
 
-    policy: Policy = field(default_factory=Policy)
+    policy: Policy = Policy()
     mixed: bool = False
     faults: tuple[str, ...] = ()
     seed: int = 0
@@ -67,8 +65,9 @@ class ReplayOptions:
 
 def write_options(wishes: ReplayOptions) -> dict[str, Any]:
     """For `Plan.options`; what is live is the plan's own member."""
-    policy = asdict(wishes.policy)
+    policy = wishes.policy._asdict()
     policy.pop("live")
+    policy |= {"effects": dict(policy["effects"]), "rewrite": policy["rewrite"]._asdict()}
     return {
         "mixed": wishes.mixed,
         "policy": policy,
