@@ -41,7 +41,7 @@ export class BatchPage {
           if (!Array.isArray(told.cases)) throw new Error("it has no cases");
           fill(this.node, this.#results(told));
         } catch (error) {
-          this.#ask(`This is no file of results: ${error.message}.`);
+          this.#ask(`This is not a file of results: ${error.message}.`);
         }
       },
     });

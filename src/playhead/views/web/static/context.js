@@ -23,7 +23,7 @@ export function why(item, model, row, choose) {
     h("ol", { class: "causes" }, steps),
     chain.length
       ? null
-      : h("p", { class: "quiet" }, "Nothing on the tape asked for it: the program did it by itself."),
+      : h("p", { class: "quiet" }, "The tape has no cause for it: the program did it on its own."),
   );
 }
 

@@ -25,7 +25,7 @@ export class VirtualList {
     });
   }
 
-  // Everything anew: rows have changed.
+  // Draws everything again after the rows have changed.
   reset(length) {
     this.length = length;
     this.space.style.height = `${length * this.rowHeight}px`;

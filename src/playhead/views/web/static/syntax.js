@@ -159,7 +159,7 @@ function push(out, kind, text) {
   else out.push([kind, text]);
 }
 
-// Ends an open comment or string that began on an earlier line. Returns where the line goes on.
+// Ends an open comment or string that began on an earlier line. Returns the place after it.
 function finish(line, at, state, out) {
   const end = line.indexOf(state.until, at);
   const stop = end < 0 ? line.length : end + state.until.length;
