@@ -7,7 +7,17 @@ would take it longer than all the rest of that.
 from __future__ import annotations
 
 _JOINTS = ("", "_", "-")
-_KEYS = ("api", "access", "private", "signing", "encryption", "account", "secret")
+_KEYS = (
+    "api",
+    "access",
+    "private",
+    "signing",
+    "encryption",
+    "account",
+    "secret",
+    "auth",
+    "functions",
+)
 _TOKENS = (
     *("access", "refresh", "auth", "session", "csrf", "xsrf", "id", "security", "bearer"),
     *("_", "-"),
@@ -16,7 +26,14 @@ _SECRETS = frozenset(
     {
         *("authorization", "proxy_authorization", "proxy-authorization"),
         *(f"{sent}cookie{two}" for sent in ("", "set_", "set-") for two in ("", "2")),
-        *("ocp-apim-subscription-key", "token", "pwd"),
+        *(
+            "ocp-apim-subscription-key",
+            "token",
+            "pwd",
+            "x-session",
+            "x-session-id",
+            "x-goog-iap-jwt-assertion",
+        ),
     }
 )
 _ENDS = (

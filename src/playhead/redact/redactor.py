@@ -282,9 +282,31 @@ class Redactor:
         return self.placeholder(kind, json.dumps(item, sort_keys=True))
 
 
+_SHORTEST_ENCODED = 12
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
 def _spellings(value: str) -> tuple[str, ...]:
-    """As it is, and as it stands in JSON."""
-    return (value, quote(value)[1:-1], quote_as_is(value)[1:-1])
+    """As it is, and as it stands in JSON, in an address and in base64."""
+    plain = (value, quote(value)[1:-1], quote_as_is(value)[1:-1], _in_address(value))
+    return plain if len(value) < _SHORTEST_ENCODED else (*plain, *_in_base64(_utf8(value)))
+
+
+def _in_address(value: str) -> str:
+    return "".join([chr(one) if one in _UNRESERVED else f"%{one:02X}" for one in _utf8(value)])
+
+
+def _in_base64(raw: bytes) -> list[str]:
+    """The characters that are the same whatever stands before and after it, for each of the three places
+    that it can have in a group of three bytes.
+    """
+    found = []
+    for before in range(3):
+        text = b2a_base64(bytes(before) + raw, newline=False).decode().rstrip("=")
+        # Characters at both ends also depend on neighbours.
+        whole = text[(0, 2, 3)[before] : len(text) - (1 if (before + len(raw)) % 3 else 0)]
+        found += [whole, whole.replace("+", "-").replace("/", "_")]
+    return found
 
 
 def _is_option(word: str) -> bool:

@@ -9,7 +9,9 @@ from playhead.host.later import Later
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    MarkedRule = tuple[str, tuple[bytes, ...], str]
 else:
     re = Later("re")
 
@@ -61,6 +63,25 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"\w{40,}"),
     ("vault", "hvs. hvb. hvr.", r"[\w-]{24,}"),
     ("age", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),
+    ("nvidia", "nvapi-", r"[\w-]{40,}"),
+    ("cerebras", "csk-", r"[A-Za-z0-9]{32,}"),
+    ("elevenlabs", "sk_", r"[0-9a-f]{48}(?![A-Za-z0-9])"),
+    ("e2b", "e2b_", r"[0-9a-f]{40}"),
+    ("firecrawl", "fc-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("voyage", "pa-", r"(?=[A-Za-z_-]{0,20}\d)[\w-]{40,}"),
+    ("docker", "dckr_pat_ dckr_oat_", r"[\w-]{20,}"),
+    ("grafana", "glsa_ glc_", r"[A-Za-z0-9]{30}[A-Za-z0-9_+/=]{2,}"),
+    ("sentry", "sntrys_ sntryu_", r"\w{30}[\w+/=-]{10,}"),
+    ("atlassian", "ATATT3 ATCTT3 ATBB", r"[A-Za-z0-9_-]{20}[\w=-]{8,}"),
+    ("figma", "figd_", r"[\w-]{30,}"),
+    ("tailscale", "tskey-", r"[\w-]{20,}"),
+    ("newrelic", "NRAK- NRII- NRIQ- NRJS-", r"[A-Za-z0-9_-]{19,}"),
+    ("posthog", "phc_ phx_ phs_", r"[A-Za-z0-9]{40,}"),
+    ("rubygems", "rubygems_", r"[0-9a-f]{48}"),
+    ("heroku", "HRKU-", r"[\w-]{36,}"),
+    ("onepassword", "ops_eyJ", r"[\w-]{60,}"),
+    ("neon", "napi_", r"[a-z0-9]{40,}"),
+    ("fly", "fo1_ fm1r_ fm1a_ fm2_", r"[\w-]{16}[\w+/=,-]{20,}"),
     ("jwt", "eyJ", r"[\w-]{13,1024}\.eyJ[\w-]{8,}\.[\w-]*"),
 )
 
@@ -86,6 +107,81 @@ def any_of(words: tuple[str, ...]) -> str:
 
 _STARTS = tuple(start for _, starts, _ in SHAPES for start in starts.split())
 KINDS = (*(kind for kind, _, _ in SHAPES), "telegram", "discord")
+
+# (kind, literals of which one is in every text that has such a secret, pattern; group 1 or 2 is the secret). For
+# secrets without a telling start, and for words of protocols and command lines that stand before one. They are
+# looked for only where a quick look has found what each group needs: see `spans`.
+
+# Secrets that have a run of `LONG` characters.
+MARKED_RUNS: tuple[MarkedRule, ...] = (
+    ("azure", (b"Q~",), r"(?<![\w~.-])([\w~.-]{3}\dQ~[\w~.-]{31,34})(?![\w~-])"),
+    ("mailchimp", (b"-us",), r"(?<![0-9A-Za-z])([0-9a-f]{32}-us\d{1,2})(?![0-9A-Za-z])"),
+    ("google", (b"1//0",), r"(?<![\w/])(1//0[\w-]{20,})"),
+    ("terraform", (b".atlasv1.",), r"(?<![\w.])([A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,})"),
+    ("airtable", (b"pat",), r"(?<![\w.])(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})(?![\w])"),
+    ("signature", (b"ignature=",), r"(?i:signature)=([0-9a-f]{64})(?![0-9a-f])"),
+    ("url", (b"@",), r"://((?=[A-Za-z_.~%-]{0,256}\d)[\w~-]{16,256})@"),
+    ("parameter", (b"?key=", b"&key="), r"[?&]key=([\w-]{16,512})"),
+    (
+        "oauth",
+        (b"code=",),
+        r"(?<![\w-])code=((?=[A-Za-z_-]{0,64}\d)[\w-]{16}[\w%./~+-]{0,1024})",
+    ),
+    (
+        "docker",
+        (b'"auth',),
+        r"\\{0,6}\"auth\\{0,6}\"\s{0,3}:\s{0,3}\\{0,6}\"([A-Za-z0-9]{16}[A-Za-z0-9+/=]{0,2048})",
+    ),
+    (
+        "yaml",
+        (b"oken: ",),
+        r"(?m)(?:^|\\n)[ \t]*(?:- +)?token: +[\"']?((?=[A-Za-z_-]{0,64}\d)[\w-]{16}[^\s\"'\\#]{0,2048})",
+    ),
+)
+# Words of command lines and files, and values of any length.
+MARKED_WORDS: tuple[MarkedRule, ...] = (
+    ("netrc", (b"login ",), r"\blogin +[^\s\"'\\]{1,200}\s{1,4}password +([^\s\"'\\]{3,512})"),
+    ("xml", (b"assword>",), r"(?i)<password>(?!\[redacted)([^<\r\n]{3,512})</"),
+    (
+        "option",
+        (b"curl",),
+        r"\bcurl [^\r\n]{0,400}?(?<= )(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,200}:([^\s\"'\\]{3,512})",
+    ),
+    (
+        "option",
+        (b"mysql", b"mariadb"),
+        r"\b(?:mysql|mysqldump|mysqladmin|mariadb) [^\r\n]{0,400}?(?<= )-p([^\s\"'\\]{3,512})",
+    ),
+    ("option", (b"sshpass",), r"\bsshpass +-p[ =]?[\"']?([^\s\"'\\]{3,512})"),
+    (
+        "pgpass",
+        (b":5432:",),
+        r"(?<![\w.*-])[\w.*-]{1,253}:5432:[^\s:]{1,64}:[^\s:]{1,64}:([^\s\"'\\]{3,512})",
+    ),
+)
+# One of these is in every text with a secret of `MARKED_WORDS`.
+WORDS_THAT_MARK = (b"assword", b" -", b":5432:")
+# Names before a `=` or `:` that are no names of secrets in JSON.
+MARKED_NAMES: tuple[MarkedRule, ...] = (
+    (
+        "authorization",
+        (b"uthorization", b"UTHORIZATION"),
+        (
+            r"(?i:authorization)\\{0,6}[\"']? {0,3}[:=] {0,3}\\{0,6}[\"']?(?i:apikey|digest|negotiate|hawk) +"
+            r"(?!\[redacted)([^\r\n\"'\\]{8,1024})"
+        ),
+    ),
+    (
+        "cookie",
+        (b"ookie:", b"OOKIE:"),
+        r"(?i)(?<![\w-])(?:set-)?cookie: {0,3}([^\s=;,\"'\\]{1,80}=[^\r\n\"'\\]{4,4096})",
+    ),
+    (
+        "session",
+        (b"essionid=", b"ESSID=", b"ESSIONID=", b"connect.sid=", b"essionId="),
+        r"(?i)(?<![\w-])(?:sessionid|phpsessid|jsessionid|connect\.sid)=([\w%.+/-]{8,512})",
+    ),
+)
 
 _IN_RUN = tuple(one for one in _STARTS if one[-1] != ".")
 _LITERALS = tuple(one.encode() for one in _IN_RUN)
@@ -137,6 +233,21 @@ def exact() -> re.Pattern[bytes]:
     shapes.append(r"(\d{8,10}:AA[\w-]{33}(?![\w-]))")
     shapes.append(r"([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-]))")
     return re.compile(f"{BOUNDARY}(?:{'|'.join(shapes)})".encode())
+
+
+_marked: dict[str, re.Pattern[bytes]] = {}
+
+
+def marked(raw: bytes, rules: tuple[MarkedRule, ...]) -> Iterator[tuple[str, re.Pattern[bytes]]]:
+    """Kind and pattern of each of the rules whose literal is in `raw`."""
+    for kind, literals, pattern in rules:
+        for one in literals:
+            if one in raw:
+                made = _marked.get(pattern)
+                if made is None:
+                    made = _marked[pattern] = re.compile(pattern.encode())
+                yield kind, made
+                break
 
 
 @cache

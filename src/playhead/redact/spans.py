@@ -47,6 +47,7 @@ _LAST_SIX = frozenset(
         *(f"{word}{joint}key" for word in shapes.WORDS_OF_KEY for joint in ("", "_", "-")),
         *(f"{chr(before)}token" for before in range(128)),
         "token",
+        *("cookie", "sessionid", "phpsessid", "connect.sid", "authorization"),
     )
 )
 
@@ -62,10 +63,15 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
     at = runs.find(_RUN)
     if at >= 0 and _is_in_runs(raw, runs, at, known):
         return True
+    if next(_marked(raw, at), None) is not None:
+        return True
     # The quick look is one only where it is short: of so few letters, little can be skipped.
     if len(raw) < _SHORT:
         classes = raw.translate(_LAST_THREE, _BETWEEN)
-        if b"aen=" not in classes and b"oan=" not in classes:
+        # Cookie, sessionid and authorization have other letters there.
+        if not any(
+            one in classes for one in (b"aen=", b"oan=", b"axe=", b"nxn=", b"axn=", b"xon=")
+        ):
             return False
     return _may_assign(raw)
 
@@ -129,6 +135,8 @@ def spans(
     if at >= 0:
         found += _in_runs(raw, runs, at)
     found += _assigned(raw)
+    found += _marked(raw, at)
+    found += _matches(raw, shapes.MARKED_NAMES)
     if b"@" in raw:
         found += _in_urls(raw)
     if options:
@@ -188,6 +196,22 @@ def _in_urls(raw: bytes) -> Iterator[Span]:
         if hit := shapes.url_password().match(raw, at):
             yield (*hit.span(1), "url")
         at = raw.find(b"://", at + 3)
+
+
+def _marked(raw: bytes, at: int) -> Iterator[Span]:
+    """Secrets of rules with a mark; `at` is where the first long run begins, below 0: there is none."""
+    if at >= 0:
+        yield from _matches(raw, shapes.MARKED_RUNS)
+    for word in shapes.WORDS_THAT_MARK:
+        if word in raw:
+            yield from _matches(raw, shapes.MARKED_WORDS)
+            return
+
+
+def _matches(raw: bytes, rules: tuple[shapes.MarkedRule, ...]) -> Iterator[Span]:
+    for kind, pattern in shapes.marked(raw, rules):
+        for hit in pattern.finditer(raw):
+            yield (*hit.span(hit.lastindex or 0), kind)
 
 
 def _assigned(raw: bytes) -> Iterator[Span]:
