@@ -30,7 +30,7 @@ class Capture:
         writer: PoolWriter,
         *,
         secrets: Callable[[], tuple[bytes, ...]],
-        tracked: Mapping[bytes, bytes],
+        tracked: Callable[[], Mapping[bytes, bytes]],
     ) -> None:
         self.root = root
         self.writer = writer
@@ -116,7 +116,7 @@ class Capture:
 
         The hash proves that the file was read whole: no further look at it is needed.
         """
-        expected = self._tracked.get(path)
+        expected = self._tracked().get(path)
         if expected is None or expected not in self.objects or is_secret(path):
             return None
         try:

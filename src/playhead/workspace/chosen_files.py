@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from stat import S_ISDIR
 from typing import NamedTuple
 
 from playhead.workspace.git_ignore import IgnoreRules
@@ -86,17 +87,47 @@ def why_refused(folder: str) -> str | None:
 _ATTEMPTED_INDEX = 64 * 1024 * 1024
 
 
+class TrackedFolders(NamedTuple):
+    """The folders with tracked files, and the version of git's index that says so."""
+
+    stamp: bytes
+    folders: frozenset[bytes]
+
+
 class ChosenFiles:
     """Answers for one workspace. `excluded` are folders that are never part of it: the store."""
 
-    def __init__(self, root: bytes, excluded: tuple[bytes, ...] = ()) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        excluded: tuple[bytes, ...] = (),
+        known: TrackedFolders | None = None,
+    ) -> None:
+        """`known`: what the last run in this folder saw; it counts if git's index is still the same."""
         self.root = root
-        self.tracked = _tracked(root)
         self.ignore = IgnoreRules(root, git=os.path.isdir(os.path.join(root, b".git")))
-        self._folders = _parents(self.tracked)
+        self._tracked: dict[bytes, bytes] | None = None
+        self._stamp = _index_stamp(root)
+        is_known = known is not None and known.stamp == self._stamp
+        self._folders = known.folders if known and is_known else _parents(self.tracked)
         self._excluded = frozenset(
             os.path.relpath(one, root) for one in excluded if one.startswith(root + b"/")
         )
+
+    @property
+    def tracked(self) -> dict[bytes, bytes]:
+        """Path → object of the files that git tracks. Read when first needed: most runs change few files."""
+        if self._tracked is None:
+            self._tracked = _tracked(self.root)
+        return self._tracked
+
+    @property
+    def tracked_folders(self) -> TrackedFolders:
+        return TrackedFolders(self._stamp, self._folders)
+
+    @property
+    def has_index(self) -> bool:
+        return bool(self._folders) or bool(self.tracked)
 
     def why_not_folder(self, path: bytes) -> str | None:
         """Why a folder is left out with all that is in it; None: it is part of the workspace."""
@@ -114,7 +145,7 @@ class ChosenFiles:
 
     def why_not_file(self, path: bytes, size: int) -> str | None:
         """Small files that git ignores are kept: databases and logs decide what an agent does."""
-        if size <= LARGEST_IGNORED or path in self.tracked or path.startswith(b".git/"):
+        if size <= LARGEST_IGNORED or path.startswith(b".git/") or path in self.tracked:
             return None
         return "ignored" if self.ignore.ignores(path, is_folder=False) else None
 
@@ -155,7 +186,7 @@ class ChosenFiles:
                     except OSError:
                         continue  # deleted since it was listed
                     why = None
-                    if one.is_dir(follow_symlinks=False):
+                    if S_ISDIR(status.st_mode):
                         why = self.why_not_folder(path)
                         if why is None:
                             waiting.append(path)
@@ -165,6 +196,14 @@ class ChosenFiles:
                         yield path, status
                     elif left_out is not None and why != "store":
                         left_out(LeftOut(path, why))
+
+
+def _index_stamp(root: bytes) -> bytes:
+    try:
+        status = os.stat(os.path.join(root, b".git", b"index"))
+    except OSError:
+        return b"none"
+    return b"%d.%d.%d" % (status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def _tracked(root: bytes) -> dict[bytes, bytes]:

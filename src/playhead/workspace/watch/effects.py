@@ -32,11 +32,10 @@ class Effects:
             self.state.selection.ignore.forget(path.rpartition(b"/")[0])
 
     def note_below(self, folder: bytes) -> None:
-        """A folder has gone, with all that was in it."""
+        """A folder was moved away, with all that is in it."""
         prefix = folder + b"/"
-        for path in self.state.entries:
-            if path.startswith(prefix):
-                self.note(path, inotify.DELETE)
+        for path in [one for one in self.state.entries if one.startswith(prefix)]:
+            self.note(path, inotify.DELETE)
         self.note(folder, inotify.DELETE)
 
     def scan(self, entering: Callable[[bytes], object] | None = None) -> None:

@@ -190,7 +190,10 @@ class Watcher:
             self._gaps += 1  # it changed again before its content was read
         if not event.mask & inotify.IS_FOLDER:
             effects.note(path, event.mask)
-        elif event.mask & (inotify.DELETE | inotify.MOVED_FROM):
+        elif event.mask & inotify.DELETE:
+            # Only an empty folder can be deleted: each file that was in it had its own event before.
+            effects.note(path, event.mask)
+        elif event.mask & inotify.MOVED_FROM:
             self._watches.forget(number, path)
             effects.note_below(path)
         elif effects.state.selection.why_not_folder(path) is None:
