@@ -21,7 +21,7 @@ from playhead.story.compare import compare
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape
-from playhead.views.html.html_comparison import comparison_page
+from playhead.views.html_comparison import comparison_page
 
 LIMIT_S = 1.0
 WORDS = ["the", "order", "was", "late", "and", "so", "the", "agent", "looked", "it", "up", "again"]

@@ -18,8 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from playhead import clock
-from playhead.launch.shims.folders import DOOR
-from playhead.launch.shims.post import Shims, make_shims
+from playhead.launch.shims.post import DOOR, Shims, make_shims
 from playhead.launch.shims.program_names import Wanted
 from playhead.launch.sidecar import control
 from playhead.launch.sidecar.control import Sidecar

@@ -6,8 +6,8 @@ from tests.browser.conftest import NASTY
 
 from playhead.story.compare import Comparison, Figure, Side, Step
 from playhead.story.verdicts import Results, Verdict, cases_of
-from playhead.views.html.html_comparison import comparison_page
-from playhead.views.html.html_page import results_page
+from playhead.views.html_comparison import comparison_page
+from playhead.views.html_page import results_page
 
 pytestmark = pytest.mark.browser
 

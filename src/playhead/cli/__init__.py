@@ -47,12 +47,15 @@ VERBS: dict[str, tuple[str, str]] = {
         "watching.export_command:command",
         "Export a run as a web page, a story, fixtures or one file.",
     ),
-    "files": ("files.files_command:command", "Show which files a run changed, step by step."),
+    "files": (
+        "files.files_commands:files_command",
+        "Show which files a run changed, step by step.",
+    ),
     "checkout": (
         "files.checkout_command:command",
         "Restore the files of a run as they were after a step.",
     ),
-    "blame": ("files.blame_command:command", "Show which step wrote each line of a file."),
+    "blame": ("files.files_commands:blame_command", "Show which step wrote each line of a file."),
     "replay": ("replaying.replay_command:command", "Re-run the agent offline against its tape."),
     "proxy": (
         "recording.proxy_command:command",

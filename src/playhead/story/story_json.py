@@ -17,8 +17,8 @@ from typing import Any
 from playhead import llm
 from playhead.llm.http_headers import undo
 from playhead.recording.chunks import as_text
+from playhead.story.call_contents import text_pieces
 from playhead.story.shape import CallItem, Failure, Item, NoteItem, Story, TurnItem
-from playhead.story.streamed_text import text_pieces
 
 # Members of an outcome that have a place of their own in the form.
 _NOT_REPEATED = frozenset({"call", "how", "took_ns", "value", "error"})

@@ -1,1 +1,1 @@
-"""What people look at, made from the model. Never meets the boundaries."""
+"""Views of a run, made from its story: text, terminal UI, web, HTML pages. They never import hooks."""

@@ -20,7 +20,7 @@ from playhead.replay.modes.edits import Rewrite, edited, parse_edit
 from playhead.replay.modes.fault_mode import answer_for
 from playhead.replay.modes.faults import parse_fault
 from playhead.story import tell
-from playhead.story.streamed_text import text_pieces
+from playhead.story.call_contents import text_pieces
 from playhead.tape.reader import Tape
 from playhead.testing import Failure, Reply, ScriptedLLM
 

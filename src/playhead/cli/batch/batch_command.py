@@ -36,7 +36,7 @@ from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.reader import Tape
 from playhead.tape.store import open_store
-from playhead.views.html.html_page import results_page
+from playhead.views.html_page import results_page
 from playhead.views.text.replay_results import BatchProgress, print_results
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

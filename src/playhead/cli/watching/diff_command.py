@@ -15,7 +15,7 @@ from playhead.story import Prices, tell
 from playhead.story.compare import compare
 from playhead.story.tree_difference import TreeDifference, tree_difference
 from playhead.tape.reader import Tape
-from playhead.views.html.html_comparison import comparison_page
+from playhead.views.html_comparison import comparison_page
 from playhead.views.text.comparison_text import print_comparison, print_first
 from playhead.views.text.file_changes import print_trees
 from playhead.workspace.history import read_history

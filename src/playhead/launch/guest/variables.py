@@ -1,7 +1,8 @@
-"""The variables by which a run reaches its processes. Knows their names and PYTHONPATH; not runs.
+"""The variables by which a run reaches its processes, and the PATH on which shims are found first.
 
-A program does not see them: they are taken out of `os.environ`, and stay in the environment that
-the C library hands to children. So a child that nobody hooked inherits them all the same.
+Knows their names, PYTHONPATH, PATH and SHELL; does not know runs. Every Python of a run loads this module. A program
+does not see the variables: they are removed from `os.environ`, and stay in the environment that the C library passes
+to children. So a child that is started past every hook inherits them too, and finds the shims.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 
 from playhead.encoding.jsonbytes import dumps, loads
 from playhead.host.lean import NamedTuple
-from playhead.launch.guest import search_path as paths
 from playhead.launch.proxy import routes
 from playhead.launch.proxy.routes import Detour
 
@@ -20,13 +20,44 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+SHIMS = "PLAYHEAD_SHIMS"
+
+
+def put_first(env: Mapping[str, str], told: str) -> dict[str, str]:
+    """The variables that change. `told` is the folder, and after a colon the shell of the user."""
+    folder, _, shell = told.partition(os.pathsep)
+    changed = {SHIMS: told}
+    path = env.get("PATH")
+    if path is not None and not _is_first(path, folder):
+        changed["PATH"] = f"{folder}{os.pathsep}{path}"
+    if shell and env.get("SHELL") == shell:
+        changed["SHELL"] = os.path.join(folder, os.path.basename(shell))
+    return changed
+
+
+def take_out(env: Mapping[str, str], told: str) -> dict[str, str]:
+    """The inverse: what a program has to find there."""
+    folder, _, shell = told.partition(os.pathsep)
+    changed = {}
+    path = env.get("PATH")
+    if path is not None and _is_first(path, folder):
+        changed["PATH"] = path[len(folder) + 1 :]
+    if shell and env.get("SHELL") == os.path.join(folder, os.path.basename(shell)):
+        changed["SHELL"] = shell
+    return changed
+
+
+def _is_first(path: str, folder: str) -> bool:
+    return path.startswith(folder + os.pathsep)
+
+
 RUN = "PLAYHEAD_RUN"
 PARENT = "PLAYHEAD_PARENT"
 LANE = "PLAYHEAD_LANE"
 TERMINALS = "PLAYHEAD_TERMINALS"
 RESTORE = "PLAYHEAD_RESTORE"
 DETOURS = "PLAYHEAD_DETOURS"
-ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS, paths.SHIMS)
+ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS, SHIMS)
 
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
@@ -77,7 +108,7 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
         written.update(values)
         written[DETOURS] = dumps(told)
     if ticket.shims:
-        written.update(paths.put_first(written, ticket.shims))
+        written.update(put_first(written, ticket.shims))
     return written
 
 
@@ -96,7 +127,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
         seed=env.get(SEED) if restore.get(SEED, "") is None else None,
         restore=restore,
         detours={name: Detour(*way) for name, way in ways.items()} or None,
-        shims=env.get(paths.SHIMS),
+        shims=env.get(SHIMS),
     )
 
 
@@ -117,7 +148,7 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
             environ[name] = value
     _undo_detours(environ, ticket.detours or {})
     if ticket.shims:
-        environ.update(paths.take_out(environ, ticket.shims))
+        environ.update(take_out(environ, ticket.shims))
     if own is None:
         _forget(environ, PATH)
     else:

@@ -4,7 +4,6 @@ replace the programs that are recorded. Knows executables and one socket; does n
     program_names   which programs get a shim, and where the command would find them
     native/         the shim itself, in C: 0.5 ms, compiled once per machine
     fallback        the same in Python, where there is no compiler: slower
-    folders         the folder that holds the shims of a run
     programs        writes a shim to disk, with its settings
     post            the launcher's side: folder, socket, environment
     shim_frames     the messages between a shim and the sidecar

@@ -1,9 +1,8 @@
 """The launcher's side of the shims: their folder, the socket that they connect to, the command's environment.
 
-Knows PATH, SHELL and files; the sidecar serves the socket. Fails open: where shims cannot be made, the command
-runs without them, and the tape has a hole that says so. A replay that needs them does not run without them.
-
-What covers the real paths of a run. Data only.
+Knows PATH, SHELL and files, and which folders are suitable; the sidecar serves the socket. Fails open: where shims
+cannot be made, the command runs without them, and the tape has a hole with the reason. A replay that needs them
+does not run without them.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from playhead import events
+from playhead import clock, events
 from playhead.encoding.values import safe_str
 from playhead.errors import StoreError
 from playhead.host.later import Later
-from playhead.launch.guest import search_path as paths
-from playhead.launch.shims import folders
+from playhead.launch.guest.variables import put_first
 from playhead.launch.shims.program_names import Wanted, where_is
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
@@ -31,10 +30,54 @@ if TYPE_CHECKING:
     from playhead.launch.shims.programs import Stand
     from playhead.launch.shims.shim_request import Surroundings
 else:
-    # A command that is Python has no shims.
     covering = Later("playhead.launch.shims.covering")
     programs = Later("playhead.launch.shims.programs")
     shim_request = Later("playhead.launch.shims.shim_request")
+
+
+# The maximum length of a socket's address.
+_LONGEST_ADDRESS = 100
+_PREFIX = "playhead-shims-"
+# Where the clerk listens.
+DOOR = "clerk"
+_DAY_S = 24 * 3600
+
+
+def make_folder(env: Mapping[str, str]) -> Path:
+    """For this run and this user alone, and with a short name: a socket's address is short."""
+    name = f"{_PREFIX}{clock.urandom(6).hex()}"
+    for parent in (env.get("TMPDIR"), "/tmp"):  # noqa: S108  0700, random
+        if parent and len(parent) + len(name) < _LONGEST_ADDRESS:
+            folder = Path(parent) / name
+            try:
+                folder.mkdir(mode=0o700)
+            except OSError:
+                continue
+            _clear(folder.parent)
+            return folder
+    raise OSError("there is no suitable folder for them")
+
+
+def remove_folder(folder: Path) -> None:
+    with suppress(OSError):
+        for inner in sorted(folder.rglob("*"), reverse=True):
+            inner.rmdir() if inner.is_dir() else inner.unlink()
+        folder.rmdir()
+
+
+def _clear(parent: Path) -> None:
+    """Away with those of runs that were killed together with all their processes."""
+    yesterday = clock.wall_ns() / 1e9 - _DAY_S
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            stat = folder.stat()
+            if stat.st_uid == os.getuid() and stat.st_mtime < yesterday and not _is_open(folder):
+                remove_folder(folder)
+
+
+def _is_open(folder: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+        return line.connect_ex(str(folder / DOOR)) == 0
 
 
 _BACKLOG = 1024
@@ -62,7 +105,7 @@ class Shims(NamedTuple):
     def remove(self) -> None:
         """Remove their folder, when the run has ended."""
         if self.folder is not None:
-            folders.remove(self.folder)
+            remove_folder(self.folder)
 
 
 def make_shims(
@@ -114,7 +157,7 @@ def _followed(
     program = programs.static_program(env)
     if program is None:
         raise OSError("the tracer cannot be compiled here")
-    folder = folders.make(env)
+    folder = make_folder(env)
     shims = folder / "bin"
     shims.mkdir(mode=0o700)
     programs.write_shims(shims, [_stand(recorder, folder, programs.SHIM, env, launcher)], program)
@@ -146,7 +189,7 @@ def _stand(
         mode="replay" if (recorder.run / PLAN).exists() else "record",
         name=name,
         folder=str(folder / "bin"),
-        socket=str(folder / folders.DOOR),
+        socket=str(folder / DOOR),
         path=env.get("PATH", os.defpath),
         real=real,
         launcher=str(launcher),
@@ -155,13 +198,13 @@ def _stand(
 
 def _door(folder: Path) -> socket.socket:
     door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    door.bind(str(folder / folders.DOOR))
+    door.bind(str(folder / DOOR))
     door.listen(_BACKLOG)
     return door
 
 
 def _made(recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: int) -> Shims:
-    folder = folders.make(env)
+    folder = make_folder(env)
     shims = folder / "bin"
     shims.mkdir(mode=0o700)
     program = programs.native_program(env)
@@ -203,7 +246,7 @@ def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, 
     has_shim = wanted.shell and os.path.basename(shell) in wanted.names
     told = f"{shims}{os.pathsep}{shell}" if has_shim else shims
     given = {"PATH": os.defpath, **env}
-    return {**given, **paths.put_first(given, told)}
+    return {**given, **put_first(given, told)}
 
 
 class Cover(NamedTuple):

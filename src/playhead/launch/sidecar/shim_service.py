@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from playhead import clock
 from playhead.encoding.values import safe_str
 from playhead.host.later import Later
-from playhead.launch.shims import folders
+from playhead.launch.shims import post
 from playhead.launch.shims.post import Shims
 from playhead.launch.shims.shim_frames import refusal
 from playhead.launch.sidecar.services import Service, SharedDeck
@@ -64,7 +64,7 @@ class ShimService(Service):
 
     def clear_up(self) -> None:
         if self._folder is not None:
-            folders.remove(self._folder)
+            post.remove_folder(self._folder)
 
     def _admit(self, opened: Deck, lanes: caller.ChildLanes) -> None:
         line, _ = self.sockets[0].accept()

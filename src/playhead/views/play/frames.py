@@ -14,7 +14,7 @@ from typing import Any, Literal
 from playhead import events
 from playhead.recording.chunks import as_bytes
 from playhead.story import CallItem, Item, Mark, NoteItem, SeamItem, Story, TurnItem
-from playhead.story.streamed_text import text_pieces
+from playhead.story.call_contents import text_pieces
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
 

@@ -13,7 +13,7 @@ from playhead.exporters.batch_reports import junit_xml, step_summary
 from playhead.story.invariants import Broken
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.single_file import pack
-from playhead.views.html.html_page import results_page
+from playhead.views.html_page import results_page
 
 DAY = 86_400_000_000_000
 EVIL = "<script>alert(1)</script>\x1b[2J\x00|`"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from playhead.launch.guest import variables
-from playhead.launch.guest.search_path import SHIMS
-from playhead.launch.guest.variables import ALL, DETOURS, SITE, Ticket, read, standing, write
+from playhead.launch.guest.variables import ALL, DETOURS, SHIMS, SITE, Ticket, read, standing, write
 from playhead.launch.proxy.routes import Detour
 
 SOURCE = Path(__file__).parents[4] / "src"

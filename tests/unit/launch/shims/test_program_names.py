@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from playhead.launch.guest.search_path import SHIMS, put_first, take_out
+from playhead.launch.guest.variables import SHIMS, put_first, take_out
 from playhead.launch.shims.covering import covered
 from playhead.launch.shims.program_names import DEFAULT, Wanted, of_facts, wanted
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch.shims import folders
+from playhead.launch.shims import post
 from playhead.replay.matching.taped import TapedCall
 
 PIPE = subprocess.PIPE
@@ -206,7 +206,7 @@ def test_a_folder_that_a_killed_run_has_left_is_cleared_away_some_day(desk):
     (left / "bin").mkdir(parents=True)
     os.utime(left, (0, 0))
     os.utime(desk.shims.folder, (0, 0))  # old as well, but somebody is there
-    folders.remove(folders.make(os.environ))
+    post.remove_folder(post.make_folder(os.environ))
     assert not left.exists()
     assert desk.shims.folder.exists()
     desk.end()

@@ -1,8 +1,7 @@
 import json
 
 from playhead.testing import Reply, ToolCall
-from playhead.views.web.outline import IN_FLIGHT, MOMENT, outline
-from playhead.views.web.row_causes import WORDS
+from playhead.views.web.outline import IN_FLIGHT, MOMENT, WORDS, outline
 
 
 def rows(told):

@@ -2,7 +2,7 @@ import json
 
 from playhead.recording.chunks import as_text
 from playhead.testing import Reply, ToolCall
-from playhead.views.web.row_causes import WORDS, reasons
+from playhead.views.web.outline import WORDS, reasons
 
 
 def test_a_model_is_asked_again_because_of_what_the_tool_gave_back(forge, told):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from playhead.views.html.html_page import boundary_mark, page, table
+from playhead.views.html_page import boundary_mark, page, table
 from playhead.views.web.viewer_files import static_files
 
 NASTY = "</title><script>alert(1)</script>"

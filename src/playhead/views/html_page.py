@@ -1,4 +1,7 @@
-"""The frame of a page with escaped taped text, and the results of a batch as a page: totals, failures, all cases."""
+"""The frame of a script-free HTML page, for CI servers that forbid scripts, and the results of a batch as such a page.
+
+Uses the style sheets of the viewer. Text from tapes is always escaped.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from playhead.llm.openai.encode_chat import OpenAiChatEncoder
 from playhead.llm.openai.encode_responses import OpenAiResponsesEncoder
 from playhead.llm.reply_encoder import IdSource
 from playhead.story import tell
-from playhead.story.streamed_text import text_pieces
+from playhead.story.call_contents import text_pieces
 from playhead.tape.reader import Tape
 from playhead.testing import Reply
 

@@ -1,6 +1,6 @@
 import re
 
-from playhead.views.html.html_comparison import differences
+from playhead.views.html_comparison import differences
 
 
 def shown(before: str, after: str) -> list[str]:
