@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from playhead.errors import NoFence
+from playhead.launch.follow import tracer
 from playhead.launch.shims.programs import native_program
 from playhead.replay.fence import barrier
 from playhead.replay.fence.inside import FenceNeeds
@@ -105,6 +106,16 @@ def _shims(env: Mapping[str, str]) -> Iterator[Finding]:
         ok=True,
         detail="in Python, about 30 ms each" if made is None else "compiled, about 0.5 ms each",
     )
+    yield _following(env)
+
+
+def _following(env: Mapping[str, str]) -> Finding:
+    """Whether `record` sees every program that a command starts, or only those that have a shim."""
+    why = tracer.why_not(env)
+    detail = "every program that a command starts is recorded"
+    if why is not None:
+        detail = f"only programs with a shim are recorded: {why}"
+    return Finding(area="record", name="follow", ok=why is None, detail=detail)
 
 
 def _pythons(env: Mapping[str, str]) -> Iterator[Finding]:

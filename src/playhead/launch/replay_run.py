@@ -141,7 +141,8 @@ def replay_command(
     if shims.followed:
         shims = shims._replace(names=_taped_programs(tape))
     sockets = shims.followed or bool(shims.names)
-    fence = _fence(wishes, env, cwd, sockets=sockets) if fenced else None
+    network = _needs_network(tape, wishes, followed=shims.followed)
+    fence = _fence(wishes, env, cwd, sockets=sockets, network=network) if fenced else None
 
     served: list[ReplayedFiles] = []
 
@@ -182,7 +183,7 @@ def replay_command(
         notes=(*notes, *restoring.notes),
         wishes=wishes,
         order=_order_kept(tape, plan, wishes),
-        fence=_report_on(fence, wishes, asked=fenced),
+        fence=_report_on(fence, network=network, asked=fenced),
         files=_compared(served, wishes),
     )
     forked = tuple(one for files in served for one in files.forked)
@@ -215,8 +216,19 @@ def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport
     return dataclasses.replace(report, same=None, differing=(), why="not everything was taped")
 
 
+def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool:
+    """Whether live calls are made inside the fence. A hooked Python makes them there. What goes through the
+    proxy is made by the sidecar, outside: then nothing else in the tree has a network.
+    """
+    live = {one.partition(":")[0] for one in wishes.policy.live} & _OF_THE_NETWORK
+    if not live or not followed:
+        return bool(live)
+    calls = (event.data for event in tape.events() if event.kind == CALL and event.ours)
+    return any(one.get("boundary") in live and one.get("library") != "proxy" for one in calls)
+
+
 def _fence(
-    wishes: ReplayOptions, env: Mapping[str, str], cwd: Path, *, sockets: bool
+    wishes: ReplayOptions, env: Mapping[str, str], cwd: Path, *, sockets: bool, network: bool
 ) -> Fence | None:
     """What keeps the command from the world. None: something is meant to have real effects.
 
@@ -232,7 +244,7 @@ def _fence(
             return build(FenceNeeds(own=own, network=True, sockets=sockets), ("namespaces",))
         return None
     try:
-        return build(FenceNeeds(own=own, network=bool(live), sockets=sockets))
+        return build(FenceNeeds(own=own, network=network, sockets=sockets))
     except NoFence as error:
         raise NoFence(
             f"This machine cannot keep the replay from the world: {error}. Nothing was started. "
@@ -241,12 +253,12 @@ def _fence(
         ) from None
 
 
-def _report_on(fence: Fence | None, wishes: ReplayOptions, *, asked: bool) -> FenceReport:
+def _report_on(fence: Fence | None, *, network: bool, asked: bool) -> FenceReport:
     if fence is None:
         return FenceReport(why="a live part has real effects" if asked else "--unfenced")
     return FenceReport(
         kind=fence.kind,
-        network_open=bool(wishes.policy.live),
+        network_open=network,
         read_only=tuple(fence.read_only),
         written=tuple(fence.written()),
     )

@@ -72,9 +72,11 @@ class SessionReport:
     passed: bool
     workers: tuple[WorkerReport, ...]
     mismatches: tuple[Mismatch, ...] = field(default_factory=tuple)
+    # The workers run in this process, which no kernel fence surrounds: hooks stop what they see.
+    fence: str = "unfenced"
 
     def __str__(self) -> str:
-        verdict = "pass" if self.passed else "FAIL"
+        verdict = f"{'pass' if self.passed else 'FAIL'} ({self.fence})"
         return "\n".join(
             [
                 f"session: {verdict}",

@@ -3,6 +3,7 @@
 """
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -305,7 +306,8 @@ def test_a_base_url_that_a_wrapper_sets_is_led_through_the_proxy(playhead, wrapp
         then = playhead("record", "--", "bash", "run.sh")
     assert "Here I am." in then.stdout, then.stderr
     assert "partial" not in then.stderr
-    assert [call.boundary for call in playhead.calls()].count("llm") == 1
+    (llm_call,) = [call for call in playhead.calls() if call.boundary == "llm"]
+    assert str(llm_call.event.parent).endswith(":0")  # not inside a process call
     now = playhead("replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
@@ -326,3 +328,21 @@ def test_nothing_stays_behind_when_a_command_has_ended(playhead):
     while (now := left()) and clock.mono_ns() < deadline:
         os.sched_yield()
     assert now == []
+
+
+def test_live_models_are_asked_through_the_proxy_and_nothing_else_has_a_network(playhead, server):
+    port, seen = server
+    playhead.file("claude", CLAUDE)
+    with ScriptedLLM([{"text": "Here I am."}, {"text": "Again."}]) as llm:
+        start = f"export ANTHROPIC_BASE_URL={llm.url}\n./claude\n"
+        playhead.file("run.sh", start)
+        playhead("record", "--", "bash", "run.sh")
+        sends = f"{start}exec 3<>/dev/tcp/127.0.0.1/{port}; echo GET / HTTP/1.0 >&3; echo >&3; read x <&3"
+        report = str(playhead.folder / "report.json")
+        now = playhead(
+            "replay", "last", "--live", "llm", "--report", report, "--", "bash", "-c", sends
+        )
+    assert "Again." in now.stdout, now.stderr
+    assert "Connection refused" in now.stderr
+    assert seen == []
+    assert not json.loads(Path(report).read_text())["fence"]["network_open"]

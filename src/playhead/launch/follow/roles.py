@@ -92,6 +92,8 @@ def role_of(argv: Sequence[str]) -> Role:
 def agent_in(argv: Sequence[str]) -> str | None:
     """The name of the agent that these words start; None: they start none that is known."""
     words = _without_interpreter(argv)
+    if len(words) > 1 and _name(words[0]) in _SHELLS and not words[1].startswith("-"):
+        words = words[1:]  # a script
     first = words[0] if words else ""
     for package, agent in _PACKAGES.items():
         if f"/{package}/" in first and _name(first) in ("cli", "index", "gemini", agent, "main"):

@@ -15,6 +15,8 @@ from playhead.launch.follow.roles import Role, agent_in, is_part_of_agent, role_
         ("node --max-old-space-size=8000 /x/gemini -p x", Role.AGENT),
         ("/x/codex --codex-run-as-apply-patch y", Role.OTHER),
         ("/proc/self/exe --codex-run-as-process-setup 47 16416 pipe bash", Role.SETUP),
+        ("/bin/bash /home/me/bin/claude -p x", Role.AGENT),
+        ("bash -c claude", Role.SHELL),
         ("rg --files", Role.OTHER),
         ("node -e 1", Role.OTHER),
         ("node agent.js", Role.SCRIPT),
