@@ -16,7 +16,7 @@ def test_a_changed_system_prompt_is_asked_live_with_tools_taped(recorded, look, 
     assert [one.json["system"] for one in recorded.requests] == ["Be brief.", "Be brief."]
     assert "Order A-17 is late." in recorded.requests[1].prompt
     assert not recorded.seen.exists()
-    assert recorded.report["verdict"] == "identical"
+    assert recorded.report["verdict"] == "changed"
     assert recorded.report["coverage"]["llm"]["live"] == 2
     assert recorded.report["coverage"]["tool"]["exact"] == 1
 
@@ -25,7 +25,7 @@ def test_the_comparison_is_printed_after_the_report(recorded, look):
     replies = [look(), Reply(text="It will come tomorrow.")]
     done = recorded.play("replay", "--live", "llm", replies=replies)
     report, _, comparison = done.stderr.partition("trajectories differ")
-    assert "with llm live" in report
+    assert "changed (llm live)" in report
     assert "tools taped" in comparison
     assert "-It is late." in comparison
     assert "+It will come tomorrow." in comparison
@@ -66,15 +66,27 @@ def test_a_request_nearly_the_same_gets_the_taped_answer_with_its_score(recorded
 
 def test_under_the_threshold_a_tool_is_blocked_and_the_model_is_told(recorded, look):
     replies = [look("status of order A-17 in the warehouse now"), Reply(text="I cannot know.")]
-    recorded.play("replay", "--live", "llm", "--match-threshold", "0.999", replies=replies)
+    words = ("--live", "llm", "--match-threshold", "0.999", "--no-allow-reads")
+    done = recorded.play("replay", *words, replies=replies)
+    assert done.returncode == 3
+    assert "1 call blocked" in done.stderr
     assert "search was not run" in recorded.requests[1].prompt
     assert recorded.report["blocked"][0]["name"] == "search"
     assert not recorded.seen.exists()
 
 
-def test_a_tool_that_only_reads_may_be_let_through_by_name(recorded, look):
+def test_a_run_that_goes_another_way_is_changed_unless_the_same_was_expected(recorded, look):
+    replies = [Reply(text="I do not know.")]
+    done = recorded.play("replay", "--live", "llm", replies=replies)
+    assert (done.returncode, recorded.report["verdict"]) == (0, "changed")
+    again = recorded.play("replay", "--live", "llm", "--expect", "same", replies=replies)
+    assert again.returncode == 3
+
+
+@pytest.mark.parametrize("words", [(), ("--no-allow-reads", "--allow-tool", "search")])
+def test_a_tool_that_only_reads_runs_by_default_or_by_name(recorded, look, words):
     replies = [look("weather in Lisbon"), Reply(text="Sunny.")]
-    recorded.play("replay", "--live", "llm", "--allow-tool", "search", replies=replies)
+    recorded.play("replay", "--live", "llm", *words, replies=replies)
     assert recorded.seen.read_text() == "search weather in Lisbon\n"
     assert recorded.report["allowed"][0]["name"] == "search"
 
@@ -82,13 +94,20 @@ def test_a_tool_that_only_reads_may_be_let_through_by_name(recorded, look):
 def test_no_mail_is_sent_however_much_the_model_wants_it(recorded, look, mail, sink):
     port, mails = sink
     replies = [look(), mail(), Reply(text="I could not send it.")]
-    done = recorded.play(
-        "replay", "--live", "llm", "--allow-all-tools", replies=replies, SMTP_PORT=str(port)
-    )
-    assert done.returncode == 0, done.stderr
+    done = recorded.play("replay", "--live", "llm", replies=replies, SMTP_PORT=str(port))
+    assert done.returncode == 3, done.stderr
     assert "send_mail was not run" in recorded.requests[2].prompt
     assert "irreversible" in recorded.requests[2].prompt
     assert mails == []
+
+
+def test_all_tools_are_all_of_them(recorded, look, mail, sink):
+    port, mails = sink
+    replies = [look(), mail(), Reply(text="Sent.")]
+    words = ("--live", "llm", "--allow-all-tools")
+    done = recorded.play("replay", *words, replies=replies, SMTP_PORT=str(port))
+    assert done.returncode == 0, done.stderr
+    assert len(mails) == 1
 
 
 def test_a_mail_that_was_sent_then_is_not_sent_again(studio, mail, sink):
@@ -116,7 +135,7 @@ def test_the_config_may_say_what_a_tool_does(studio, mail, sink, tmp_path):
     studio.record("anthropic_loop", [Reply(text="Nothing to do.")])
     (tmp_path / "playhead.toml").write_text('[effects]\n"send_*" = "read"\n')
     replies = [mail(), Reply(text="Sent.")]
-    studio.play("replay", "--live", "llm", "--allow-all-tools", replies=replies)
+    studio.play("replay", "--live", "llm", replies=replies)
     assert len(mails) == 1
 
 
@@ -134,7 +153,7 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(recorded):
     assert recorded.requests == []
     assert recorded.runs == before
     rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["tool", "search", "1", "tape", "blocked", "read"] in rows
+    assert ["tool", "search", "1", "tape", "allowed", "read"] in rows
 
 
 def test_without_persist_the_store_is_as_it_was(recorded, look):

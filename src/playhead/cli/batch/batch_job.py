@@ -188,6 +188,10 @@ def _why(outcome: Outcome, report: dict[str, Any], broken: list[Broken]) -> tupl
     elif outcome == "diverged":
         found = [one for one in report.get("divergences") or () if isinstance(one, dict)]
         reasons += [_divergence(one) for one in found[:_MOST_REASONS]]
+        reasons += [
+            f"{one.get('boundary')} {one.get('name')} was blocked: {one.get('effect')}"
+            for one in (report.get("blocked") or ())[:_MOST_REASONS]
+        ]
         if len(found) > _MOST_REASONS:
             reasons.append(f"{len(found) - _MOST_REASONS} more divergences")
     return tuple(reasons)

@@ -43,6 +43,19 @@ from playhead.views.text.replay_results import ChaosProgress, print_chaos
 )
 @click.option("--seed", type=int, default=0, help="Random seed for the order of the faults.")
 @click.option(
+    "--at-once",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of faults in each replay, at different steps.",
+)
+@click.option(
+    "--live",
+    multiple=True,
+    metavar="WHAT",
+    help="Perform these calls live, such as llm, to see how a model handles failures. Repeatable.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=2,
@@ -57,25 +70,28 @@ from playhead.views.text.replay_results import ChaosProgress, print_chaos
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, runs: int, seed: int, jobs: int, timeout: float, trusted: bool, as_json: bool, store: Path | None,
+    run: str, runs: int, seed: int, at_once: int, live: tuple[str, ...], jobs: int,
+    timeout: float, trusted: bool, as_json: bool, store: Path | None,
     command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Inject one failure at a time, at every step, and list those that broke the agent first.
 
     \b
     playhead chaos last --runs 50 --seed 7
+    playhead chaos last --at-once 2 --live llm
     playhead chaos last --json | jq '.results[] | select(.outcome == "crashed")'
 
-    Each trial is a replay with one fault: nothing is sent, and no run is stored. Exit codes: 0 the
-    agent survived all faults; 3 it did not.
+    Each trial is a replay with one fault, or several with --at-once. Nothing is sent but what --live
+    names, and no run is stored. Exit codes: 0 the agent survived all faults; 3 it did not; 2 no fault
+    fired.
     """
     path = find_tape(store, run)
     tape = plain(check_tape(path))
     approved_command(path, tape, command_line, trusted=trusted)
-    planned = trials(load(tape), runs, seed)
+    planned = trials(load(tape), runs, seed, at_once=at_once)
     with ChaosProgress(len(planned)) as progress:
         found = try_all(
-            path, planned, command_line, jobs=jobs, timeout=timeout, seed=seed,
+            path, planned, command_line, jobs=jobs, timeout=timeout, seed=seed, live=live,
             on_result=progress.tell,
         )  # fmt: skip
     results = ranked(found)
@@ -84,13 +100,18 @@ def command(
         print_json({"run": tape.manifest.run, "seed": seed, "results": listed})
     else:
         print_chaos(tape.manifest.run, results)
+    if not any(one.outcome != "silent" for one in results):
+        calls = len(load(tape).calls)
+        raise UsageError(
+            f"No fault fired: the run has {calls} calls, and none of them was made again."
+        )
     broke = any(one.outcome in ("hung", "crashed", "wrong") for one in results)
     click.get_current_context().exit(3 if broke else 0)
 
 
 def try_all(
     tape: Path, trials: Sequence[Trial], command: Sequence[str], *,
-    jobs: int, timeout: float, seed: int, on_result: Callable[[TrialResult], None],
+    jobs: int, timeout: float, seed: int, live: Sequence[str], on_result: Callable[[TrialResult], None],
 ) -> list[TrialResult]:  # fmt: skip
     """Run each trial once, `jobs` at a time; call `on_result` with each result."""
     results: list[TrialResult] = []
@@ -102,7 +123,9 @@ def try_all(
         def run(number: int) -> TrialResult:
             trial = trials[number]
             report = Path(folder) / f"{number}.json"
-            words = ["replay", str(tape), "--fault", trial.spec, "--seed", str(seed)]
+            words = ["replay", str(tape), "--seed", str(seed)]
+            words += [word for spec in trial.specs for word in ("--fault", spec)]
+            words += [word for one in live for word in ("--live", one)]
             # The user has agreed already. The original run, not a copy: a copy counts as foreign.
             words += ["--trust", "--no-persist", "--quiet", "--report", str(report)]
             words += ["--", *command] if command else []

@@ -120,4 +120,4 @@ def command(
         if applies:
             for one in replayed.forked:
                 apply_fork(one, path, ask=not yes)
-    sys.exit(exit_code_of(replayed))
+    sys.exit(exit_code_of(replayed, wishes, expect=asked["expect"]))

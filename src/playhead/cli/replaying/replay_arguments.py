@@ -44,7 +44,18 @@ _MIXED = (
         "--allow-tool", "allow_tools", multiple=True, metavar="NAME",
         help="Execute this tool if the tape has no answer. Repeatable.",
     ),
-    click.option("--allow-all-tools", is_flag=True, help="Execute any read-only tool if the tape has no answer."),
+    click.option(
+        "--allow-reads/--no-allow-reads", default=True,
+        help="Execute tools declared `read` if the tape has no answer. Default: yes.",
+    ),
+    click.option(
+        "--allow-all-tools", is_flag=True,
+        help="Execute any tool if the tape has no answer, also with effects: writes, mail, payments.",
+    ),
+    click.option(
+        "--expect", type=click.Choice(("any", "same")), default="any",
+        help="With live calls: `same` exits with 3 if the run goes another way. Default: any.",
+    ),
     click.option("--strict", is_flag=True, help="Stop at the first call that is not on the tape."),
     click.option("--model", metavar="NAME", help="Send live LLM requests to this model."),
     click.option("--system-file", type=_FILE, help="Send live LLM requests with this system prompt."),
@@ -92,6 +103,7 @@ def options_from(
         live=tuple(asked["live"]),
         threshold=DEFAULT_THRESHOLD if asked["threshold"] is None else asked["threshold"],
         allow_tools=tuple(asked["allow_tools"]),
+        allow_reads=asked["allow_reads"],
         allow_all_tools=asked["allow_all_tools"],
         strict=asked["strict"],
         effects=effects_from(settings.sections.get("effects")),

@@ -30,7 +30,7 @@ from playhead.cli.replaying.replay_arguments import (
     plain,
     plan_of,
 )
-from playhead.errors import TapeNotReplayable
+from playhead.errors import TapeNotReplayable, UsageError
 from playhead.launch.replay_run import Replayed, check_tape, replay_command
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report.verdict import Report
@@ -38,7 +38,7 @@ from playhead.tape.reader import Tape
 from playhead.views.text.safe import clean_json
 
 # Exit code of each verdict.
-EXIT_CODES = {"identical": 0, "diverged": 3, "unproven": 6}
+EXIT_CODES = {"identical": 0, "changed": 0, "diverged": 3, "unproven": 6}
 
 
 @click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
@@ -105,7 +105,8 @@ def command(
     The program finds the files of the recording; the real ones stay untouched.
     Nothing is sent and nothing is executed, except what --live names. The program's stdout and stderr
     pass through; the report goes to stderr. Exit codes: 0 identical, or recovered from every fault;
-    3 diverged; 4 the tape cannot be replayed; 6 unproven, because no fence was available.
+    3 diverged; 4 the tape cannot be replayed; 6 unproven, because no fence was available. With live
+    calls: 0 the same, or changed; 3 if calls were blocked, or with --expect same. 2 if a fault never fired.
     """
     settings = config.load()
     path = find_tape(store, run)
@@ -125,7 +126,7 @@ def command(
             meanwhile=None if quiet or as_json else load_report,
         )  # fmt: skip
         report_end(tape, replayed, report_file=report_file, as_json=as_json, quiet=quiet)
-    sys.exit(exit_code_of(replayed))
+    sys.exit(exit_code_of(replayed, wishes, expect=asked["expect"]))
 
 
 def _print_forecast(tape: Tape, wishes: ReplayOptions) -> None:
@@ -184,11 +185,32 @@ def _compare(left: Tape, right: Tape) -> None:
     print_comparison(compare(tell(left, prices=prices), tell(right, prices=prices)), stderr=True)
 
 
-def exit_code_of(replayed: Replayed) -> int:
+def unfired(report: Report, wishes: ReplayOptions) -> list[str]:
+    """The faults that never fired, but for those that fire by chance."""
+    fired = {one.get("fault") for one in report.faults}
+    return [spec for spec in wishes.faults if spec not in fired and not spec.endswith("%")]
+
+
+def exit_code_of(replayed: Replayed, wishes: ReplayOptions, *, expect: str = "any") -> int:
     report: Report = replayed.report
+    if never := unfired(report, wishes):
+        raise UsageError(f"{', '.join(never)}: no fault fired. {_calls_there(report)}")
+    is_cut_short = report.blocked or any(one.get("kind") == "missed" for one in report.divergences)
+    if report.verdict == "changed" and report.recovered is None:
+        return 3 if expect == "same" or is_cut_short else 0
     unusable = TapeNotReplayable.exit_code
     if replayed.recorded.ended.code == unusable and report.verdict != "identical":
         return unusable
     if report.recovered is not None:
         return 0 if report.recovered else 3
     return EXIT_CODES[report.verdict]
+
+
+def _calls_there(report: Report) -> str:
+    """How many calls of each kind the replay made: what a fault could have been for."""
+    counts = {
+        boundary: sum(count for rung, count in row.items() if rung != "unused")
+        for boundary, row in report.coverage.items()
+    }
+    named = [f"{count} {name} calls" for name, count in counts.items() if count]
+    return f"The run made {', '.join(named) or 'no calls'}."

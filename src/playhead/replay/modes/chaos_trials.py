@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from playhead.replay.matching.taped import TapedCall, TapedRun
@@ -24,12 +24,17 @@ _AT: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A replay with one fault, at a step of the run."""
+    """A replay with one fault, at a step of the run; `more` are the specs of faults beside it."""
 
     spec: str
     step: int
     boundary: str
     name: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        return (self.spec, *self.more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +55,10 @@ class TrialResult:
     detail: str = ""
 
 
-def trials(recording: TapedRun, runs: int, seed: int) -> list[Trial]:
-    """At most `runs` of them: every step once before any step twice."""
+def trials(recording: TapedRun, runs: int, seed: int, *, at_once: int = 1) -> list[Trial]:
+    """At most `runs` of them: every step once before any step twice. Each has `at_once` faults, at different
+    steps where there are enough.
+    """
     rounds: list[tuple[int, float, Trial]] = []
     for call, ordinal in _outermost(recording):
         actions = sorted(
@@ -62,7 +69,19 @@ def trials(recording: TapedRun, runs: int, seed: int) -> list[Trial]:
             trial = Trial(spec=spec, step=call.number, boundary=call.boundary, name=call.name)
             rounds.append((number, drawn(f"{seed}:{spec}"), trial))
     rounds.sort(key=lambda one: one[:2])
-    return [trial for _, _, trial in rounds[:runs]]
+    found = [trial for _, _, trial in rounds]
+    return [_joined(found, at, at_once, seed) for at in range(min(runs, len(found)))]
+
+
+def _joined(found: list[Trial], at: int, at_once: int, seed: int) -> Trial:
+    """The trial with faults of other steps beside its own, drawn by the seed."""
+    chosen: dict[int, Trial] = {found[at].step: found[at]}
+    for other in sorted(found, key=lambda one: drawn(f"{seed}:{at}:{one.spec}")):
+        if len(chosen) >= at_once:
+            break
+        chosen.setdefault(other.step, other)
+    _, *others = chosen.values()
+    return replace(found[at], more=tuple(one.spec for one in others))
 
 
 def _outermost(recording: TapedRun) -> Iterable[tuple[TapedCall, int]]:

@@ -24,6 +24,8 @@ class Policy(NamedTuple):
     live: tuple[str, ...] = ()
     threshold: float = DEFAULT_THRESHOLD
     allow_tools: tuple[str, ...] = ()
+    # Tools that only read may run; with `allow_all_tools` those with effects as well.
+    allow_reads: bool = True
     allow_all_tools: bool = False
     strict: bool = False
     # Effects by tool name, from the config; the tool's own word goes first.
@@ -49,7 +51,9 @@ class Policy(NamedTuple):
         if call.boundary not in TOOLS:
             return False
         named = any(is_named(call.name, name) for name in self.allow_tools)
-        return named or (self.allow_all_tools and self.effect_of(call) == "read")
+        # Only where something is live: a replay that is wholly from the tape touches nothing.
+        reads = bool(self.live) and self.allow_reads and self.effect_of(call) == "read"
+        return named or self.allow_all_tools or reads
 
 
 class ReplayOptions(NamedTuple):
@@ -87,6 +91,7 @@ def read_options(live: tuple[str, ...], options: Mapping[str, Any]) -> ReplayOpt
         live=live,
         threshold=float(told.get("threshold", DEFAULT_THRESHOLD)),
         allow_tools=tuple(told.get("allow_tools") or ()),
+        allow_reads=bool(told.get("allow_reads", True)),
         allow_all_tools=bool(told.get("allow_all_tools")),
         strict=bool(told.get("strict")),
         effects=dict(told.get("effects") or {}),

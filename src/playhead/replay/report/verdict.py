@@ -43,7 +43,7 @@ class FenceReport:
 class Report:
     """What became of a replay; `as_json` is the report file."""
 
-    verdict: str  # identical, diverged, unproven
+    verdict: str  # identical, changed, diverged, unproven
     run: str
     replay: str
     command: list[str]
@@ -116,8 +116,14 @@ def judge(
         divergences.append({"kind": "state", "detail": state["first_difference"]})
     if files is not None and files.detail is not None and not wishes.mixed:
         divergences.append({"kind": "files", "detail": files.detail})
+    went_elsewhere = (
+        difference is not None
+        or state["first_difference"] is not None
+        or bool(extras.blocked(now))
+        or _llm_calls(then) != _llm_calls(now)
+    )
     return Report(
-        verdict=_verdict(divergences, fence, wishes),
+        verdict=_verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere),
         fence=fence,
         files=files,
         order=order,
@@ -144,10 +150,23 @@ def judge(
     )
 
 
+# Differences that are a result where something was live on purpose: another prompt led elsewhere.
+_RESULTS = frozenset({"missed", "unused", "exit", "output", "state", "files"})
+
+
 def _verdict(
-    divergences: Sequence[object], fence: FenceReport | None, wishes: ReplayOptions
+    divergences: Sequence[dict[str, Any]],
+    fence: FenceReport | None,
+    wishes: ReplayOptions,
+    *,
+    went_elsewhere: bool,
 ) -> str:
-    """`identical` says that nothing went past the tape: without a fence that is not known."""
+    """`identical` says that nothing went past the tape: without a fence that is not known. `changed` is for
+    replays in which something was live on purpose: a comparison, not an error.
+    """
+    is_live = bool(wishes.policy.live) and not wishes.policy.strict
+    if is_live and all(one.get("kind") in _RESULTS for one in divergences):
+        return "changed" if divergences or went_elsewhere else "identical"
     if divergences:
         return "diverged"
     unproven = fence is not None and fence.kind is None and not wishes.mixed
@@ -311,6 +330,10 @@ def _ends(tape: Tape) -> dict[str, Event]:
         and event.data.get("when") == "end"
         and not str(event.data.get("store")).startswith("sqlite:")
     }
+
+
+def _llm_calls(recording: TapedRun) -> int:
+    return sum(call.boundary == "llm" for call in recording.calls)
 
 
 def _value(call: TapedCall) -> Any:

@@ -164,7 +164,7 @@ def print_chaos(run: str, results: Sequence[TrialResult]) -> None:
     for one in shown[:_MOST_SHOWN]:
         table.add_row(
             Text(one.outcome, style=_STYLES[one.outcome]),
-            Text(one_line(one.trial.spec, 40)),
+            Text(one_line(" + ".join(one.trial.specs), 40)),
             Text(one_line(f"step {one.trial.step} {one.trial.name}", 30), style="quiet"),
             Text(one_line(one.detail, 120)),
         )

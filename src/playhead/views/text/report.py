@@ -93,6 +93,14 @@ def _verdict(report: Report) -> tuple[str, str]:
         return ("✓ recovered", "ok") if report.recovered else ("✗ did not recover", "failed")
     if report.recovered is not None:
         return "! no fault fired", "interrupted"
+    if report.verdict == "changed":
+        blocked = len(report.blocked) + sum(
+            one.get("kind") == "missed" for one in report.divergences
+        )
+        noun = "call" if blocked == 1 else "calls"
+        cut = f", {blocked} {noun} blocked" if blocked else ""
+        what = "fork" if report.forked_at is not None else ", ".join(report.live)
+        return f"≠ changed ({what} live{cut})", "failed" if blocked else "running"
     if report.forked_at is not None:
         return ("✓ forked", "ok") if same else ("✗ diverged", "failed")
     if report.live and same:

@@ -76,9 +76,10 @@ def test_a_tool_that_the_tape_cannot_answer_tells_the_model_so(taped, mixed):
         ("read", {}, False),
         ("read", {"allow_tools": ("search",)}, True),
         ("read", {"allow_all_tools": True}, True),
-        ("write", {"allow_all_tools": True}, False),
+        ("write", {"allow_all_tools": True}, True),
         ("write", {"allow_tools": ("search",)}, True),
-        (None, {"allow_all_tools": True}, False),
+        (None, {"allow_all_tools": True}, True),
+        ("read", {"allow_reads": False}, False),
         (None, {"allow_all_tools": True, "effects": {"search": "read"}}, True),
     ],
 )
