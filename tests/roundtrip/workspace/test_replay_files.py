@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -213,6 +214,31 @@ def test_a_file_that_the_program_writes_elsewhere_is_found_as_it_was(
         told = replay(project)
         assert told["verdict"] == "identical", told["stderr"]
     assert memory.read_text() == "[1, 2]"
+
+
+def test_a_secret_that_the_program_writes_elsewhere_is_not_on_the_tape(
+    project: Project, tmp_path: Path
+) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    contents = {
+        "auth.json": "opaque-sign-in-of-a-person",
+        ".netrc": "machine example.com password opaque-too",
+        "notes.txt": "key: sk-ant-api03-" + "Zm9vYmFyYmF6cXV4" * 6,
+        "plain.txt": "nothing hidden",
+    }
+    for name, text in contents.items():
+        (folder / name).write_text(text)
+    project.record(
+        "import os\n"
+        f"for name in {sorted(contents)!r}:\n"
+        f"    open(os.path.join({str(folder)!r}, name), 'a').write('x')\n",
+        "--no-seal",
+    )
+    stored = b"".join(one.read_bytes() for one in project.home.rglob("*") if one.is_file())
+    for name, text in contents.items():
+        is_there = any(one in stored for one in (text.encode(), base64.b64encode(text.encode())))
+        assert is_there is (name == "plain.txt"), name
 
 
 def test_in_place_replays_with_the_files_of_today(project: Project) -> None:

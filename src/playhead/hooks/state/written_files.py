@@ -13,7 +13,8 @@ import os
 import sys
 
 from playhead import events
-from playhead.encoding.values import safe_str
+from playhead.encoding.values import freeze, safe_str
+from playhead.host.later import Later
 from playhead.recording import deck, where
 from playhead.recording.encoder import NewEvent
 
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from playhead.recording.recorder import Recorder
+    from playhead.workspace import chosen_files
     from playhead.workspace.watch.call_marks import CallMarks
+else:
+    chosen_files = Later("playhead.workspace.chosen_files")  # for a file that is copied
 
 LARGEST = 32 * 1024 * 1024
 # A program that writes more files than this elsewhere (a cache, a download) is not replayed by them.
@@ -31,6 +35,11 @@ _MOST_BYTES = 64 * 1024 * 1024
 # Devices and kernel interfaces; byte code, which Python rebuilds.
 _SKIPPED_STARTS = ("/dev/", "/proc/", "/sys/")
 _SKIPPED_ENDS = (".pyc", "-wal", "-shm", "-journal")
+
+# Where agents and clients keep their sign-in, beside the names that count in a workspace.
+_CREDENTIALS = frozenset(
+    {"auth.json", ".credentials.json", "token.json", "oauth_creds.json", "hosts.yml"}
+)
 
 _listening = False
 _seen: set[str] = set()
@@ -81,27 +90,31 @@ def _opening(recorder: Recorder, marks: CallMarks, name: Any) -> None:
 def _copy(recorder: Recorder, path: str) -> None:
     global _bytes  # noqa: PLW0603  one count a process
     name = f"file:{where.shown(path)}"
-    try:
-        status = os.stat(path)
-    except OSError:
-        content = None
-        size = 0
-    else:
-        size = status.st_size
+    size, value = 0, {}
+    if os.path.lexists(path):
         if not os.path.isfile(path):
             return  # a pipe, a terminal
-        if size > LARGEST or _bytes + size > _MOST_BYTES:
-            why = f"{size} bytes; files up to {LARGEST}, and {_MOST_BYTES} bytes in all, are copied"
+        size = os.stat(path).st_size
+        content, why = _content(recorder, path, size)
+        if content is None:
             recorder.append(NewEvent(events.HOLE, {"boundary": "state", "what": name, "why": why}))
             return
-        with open(path, "rb") as file:
-            content = file.read()
+        value = {"main": content}
     _bytes += size
-    data = {
-        "store": name,
-        "when": "start",
-        "path": path,
-        "bytes": size,
-        "value": {} if content is None else {"main": content},
-    }
-    recorder.append(NewEvent(events.SNAPSHOT, data, where.asked(2)))
+    data = {"store": name, "when": "start", "path": path, "bytes": size, "value": value}
+    # Looked through already, and to be restored byte by byte.
+    recorder.append(NewEvent(events.SNAPSHOT, freeze(data), where.asked(2), redacted=True))
+
+
+def _content(recorder: Recorder, path: str, size: int) -> tuple[bytes | None, str]:
+    """The content, or None and the reason why it must not be on the tape."""
+    if size > LARGEST or _bytes + size > _MOST_BYTES:
+        return None, f"{size} bytes; files up to {LARGEST}, {_MOST_BYTES} in all, are copied"
+    base = os.path.basename(path)
+    if base in _CREDENTIALS or chosen_files.is_secret(os.fsencode(path)):
+        return None, "it is named like a file with secrets"
+    with open(path, "rb") as file:
+        content = file.read()
+    if recorder.redactor is not None and recorder.redactor.secrets_in(content):
+        return None, "it contains a secret"
+    return content, ""
