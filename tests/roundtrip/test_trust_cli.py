@@ -106,7 +106,7 @@ def test_a_run_in_a_store_of_the_users_choice_is_the_users_own_and_a_copy_is_not
     user.playhead("record", "--store", elsewhere, "--", "sh", "-c", "echo ran")
     now = user.playhead("replay", "last", "--store", elsewhere)
     assert (now.returncode, now.stdout) == (0, "ran\n"), now.stderr
-    run = next(one for one in (elsewhere / "runs").iterdir() if (one / "tape.jsonl.zst").exists())
+    run = min((elsewhere / "runs").iterdir())
     shutil.copytree(run, elsewhere / "runs" / "copy")
     assert user.playhead("replay", "copy", "--store", elsewhere).returncode == 4
 

@@ -28,8 +28,9 @@ from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.replay_plan import ReplayPlan, write_plan
 from playhead.replay.report.verdict import FenceReport, Report, judge
 from playhead.tape.care.verify import verify
-from playhead.tape.manifest import Manifest, write_manifest
+from playhead.tape.manifest import VERDICT, Manifest, read_manifest, write_manifest
 from playhead.tape.reader import Tape
+from playhead.tape.store import announce
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 
@@ -186,8 +187,20 @@ def replay_command(
         fence=_report_on(fence, network=network, asked=fenced),
         files=_compared(served, wishes),
     )
+    _keep_verdict(recorded.run.path, report)
     forked = tuple(one for files in served for one in files.forked)
     return Replayed(recorded=recorded, report=report, forked=forked)
+
+
+def _keep_verdict(run: Path, report: Report) -> None:
+    """In the manifest, for lists: the exit status of the program says nothing about the replay."""
+    verdict = "recovered" if report.recovered and report.verdict == "identical" else report.verdict
+    with suppress(OSError, TapeDamaged):
+        manifest = read_manifest(run)
+        write_manifest(
+            run, dataclasses.replace(manifest, extra={**manifest.extra, VERDICT: verdict})
+        )
+        announce(run)
 
 
 def _taped_programs(tape: Tape) -> tuple[str, ...]:

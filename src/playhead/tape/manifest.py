@@ -23,6 +23,8 @@ from playhead.tape.store import MANIFEST
 FILE = MANIFEST
 # The member of `extra` that holds the user's note about the run.
 NOTE = "note"
+# The member of `extra` that holds the verdict on a replay or a fork.
+VERDICT = "verdict"
 # Our manifests have a few kilobytes; a larger file in an untrusted folder is not read into memory.
 _LARGEST = 64 * 1024 * 1024
 
@@ -187,6 +189,13 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "replay_of": (str, type(None)),
     "extra": (dict,),
 }
+
+
+def verdict_of(manifest: Manifest) -> str | None:
+    """What a replay proved; None: the run is not a replay, or it was not judged."""
+    verdict = manifest.extra.get(VERDICT)
+    is_replay = manifest.replay_of is not None or "forked_from" in manifest.extra
+    return verdict if is_replay and isinstance(verdict, str) else None
 
 
 def status_of(manifest: Manifest) -> Status:

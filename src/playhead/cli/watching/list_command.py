@@ -24,6 +24,7 @@ from playhead.cli.progress_line import counted, tally
 from playhead.host.project import project_of
 from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, stamp_of_prices
+from playhead.tape.manifest import verdict_of
 
 
 @click.command("list")
@@ -130,6 +131,7 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
     manifest = entry.manifest
     duration = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
     return {
+        "verdict": verdict_of(entry.manifest),
         "id": entry.id,
         "name": manifest.name,
         "status": entry.status,

@@ -14,6 +14,7 @@ from playhead.library.catalogue import Entry
 from playhead.library.fulltext import Snippet
 from playhead.library.run_rows import Summary, is_golden, note_of
 from playhead.library.search import FoundRun, ResultPage
+from playhead.tape.manifest import verdict_of
 from playhead.views.text import words
 from playhead.views.text.console import GLYPHS, console, print_line, width_of
 from playhead.views.text.safe import clean, one_line
@@ -61,9 +62,23 @@ def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int)
     widths = _widths([_HEADINGS, *cells], width)
     lines = [_line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS))]
     for (entry, _), row in zip(rows, cells, strict=True):
-        line = Text.assemble((f"{GLYPHS[entry.status]} ", entry.status))
+        line = Text.assemble(_glyph(entry))
         lines.append(line.append_text(_line(row, widths, _STYLES)[2:]))
     return lines
+
+
+_VERDICTS = {
+    "diverged": ("✗ ", "failed"),
+    "unproven": ("? ", "interrupted"),
+}
+
+
+def _glyph(entry: Entry) -> tuple[str, str]:
+    """How a run ended. Of a replay its verdict: a program may exit with 0 and have done something else."""
+    verdict = verdict_of(entry.manifest)
+    if verdict in _VERDICTS:
+        return _VERDICTS[verdict]
+    return f"{GLYPHS[entry.status]} ", entry.status
 
 
 def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
@@ -87,7 +102,9 @@ def _remark(entry: Entry, summary: Summary) -> str:
     """Return the note, the reason of a failure and the replayed run; else the tags."""
     parts = [summary.failure] if summary.failure else []
     if entry.manifest.replay_of:
-        parts.append(f"replay of {entry.manifest.replay_of}")
+        verdict = verdict_of(entry.manifest)
+        what = "replay of" if verdict is None else f"{verdict}: replay of"
+        parts.append(f"{what} {entry.manifest.replay_of}")
     if summary.failed_turns:
         noun = "failed turn" if summary.failed_turns == 1 else "failed turns"
         parts.append(f"{words.count(summary.failed_turns)} {noun}")
@@ -175,7 +192,7 @@ def _family_line(prefix: str, entry: Entry, now_ns: int) -> Text:
     room = max(0, _WIDTH - len(prefix))
     return Text.assemble(
         (prefix, "quiet"),
-        (f"{GLYPHS[entry.status]} ", entry.status),
+        _glyph(entry),
         f"{one_line(entry.id, 60):<{room}}",
         (f"{one_line(manifest.name, 18):<18} ", "name"),
         (f"{age:>5} {words.duration(manifest.duration_s):>8}  ", "quiet"),
@@ -189,7 +206,7 @@ def _relation(entry: Entry) -> str:
     if "forked_from" in manifest.extra:
         parts.append(f"fork at {one_line(str(manifest.extra.get('forked_at', '?')), 12)}")
     elif manifest.replay_of is not None:
-        parts.append("replay")
+        parts.append(one_line(verdict_of(manifest) or "replay", 20))
     return ", ".join(parts)
 
 
@@ -219,7 +236,7 @@ def hit_lines(found: FoundRun, now_ns: int, width: int) -> Iterator[Text]:
     if found.models:
         facts.append(one_line(found.models[0], 40))
     head = Text.assemble(
-        (f"{GLYPHS[entry.status]} ", entry.status),
+        _glyph(entry),
         f"{one_line(entry.id, 60)}  ",
         (one_line(manifest.name, 40), "name"),
         (f"  {' · '.join(facts)}", "quiet"),

@@ -206,3 +206,21 @@ def test_what_cannot_be_asked_is_a_usage_error(playhead, asked):
     ended = playhead("list", *asked)
     assert ended.code == 2
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("option", ["--replays", "--tree"])
+def test_a_replay_is_listed_with_its_verdict_not_with_the_status_of_its_program(
+    playhead, forge, store, option
+):
+    marks = {"identical": "✓", "recovered": "✓", "diverged": "✗", "unproven": "?"}
+    forge("first").end()
+    for verdict in marks:
+        forge(f"a-{verdict[:3]}", replay_of="first", extra={"verdict": verdict}).end("ok")
+    listed = playhead("list", "--store", store, option).out.splitlines()
+    rows = json.loads(playhead("list", "--store", store, "--replays", "--json").out)
+    for verdict, mark in marks.items():
+        (line,) = [one for one in listed if f"a-{verdict[:3]}" in one]
+        assert mark in line
+        assert ("✓" in line) is (mark == "✓")
+        assert verdict in line or option == "--replays"
+        assert [row["verdict"] for row in rows if row["id"] == f"a-{verdict[:3]}"] == [verdict]

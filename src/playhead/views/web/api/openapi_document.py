@@ -114,6 +114,7 @@ SCHEMAS: dict[str, Schema] = {
         level=TEXT,
         project=TEXT,
         replay_of=TEXT_OR_NULL,
+        verdict=TEXT_OR_NULL,
         models=TEXTS,
         tools=TEXTS,
         llm_calls={"type": "integer"},
