@@ -26,6 +26,7 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.tape import store as stores
+from playhead.tape.manifest import read_manifest
 
 DEFAULT_LEVEL: Level = "standard"
 
@@ -54,6 +55,7 @@ def open_session(
     if is_replaying():
         return _made(folder, fresh, context, keeps_state=False)
     check_free(home, session, resume=resume, force=force)
+    check_level(home, session, level, resume=resume)
     held = hold(folder)
     try:
         state = _state(home, folder, fresh, resume=resume, force=force)
@@ -115,6 +117,22 @@ def chosen_level(asked: Level | None) -> Level:
         if told == known:
             return known
     raise UsageError(f"The level is {told!r}; expected one of {', '.join(LEVELS)}.")
+
+
+def check_level(home: Path, session: str, asked: Level | None, *, resume: bool) -> None:
+    """UsageError: a resumed session is to be recorded at another level. Its earlier iterations have theirs."""
+    path = stores.run_path(home, session)
+    if not resume or asked is None or not path.exists():
+        return
+    try:
+        then = read_manifest(path).level
+    except PlayheadError:
+        return
+    if then != asked:
+        raise UsageError(
+            f"Session {session!r} was recorded at level {then!r}, and a resumed session keeps its level. "
+            f"Leave out --record-level {asked}, or start over with --force (which keeps the old one aside)."
+        )
 
 
 def is_replaying() -> bool:
@@ -190,6 +208,7 @@ def wish_for(
         store=home,
         resume=resume,
         force=force,
+        for_process=True,
         facts=facts,
     )
 

@@ -50,6 +50,7 @@ def init(
     """Start or continue a session. PLAYHEAD_RECORD=0 leaves the recording out."""
     chosen = parse_stages(stages) if stages else (Stage(name="work", most=0),)
     beginning.check_free(home, name, resume=resume, force=force)
+    beginning.check_level(home, name, level, resume=resume)
     folder = states.folder_of(home, name)
     if force:
         states.set_aside(folder, clock.wall_ns())

@@ -27,7 +27,24 @@ class CallFrame(Protocol):
     def end(self, error: BaseException | None, value: Any = None) -> None: ...
 
 
-Begin = Callable[[Any, Any], CallFrame]
+# Begins a frame for the arguments of a call; None: there is nothing to enclose it.
+Begin = Callable[[Any, Any], "CallFrame | None"]
+
+
+class _NoFrame:
+    """Encloses nothing."""
+
+    def enter(self) -> None:
+        return
+
+    def leave(self) -> None:
+        return
+
+    def end(self, error: BaseException | None, value: Any = None) -> None:
+        return
+
+
+_NO_FRAME = _NoFrame()
 
 
 def around(function: F, begin: Begin) -> F:
@@ -46,6 +63,8 @@ def around(function: F, begin: Begin) -> F:
 def _plain(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     def framed(*args: Any, **kwargs: Any) -> Any:
         frame = begin(args, kwargs)
+        if frame is None:
+            return function(*args, **kwargs)
         frame.enter()
         try:
             value = function(*args, **kwargs)
@@ -63,6 +82,8 @@ def _plain(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
 def _coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     async def framed(*args: Any, **kwargs: Any) -> Any:
         frame = begin(args, kwargs)
+        if frame is None:
+            return await function(*args, **kwargs)
         frame.enter()
         try:
             value = await function(*args, **kwargs)
@@ -79,7 +100,7 @@ def _coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]
 
 def _generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     def framed(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        frame = begin(args, kwargs)
+        frame = begin(args, kwargs) or _NO_FRAME
         items = function(*args, **kwargs)
         step, given = items.send, None
         while True:
@@ -105,7 +126,7 @@ def _generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]
 
 def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     async def framed(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        frame = begin(args, kwargs)
+        frame = begin(args, kwargs) or _NO_FRAME
         items = function(*args, **kwargs)
         step, given = items.asend, None
         while True:

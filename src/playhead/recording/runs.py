@@ -255,6 +255,8 @@ def current() -> Run | NoRun:
     playhead.current().emit("cache:hit", {"key": key})
     """
     here = _here.get()
+    if here is None and not _process:
+        return NO_RUN
     if here is not None and here.is_open:
         return here
     # A task may outlive the run that it was started in: what it does then belongs to none.

@@ -98,7 +98,11 @@ class Turn:
         """As a decorator: each call is a turn of its own, its arguments the input."""
         at = around.place_of(function)
 
-        def begin(args: Any, kwargs: Any) -> Turn:
+        find = self._find
+
+        def begin(args: Any, kwargs: Any) -> Turn | None:
+            if find() is None:
+                return None  # nothing is recorded: the call costs next to nothing
             given = self.input
             if given is None:
                 given = around.arguments_of(function, args, kwargs)

@@ -143,9 +143,16 @@ def _answered(call: CallItem) -> str:
         tools = [f"→ {use.name}({_text(use.arguments)})" for use in response.tool_calls]
         return "\n".join([response.text, *tools]).strip()
     if call.value is not None:
-        return _text(call.value)
+        return _text(_without_times(call.value) if call.boundary == "state" else call.value)
     streams = [piece.data for piece in call.pieces if piece.stream in ("body", "stdout")]
     return b"".join(streams).decode("utf-8", "replace")
+
+
+def _without_times(value: Any) -> Any:
+    """The status of an iteration says how long it took, which is never the same twice."""
+    if not isinstance(value, dict):
+        return value
+    return {name: item for name, item in value.items() if name != "took_ns"}
 
 
 def _text(value: Any) -> str:
