@@ -30,7 +30,7 @@ class Adapter:
     # Whether pieces of the answer reach the client one by one, after `live` or `serve` has returned. If not,
     # the deck waits for the taped end before it calls `serve`.
     streams = False
-    # The request's body while the client can still send another one in its place (see `with_body`).
+    # The request's body, as long as the client can still send another one instead (see `with_body`).
     body: bytes | None = None
     # Why a mode cannot change the request, for the coverage hole on the tape.
     unchangeable = "this request cannot be changed"
@@ -53,12 +53,12 @@ class Adapter:
         return taped.value
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
-        """Report what the live call produced; the value that the client gets."""
+        """Report the result of the live call; return the value for the client."""
         crossing.returned(result)
         return result
 
     def failed(self, crossing: Crossing, error: BaseException) -> None:
-        """Report what the live call raised."""
+        """Report the exception of the live call."""
         crossing.failed(error)
 
     def with_body(self, body: bytes) -> Call:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     Derive = Callable[[Callable[[int], bytes]], Any]
 
 
-# Readings that share an event: what a kill may lose are those of so long, and no call came after.
+# Readings within this time share an event: a kill loses at most these, and no call came after them.
 _TOGETHER_NS = 100_000_000
-# How many are told one by one.
+# Up to this many readings are written one by one.
 _FEW = 16
 # How many lie about one by one before they are sorted by place.
 _MOST_LOOSE = 4096
@@ -46,7 +46,7 @@ CLOCKS = frozenset({*WALL, *STEADY, *USED})
 
 
 class Source(Protocol):
-    """Where readings come from: the world (and onto the tape), or the tape."""
+    """A source of readings: the real clock (recorded), or the tape."""
 
     # When the run began that is recorded or served, by the wall clock.
     began_ns: int
@@ -66,8 +66,8 @@ class Source(Protocol):
         """`derive` makes a reading that is not on the tape from bytes that are the same each time."""
 
     def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
-        """A steady clock that is never taped: read by what waits for others (`waits`), or by a loop
-        that does its waiting by itself.
+        """A reading of a steady clock that is never recorded: the reader waits for others (`waits`), or is a
+        loop that implements waiting itself.
         """
 
     def settle(self) -> None:
@@ -80,9 +80,9 @@ class Source(Protocol):
 
 
 class TapingSource:
-    """Record: the real value is returned at once; it reaches the tape with the next call, or soon.
+    """Records readings: the real value is returned at once, and is written with the next call, or soon.
 
-    Readers share a list and no lock: appending is atomic, and so is taking away what is there.
+    Readers share a list without a lock: appending is atomic, and so is taking its contents.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -119,7 +119,7 @@ class TapingSource:
             self._sort()
 
     def flush(self) -> None:
-        """Called before each call goes onto the tape, and at the end."""
+        """Called before each call is written, and at the end."""
         # Twice: what another thread could not write meanwhile, because we were at it.
         for _ in range(2):
             if not self.log and not self._runs:
@@ -144,7 +144,7 @@ class TapingSource:
             self._busy.release()
 
     def _write_few(self) -> bool:
-        """What a program reads between two calls is mostly a clock or two: each is a row of its own."""
+        """Between two calls a program mostly reads one or two clocks: each reading is a row of its own."""
         if not self._busy.acquire(blocking=False):
             return False
         try:
@@ -293,13 +293,13 @@ def _choose() -> None:
 
 
 def flush() -> None:
-    """What was read so far is on the tape."""
+    """Write the readings so far to the tape."""
     if _source is not None:
         _source.flush()
 
 
 def read(kind: str, live: Callable[[], T], derive: Derive | None = None) -> T:
-    """One reading, on behalf of whoever called into the standard library or a hook of ours."""
+    """One reading, attributed to the code that called into the standard library or a hook of ours."""
     chosen = _source
     if chosen is None:
         return live()
@@ -308,7 +308,7 @@ def read(kind: str, live: Callable[[], T], derive: Derive | None = None) -> T:
 
 
 def read_once(kind: str, code: CodeType, live: Callable[[], T]) -> T:
-    """Something that a process has one of, whoever in it happens to ask first."""
+    """A value that exists once per process, whichever code reads it first."""
     chosen = _source
     if chosen is None:
         return live()
@@ -316,11 +316,11 @@ def read_once(kind: str, code: CodeType, live: Callable[[], T]) -> T:
 
 
 def wall_reader(kind: str, real: Callable[[], T], *, depth: int = 1) -> Callable[[], T]:
-    """What stands in place of `real`, a wall clock; `depth` frames above it is who reads. Spelled out:
-    programs read it in loops.
+    """Replaces `real`, a wall clock; the reader is `depth` frames above. Written without helper functions,
+    because programs read the clock in loops.
 
-    Takes what it does not need: a builtin in a class body (`clock = time.time`) becomes no method, a
-    function does, and is given the object.
+    Accepts and ignores arguments: a builtin in a class body (`clock = time.time`) does not become a method,
+    but a function does, and gets the object.
     """
     getframe, lane = sys._getframe, lanes.current.get
 

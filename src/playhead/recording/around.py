@@ -1,8 +1,8 @@
-"""Something around each call of a function: a turn, a recording. Knows the four kinds of functions;
-not what is around them.
+"""Enclose each call of a function in something: a turn, a recording. Knows the four kinds of functions; does not
+know what encloses them.
 
-What is around a generator lasts as long as it is iterated. What happens between two of its items is
-the caller's: so it is entered and left with each step.
+A generator is enclosed as long as it is iterated. The code between two of its items belongs to the caller, so
+the frame is entered and left with each step.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from playhead.events import Effect
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """What is asked of the world. `request` is any value; `facts` are further members of the event
-    (`api`, `library`, `method`, `url`…).
+    """A request across a boundary. `request` is any value; `facts` are further members of the event (`api`,
+    `library`, `method`, `url`…).
     """
 
     boundary: str
@@ -30,7 +30,7 @@ class Call:
     at: str | None = None
 
     def told(self) -> dict[str, Any]:
-        """What its event says."""
+        """The data of its event."""
         data = {"boundary": self.boundary, "name": self.name, "request": self.request, **self.facts}
         if self.effect is not None:
             data["effect"] = self.effect
@@ -40,8 +40,8 @@ class Call:
 class Moment(int):
     """Nanoseconds since a call began, and the place of that moment in the order of the tape.
 
-    The time from an earlier moment to this one keeps the place: waiting for that long means waiting
-    until a replay has come to the place.
+    The difference to an earlier moment keeps the place: waiting for that long means waiting until the replay
+    reaches the place.
     """
 
     place: Any = None
@@ -84,7 +84,7 @@ class Taped:
     frozen: Any = None
     # `error` likewise: its state may hold objects that only the boundary can make.
     frozen_error: Any = None
-    # How this answer was found: rung and taped call; goes onto the replay's own tape.
+    # How this answer was matched: rung and taped call; written to the replay's own tape.
     match: Mapping[str, Any] = field(default_factory=dict)
     dies: Callable[[], None] | None = None
     # Puts the answer back on the tape: it came too late for the program, which will ask again.
@@ -93,7 +93,7 @@ class Taped:
     began_ns: int = 0
     # On the replay's own tape the call stands without request and answer: both are on the other one.
     quiet: bool = False
-    # The call made no further calls: a store that is watched can be changed again as it was then.
+    # The call made no further calls: a watched store can be changed again in the same way.
     is_alone: bool = False
 
     @property

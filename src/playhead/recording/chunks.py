@@ -1,9 +1,9 @@
-"""Pieces of a stream onto the tape as they arrive. Knows batching; not what the pieces mean.
+"""Write the pieces of a stream to the tape as they arrive. Knows batching; does not know what the pieces mean.
 
-The first piece is written at once. Pieces that follow within a few milliseconds share one event
-(their boundaries and times kept): at 50 tiny pieces a burst, an event each would cost more than
-the rest of the recorder. What waits is written by a thread of ours after those milliseconds, so
-that a stream that stalls, and a process that is killed, leave what had come.
+The first piece is written at once. Pieces that follow within a few milliseconds share one event (with their
+boundaries and times): with 50 tiny pieces in a burst, one event each would cost more than the rest of the
+recorder. A thread of ours writes the waiting pieces after those milliseconds, so that they are on the tape
+when a stream stalls or the process is killed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Piece = tuple[bytes, int]
 # Streams of whole messages, text or bytes, over a WebSocket: an empty one is a message too.
 MESSAGES = frozenset({"sent", "received", "sent.bytes", "received.bytes"})
 
-# Streams of what the program does: nothing is learnt from them.
+# Streams of the program's own actions: the program learns nothing from them.
 ACTS = frozenset({"sent", "sent.bytes", "stdin", "signal", "closed"})
 
 _TOGETHER_NS = 5_000_000
@@ -148,8 +148,8 @@ class ChunkBuffer:
                 self._write(mono_ns())
 
     def finish(self) -> Held | None:
-        """Nothing more will come: write everything, also what waits for the rest of a secret; or, if
-        nothing is on the tape yet but what was held back, give that: the outcome brings it along.
+        """The stream has ended: write everything, also data that waits for the rest of a secret. If nothing was
+        written yet except held data, return that data: it is written with the outcome.
         """
         with self._lock:
             if self._scheduled:
@@ -257,7 +257,7 @@ class _Flusher:
         self._waiting: dict[Flushed, None] = {}
         self._wake = _allocate_lock()
         self._wake.acquire()
-        # Held for as long as it is to go on; released, it ends at once, and says so.
+        # Held while the thread should run; releasing it ends the thread at once.
         self._goes_on = _allocate_lock()
         self._goes_on.acquire()
         self._ended = _allocate_lock()
@@ -267,7 +267,8 @@ class _Flusher:
     def push(self, buffer: Flushed) -> None:
         self._waiting[buffer] = None
         if not self._running:
-            # Whoever loads `threading` first is the main thread to it: not the one that starts here.
+            # The thread that loads `threading` first becomes its main thread, and that must not be the one
+            # started here.
             threading.main_thread()
             self._running = True
             _start_new_thread(self._run, ())
@@ -278,20 +279,20 @@ class _Flusher:
                 return  # another thread was quicker: it is awake
 
     def forget(self, buffer: Flushed) -> None:
-        """It has said everything. Kept for those milliseconds, thousands of them would cost more than
-        what they hold.
+        """The buffer is complete. Keeping thousands of them for those milliseconds would cost more than their
+        contents.
         """
         self._waiting.pop(buffer, None)
 
     def stop(self) -> Iterable[Flushed]:
-        """Returns when its thread is gone, with what was pushed meanwhile."""
+        """Returns when the thread has ended, with the buffers that were pushed meanwhile."""
         if self._running:
             threads = clock.threads()
             self._goes_on.release()
             if self._wake.locked():
                 self._wake.release()
             _acquire(self._ended, True, 1)
-            # It has said its last word, but the system may not have heard it yet.
+            # The thread has done its last action, but the system may not have noticed yet.
             patience = mono_ns() + 5_000_000
             while threads > 1 and clock.threads() >= threads and mono_ns() < patience:
                 clock.sleep(0.000_05)

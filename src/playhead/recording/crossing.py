@@ -1,10 +1,10 @@
-"""One call on its way: written before it is performed, its stream as it comes, its outcome when known.
+"""One call in progress: written before it is performed, its stream as it arrives, its outcome when known.
 
-Knows what of a call goes onto the tape and when, and when a taped answer may reach the client; does not know
-who answers the call (`deck`).
+Knows what of a call is written and when, and when a taped answer may reach the client; does not know who
+answers the call (`deck`).
 
 `reach` and its two variants are the only place where a replay hands a point of a taped answer (its head, a
-piece, its end) to the program: whoever orders a replay stands there.
+piece, its end) to the program, so the order of a replay is enforced there.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Crossing:
         self._head: Any = None
         self._heard: list[bytes] | None = [] if call.boundary == "llm" else None
         self._buffer: ChunkBuffer | None = None
-        # What was around before it was entered; it may be entered again before it is left.
+        # The context before it was entered; it may be entered again before it is left.
         self._outside: tuple[Token[Any], Token[Any], Any, Any] | None = None
         recorder = deck.recorder
         self._started = mono_ns()
@@ -100,10 +100,10 @@ class Crossing:
         return f"{self._segment}:{self.seq}"
 
     def head(self, value: Any, *, clean: bool = False, short: bool = False) -> None:
-        """What comes before the body: status and headers. On the tape as soon as it is known.
+        """The part before the body: status and headers. Written as soon as it is known.
 
-        `clean`: plain JSON whose secrets are out already. `short`: that of a small answer, all of which
-        will be here in a moment: it may wait as long as pieces of a stream do.
+        `clean`: plain JSON without secrets. `short`: the head of a small answer that is about to be complete,
+        so it may wait as long as pieces of a stream do.
         """
         self._head = value
         if self.taped is not None and self.taped.quiet:
@@ -169,7 +169,7 @@ class Crossing:
         if self._heard is not None and stream == "body":
             self._heard.append(piece)
             if buffer.total > LARGEST_HEARD:
-                # Nobody will decode that much: an endless stream must not pile up.
+                # Too large to be decoded: an endless stream must not accumulate in memory.
                 self._heard = None
 
     def returned(self, value: Any = None, **facts: Any) -> None:
@@ -228,7 +228,7 @@ class Crossing:
             await pacing.sleep(patience_s)
 
     async def reach_end_async(self, patience_s: float = PATIENCE_S) -> None:
-        """Wait for the taped end. If the agent abandoned the call then, wait for it to do so again; a
+        """Wait for the taped end. If the agent abandoned the recorded call, wait until it does so again; a
         Divergence if it does not, because there is no answer.
         """
         taped = self.taped

@@ -83,7 +83,7 @@ class Deck:
         self.recorder = recorder
         self.mode = mode
         self._rewriting: tuple[Mode | None, Rewriting | None] = (None, None)
-        # The calls that are being performed for real in the middle of a replay.
+        # The calls that are performed for real during a replay.
         self.live: set[Crossing] = set()
         # The tool calls that models have asked for and that have not been made yet.
         self.asked = ToolRequests()
@@ -113,9 +113,9 @@ class Deck:
         return rewriting
 
     def perform(self, call: Call, adapter: Adapter) -> Any:
-        """Perform the call or serve it from the tape; the value for the client.
+        """Perform the call or serve it from the tape; return the value for the client.
 
-        Raises what the call raised, then or now, or a Divergence where a replay has no answer.
+        Raises the exception of the call, live or taped, or a Divergence if a replay has no answer.
         """
         crossing = self._open(call, adapter)
         if crossing.taped is not None:
@@ -193,11 +193,11 @@ class Deck:
         return crossing
 
     def describe(self, make: Callable[[], T], what: str, boundary: str) -> T | None:
-        """What `make` says of a call; None where it raises and the call goes unrecorded.
+        """Return the description of a call that `make` builds; None if it raises, and the call is not recorded.
 
-        Descriptions are made of other libraries' objects, which may not be what we think they are. A
-        recording fails open: it goes on without this call. A replay fails closed: the call must not run for
-        real, so the error is raised.
+        Descriptions are built from other libraries' objects, which may not be as expected. Recording fails
+        open: it continues without this call. Replay fails closed: the call must not run for real, so the
+        error is raised.
         """
         try:
             return make()
@@ -231,8 +231,8 @@ class Deck:
     def rematch(self, crossing: Crossing, fits: Callable[[Taped], bool]) -> None:
         """Serve another taped call of the same name from here on: the first whose answer `fits`.
 
-        For calls that look all the same when they are made, and differ in what is sent afterwards:
-        WebSocket handshakes.
+        For calls that are equal when they are made, and differ in what is sent afterwards: WebSocket
+        handshakes.
         """
         if crossing.taped is not None and self.mode is not None and hasattr(self.mode, "rematch"):
             crossing.taped = self.mode.rematch(crossing.taped, fits)
@@ -275,7 +275,7 @@ class Deck:
 
     def _name_of_cause(self, call: Call) -> str | None:
         if call.boundary in ("tool", "mcp"):
-            # A tool that hands its call on to an MCP server of the same name was asked for once.
+            # A tool that passes its call on to an MCP server of the same name was requested once.
             inside = _inside.get()
             if inside and inside[-1].name == call.name and inside[-1].boundary in ("tool", "mcp"):
                 return None
@@ -289,7 +289,7 @@ class Deck:
         self.asked.make_lock()
 
     def hear(self, seq: Ref, call: Call, head: Any, body: bytes) -> None:
-        """An LLM has answered: what it asks for may be performed from now on."""
+        """An LLM has answered: its tool requests may be performed from now on."""
         head = head if isinstance(head, dict) else {}
         headers = {str(name).lower(): str(value) for name, value in head.get("headers") or ()}
         status = head.get("status", 200)

@@ -33,7 +33,7 @@ _DEEPEST = 12
 
 
 class Lane:
-    """A name and the count of what was started from here. Shared by all who run in it."""
+    """A name, and the count of lanes started from here. Shared by all code that runs in it."""
 
     __slots__ = ("_counts", "_ordinals", "at_ns", "name", "scope")
 
@@ -105,12 +105,12 @@ enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=Non
 inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
 _CARRIED = frozenset({"http", "llm"})
 
-# The outermost tool call that the code running now is part of. A replay does not run the tool, so nothing
-# that happens in it has a place in the order; and what it prints is a part of its answer.
+# The outermost tool call that the running code is part of. A replay does not run the tool, so the events
+# inside it have no place in the order, and its output is a part of its answer.
 printing: ContextVar[Crossing | None] = ContextVar("playhead_printing", default=None)
 
-# What a thread or a job takes along from where it was started, beside a lane of its own: Python
-# gives threads an empty context. Others put their variables here.
+# Variables that a thread or a job inherits from where it was started, besides its own lane: Python gives
+# threads an empty context. Other modules add their variables here.
 carried: list[ContextVar[Any]] = [enclosing, printing]
 
 
@@ -133,7 +133,7 @@ def root_here() -> str:
 
 
 def pack() -> Luggage:
-    """A lane for what is about to be started here, and what it takes along."""
+    """A lane for something that is about to be started here, and the inherited variables."""
     global _has_threads  # noqa: PLW0603  one flag a process
     if not _has_threads and not is_carried():
         _has_threads = True

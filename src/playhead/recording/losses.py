@@ -1,5 +1,5 @@
-"""What could not be recorded: counted, said once on stderr, told on the tape. Knows how to count
-under threads, forks and signals; not how events are written.
+"""Count events that could not be recorded, warn once on stderr, and note them on the tape. Knows how to count
+under threads, forks and signals; does not know how events are written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Losses:
     def __init__(self, *, warned: bool = False) -> None:
         self.total = 0
         self.warned = warned
-        # What the tape does not say yet: how many, and why.
+        # Losses that are not on the tape yet: their number and reason.
         self.untold: tuple[int, str] | None = None
         # Re-entrant: a signal handler may lose an event while one is being counted.
         self._lock = RLock()
@@ -27,7 +27,7 @@ class Losses:
             self.untold = (before + lost, why)
 
     def take(self) -> tuple[int, str] | None:
-        """What is to be told now; `give_back` if that fails."""
+        """The losses to write now; `give_back` if writing fails."""
         with self._lock:
             untold, self.untold = self.untold, None
             return untold

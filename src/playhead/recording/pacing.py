@@ -1,8 +1,8 @@
-"""How long taped answers take. Knows the slot for the time of a replay; what stands in it is `replay`'s.
+"""How long taped answers take. Knows the slot for the time of a replay, which `replay` fills.
 
-An answer that came after nine seconds comes after nine seconds of the replay's time, which cost
-nothing, or nine real ones with `--pace`. So of two calls in flight the one that was first is first
-again, a ticker ticks as often, and a timeout that did not fire does not.
+An answer that took nine seconds takes nine seconds of the replay's time, which cost nothing, or nine real
+seconds with `--pace`. So of two concurrent calls the same one is first, a ticker ticks as often, and a
+timeout that did not fire does not fire.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Time(Protocol):
-    """What the time of a replay must be able to do. `rests`: whether taped answers take their time."""
+    """The operations of a replay's time. `rests`: whether taped answers take their time."""
 
     rests: bool
 
     def rest(self, ns: int) -> None: ...
 
     async def rest_async(self, ns: int) -> bool:
-        """Whether the tape knows the place of this moment, and it has come: else a sleep is needed."""
+        """True if the tape knows the place of this moment, and it was reached; otherwise a sleep is needed."""
 
     async def abandon(self, ns: int) -> bool: ...
 
@@ -62,7 +62,7 @@ def seconds(ns: int) -> float:
 
 
 async def rest_async(ns: int) -> None:
-    """The same, while other tasks go on."""
+    """The same, while other tasks run."""
     if _time is None or not _time.rests or (type(ns) is not int and await _time.rest_async(ns)):
         return
     if ns > 0:
@@ -70,8 +70,8 @@ async def rest_async(ns: int) -> None:
 
 
 def rest_to_end(ns: int) -> None:
-    """The program asks for more than the last piece of an answer: wait until its end has come, if the
-    tape knows the place. Without one, the end comes with the last piece.
+    """The program requests more after the last piece of an answer: wait until its end, if the tape knows the
+    place. Otherwise the end comes with the last piece.
     """
     if type(ns) is not int:
         rest(ns)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from playhead.recording.lanes import Lane
     from playhead.recording.recorder import Recorder
 
-# What a lane can learn. A timer that was cancelled has no place in the order; that it never fired does
-# matter to a replay.
+# Events that a lane can learn of. A cancelled timer has no place in the order, but a replay must know that it
+# never fired.
 TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
 OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept", "done"
 ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
@@ -82,7 +82,7 @@ class PointLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is there. Recording fails open: what cannot be written is counted by the recorder."""
+        """Write the points so far. Recording fails open: the recorder counts points that cannot be written."""
         self._scheduled = False
         if not self.entries or not self._busy.acquire(blocking=False):
             return
@@ -194,7 +194,7 @@ def turn() -> tuple[int, int]:
 
 
 def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None) -> None:
-    """The head, a piece or the end of a call on this recorder's tape has come, `at_ns` after the call began.
+    """The head, a piece or the end of a call on this recorder's tape has arrived, `at_ns` after the call began.
     The current lane does not decide which run it belongs to: a thread without a run may read the answer.
     """
     log = _log if _scoped is None else _scoped.log_of(recorder)

@@ -38,8 +38,8 @@ else:
     pathlib = Later("pathlib")
 
 
-# Every so many events (one more than this) the recorder asks whether the file still has its name:
-# two system calls, not for every event.
+# After this many events (plus one) the recorder checks whether the file still has its name: two system calls,
+# too many for every event.
 _CHECK_EVERY = 63
 # When a busy recorder may import a faster encoder that the host has installed but not loaded.
 _UPGRADE_AFTER = 256
@@ -61,15 +61,15 @@ class Recorder:
         generation: int = 0,
         may_import: bool = False,
     ) -> None:
-        # As text: paths are not loaded before somebody asks for `run`.
+        # As text: `pathlib` is not loaded before `run` is used.
         self.folder = os.fspath(run)
         self.run_id = run_id
         self.level = level
         self.redactor = redactor
         self.generation = generation
-        # What others still have to say when the run ends: final snapshots of state stores.
+        # Called when the run ends, to write final events: snapshots of state stores.
         self.last_words: list[Callable[[], None]] = []
-        # Called when the folder of the run had to be made anew: what else was in there is gone.
+        # Called when the folder of the run had to be created again: its other contents are lost.
         self.made_anew: Callable[[], None] | None = None
         self.who = who
         # The name of this process's segment. An attribute: every piece of a stream compares it.
@@ -166,8 +166,8 @@ class Recorder:
                 self._lose(error)
 
     def close(self, **facts: Any) -> None:
-        """Say goodbye on the tape and let go of the file. Idempotent. `facts` are further members
-        of the last event: the error that ended the process.
+        """Write the last event and close the file. Idempotent. `facts` are further members of the last event:
+        the error that ended the process.
         """
         if self._closed:
             return
@@ -243,9 +243,9 @@ class Recorder:
         }
 
     def _look_after(self, writer: SegmentWriter) -> None:
-        """Now and then: the file, the secrets, the encoder, and what a signal handler left.
+        """Periodic work: check the file, the secrets and the encoder, and write what a signal handler left.
 
-        The event that brought us here is on the tape, whatever becomes of the rest.
+        The event that triggered it is on the tape already, whatever happens here.
         """
         try:
             while writer.unwritten:
@@ -288,7 +288,8 @@ class Recorder:
 
     def _lose(self, error: Exception) -> None:
         self._losses.count(1, reason(error))
-        if not self._closed:  # else a thread or a __del__ that outlives it: nobody is to be told
+        # else a thread or a __del__ outlives it, and there is nothing to report
+        if not self._closed:
             self._warn_of(error)
 
     def _warn_of(self, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Which deck gets a call: that of the process, or that of the run that a thread or a task opened.
+"""Choose the deck of a call: that of the process, or that of the run that a thread or a task opened.
 
 Knows lanes, and the process-wide slots of clock, entropy and order; does not know what a deck does with a
 call. Import these names from `playhead.recording.deck`.
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # The deck of the process: of a recorded or replayed command, or of the run that a program opened around all it
 # does. It gets every call that belongs to no other run.
 _process: Deck | None = None
-# The decks of runs that threads and tasks opened, by their recorder, each for what it started alone.
+# The decks of runs that threads and tasks opened, by recorder; each only for what that thread or task
+# started.
 _scoped: dict[Recorder, Deck] = {}
 
 

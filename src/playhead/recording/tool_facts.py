@@ -132,7 +132,7 @@ def write(crossing: Crossing, piece: Piece) -> None:
 
 
 def serve(crossing: Crossing) -> None:
-    """Print what the tool printed, each piece when the replay has come to it."""
+    """Print the tool's output, each piece when the replay reaches it."""
     for point, piece in _pieces(crossing):
         crossing.reach(point)
         write(crossing, piece)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# Of the standard library, as it is spelled and where it lies. sysconfig would know the folders of
-# packages, too, for 3 ms of every start; their names are the same everywhere.
+# The folders of the standard library. `sysconfig` knows those of packages too, but costs 3 ms at every start;
+# their names are the same everywhere.
 _STANDARD = tuple(
     {os.path.dirname(path) + os.sep for path in (os.__file__, os.path.realpath(os.__file__))}
 )
@@ -56,7 +56,7 @@ def json_text(text: str) -> str:
 
 
 def shown(file: str) -> str:
-    """A path as people write it: relative to the working folder where it lies below."""
+    """A path for display: relative to the working folder if it is below it."""
     try:
         here = os.getcwd() + os.sep
     except OSError:  # the folder was deleted under the program
@@ -95,7 +95,9 @@ def is_foreign(file: str) -> bool:
 
 
 def asked(depth: int = 1) -> str:
-    """`"agent.py:42 respond"`, as JSON: where the user's own code is. Spelled out: every call asks."""
+    """`"agent.py:42 respond"`, as JSON: the place in the user's own code. Written without helper functions,
+    because every call needs it.
+    """
     frame: FrameType | None = sys._getframe(depth)
     known = _is_library
     while frame is not None:
@@ -128,13 +130,14 @@ def asker(depth: int = 1) -> FrameType:
     return first or sys._getframe(depth)
 
 
-# Code of the program and its packages; of a scheduler or a tool; of the standard library or our own,
-# which read on behalf of somebody else; of what carries a request to a server.
+# Code of the program and its packages; of a scheduler or a tool; of the standard library or our own, which
+# read on behalf of other code; of a library that carries requests to a server.
 PROGRAM, SCHEDULER, BEHALF, CARRIER = range(4)
 
-# Whose steady clocks drive the waiting itself: they stay with the time that passes.
+# Their steady clocks drive the waiting itself, so they keep the real time.
 _SCHEDULERS = ("trio", "uvloop", "gevent", "eventlet", "curio", "twisted", "tornado")
-# Whose steady clocks say how old a connection is: a replay has none, and nobody else hears of it.
+# Their steady clocks measure the age of a connection: a replay has no connections, and no other code sees the
+# value.
 _CARRIERS = ("httpcore", "httpcore2", "urllib3", "aiohttp")
 _TOOLS = (
     "pytest",
@@ -150,7 +153,7 @@ _MOST = 20_000  # a host that makes code as it goes must not make us grow
 
 
 class _Owners(dict[str, int]):
-    """Whose code is in a file, remembered."""
+    """Caches whose code is in a file."""
 
     def __missing__(self, file: str) -> int:
         if is_standard(file) or is_own(file):
@@ -173,8 +176,8 @@ _places: dict[int, tuple[CodeType, str]] = {}
 
 
 def place_of(code: CodeType) -> str:
-    """`agents/planner.py respond`. Not the line: an edit above must not move the place; not the whole
-    path: an environment lies elsewhere on another machine.
+    """`agents/planner.py respond`. Without the line, because an edit above must not move the place; without the
+    whole path, because an environment has another path on another machine.
     """
     hit = _places.get(id(code))
     if hit is not None:

@@ -1,8 +1,8 @@
-"""One process of a recorded run, from its first line to its last. Knows tickets, the segment and how a
-Python process ends; not who started it.
+"""One process of a recorded run, from its first line to its last. Knows tickets, the segment and how a Python
+process ends; does not know who started it.
 
-Called by `site/sitecustomize.py` before any code of the program. Everything here costs every Python of
-the run, so what can wait does: see docs/design/004-injection.md for what was measured.
+Called by `site/sitecustomize.py` before any code of the program. Everything here costs every Python of the
+run, so everything that can wait does: docs/design/004-injection.md has the measurements.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ else:
 
 
 def begin() -> None:
-    """Join the run that this process was started in, if there is one and it still goes on."""
+    """Join the run that this process was started in, if there is one and it is still in progress."""
     ticket = variables.read(os.environ)
     if ticket is None:
         return
@@ -87,7 +87,9 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
 
 
 def stay(ticket: variables.Ticket) -> None:
-    """Children that nobody hooked inherit what the C library has: they hang under this process."""
+    """Children that are started past every hook inherit the C environment: this process is their parent on the
+    tape.
+    """
 
     def standing() -> dict[str, str]:
         return variables.standing(os.environ, ticket)
@@ -103,8 +105,8 @@ def _world(recorder: Recorder) -> tuple[Mode | None, Source | None]:
 
 
 def _branch_lanes() -> None:
-    """A forked process is a lane of its own. Counted apart from tasks and threads: pools fork when
-    nobody is idle, which is a race, and must not shift the numbers of those.
+    """A forked process is a lane of its own. Counted apart from tasks and threads: pools fork when no worker is
+    idle, which is a race, and must not shift the numbers of the others.
     """
 
     def number() -> None:

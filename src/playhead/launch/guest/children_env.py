@@ -1,5 +1,5 @@
-"""What a child process is started with, so that it joins the run. Knows argv, environments and the
-ways in which a Python is closed to us; not how processes are started (see `boundaries.children`).
+"""The command line and environment with which a child process joins the run. Knows the options that keep
+Playhead out of a Python; does not know how processes are started (see `hooks/process/children.py`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def equip(
 
 
 def version_of(program: str, env: Mapping[str, str]) -> tuple[int, int] | None:
-    """The version of an interpreter without running it; None: it cannot be told."""
+    """The version of an interpreter without running it; None: it cannot be determined."""
     path = _found(program, env)
     if path is None:
         return None
@@ -106,7 +106,7 @@ def _found(program: str, env: Mapping[str, str]) -> str | None:
 
 
 def _configured(path: str) -> tuple[int, int] | None:
-    """What pyvenv.cfg says, where the interpreter is a copy inside a virtual environment."""
+    """The version in pyvenv.cfg, if the interpreter is a copy inside a virtual environment."""
     try:
         with open(
             os.path.join(os.path.dirname(path), os.pardir, "pyvenv.cfg"), encoding="utf-8"

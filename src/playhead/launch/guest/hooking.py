@@ -56,7 +56,7 @@ def start(
         if source is None and recorder.level == "full":
             source = ambient.TapingSource(recorder)
         if source is not None:
-            # Before the hooks: those of entropy reseed what was seeded before they came.
+            # Before the hooks: those of entropy reseed generators that were seeded earlier.
             ambient.begin(source)
         if mode is None and recorder.level == "full":
             points.begin(points.PointLog(recorder, chunks.flush_soon))
@@ -74,8 +74,8 @@ def start(
 
 
 def stop(made: Deck) -> None:
-    """The inverse: every library is as it was. Lanes stay hooked: without a deck they cost nothing,
-    and a run without interception may still be using them.
+    """The inverse: every library is as it was. Lanes stay hooked: without a deck they cost nothing, and a run
+    without interception may still use them.
     """
     with _changing:
         process_flight.leave_all(made.recorder)
@@ -91,7 +91,7 @@ def stop(made: Deck) -> None:
 
 
 def start_scoped(recorder: Recorder) -> Deck:
-    """The same for a run beside others in this process: the deck gets what the lanes of its scope do."""
+    """The same for a run beside others in this process: the deck gets the calls of its own lanes."""
     with _changing:
         made = Deck(recorder)
         if recorder.level == "full":

@@ -1,9 +1,9 @@
-"""What a program prints, as it is printed. Knows Python's own streams on a terminal; not pipes.
+"""Record the program's output on a terminal. Knows Python's own streams; does not know pipes.
 
-A terminal cannot be stood in for: a program asks it for its size, its modes and its process group.
-So it is left to the program, and Python's streams tell what they write to it. Their objects stay the
-very same; only the `write` of the text streams is ours. What goes to the terminal past them (bytes to
-`sys.stdout.buffer`, children that are no Python) is not seen.
+A terminal cannot be replaced: a program reads its size, its modes and its process group. So the program keeps
+it, and Python's streams report what they write to it. The stream objects stay the same; only `write` of the
+text streams is replaced. Output that bypasses them (bytes to `sys.stdout.buffer`, children that are not
+Python) is not recorded.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LARGEST = 32 * 1024
 class OutputBuffer:
     """Pieces of output on their way to the tape: those within a few milliseconds share an event.
 
-    Adding takes no lock: a signal handler that prints may come in the middle of it, in the very
-    thread that holds whatever could be held.
+    Adding takes no lock: a signal handler that prints may interrupt it, in the very thread that would hold
+    the lock.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -65,7 +65,7 @@ class OutputBuffer:
             chunks.flush_soon(self)
 
     def flush(self) -> None:
-        """Write what waits. Where somebody is at it already, he writes ours as well."""
+        """Write the waiting pieces. If another thread is writing, it writes ours as well."""
         while self._pieces and self._writing.acquire(blocking=False):
             try:
                 self._write()
@@ -74,8 +74,7 @@ class OutputBuffer:
 
     def close(self) -> None:
         """Returns when everything is written: the tape is about to end."""
-        # A second at most: a program that leaves from within a signal handler may have interrupted
-        # the very one who writes.
+        # At most a second: a program that exits from a signal handler may have interrupted the very writer.
         if self._writing.acquire(timeout=1):
             try:
                 self._write()
@@ -92,7 +91,7 @@ class OutputBuffer:
             try:
                 self._recorder.append(NewEvent(events.OUTPUT, data))
             except BaseException:
-                # Ctrl-C in the middle of it: what is not on the tape yet waits for the next time.
+                # Ctrl-C interrupted the write: the remaining pieces wait for the next flush.
                 if self._recorder.events == before:
                     self._pieces.extendleft(reversed(taken))
                 raise
@@ -110,7 +109,7 @@ class OutputBuffer:
 
 
 class Tee:
-    """Stands in the `write` of those standard streams that are one of `terminals`."""
+    """Replaces `write` of those standard streams that are one of `terminals`."""
 
     def __init__(self, recorder: Recorder, terminals: tuple[int, ...]) -> None:
         self._recorder = recorder
@@ -124,7 +123,7 @@ class Tee:
         _tee = self
 
     def close(self) -> None:
-        """What the program printed is on the terminal and on the tape."""
+        """Flush: the program's output is on the terminal and on the tape."""
         for stream in self._hooked:
             try:
                 stream.flush()
@@ -147,9 +146,9 @@ class Tee:
         write: Callable[[str], int] = stream.write
 
         def tee(text: str) -> int:
-            # Ctrl-C may strike anywhere in here, and what is printed must be neither lost nor printed
-            # twice. At the very top, not in the buffers below: code of ours inside io's own would let
-            # signal handlers run there, and io forbids them to print then.
+            # Ctrl-C may arrive anywhere in here, and output must be neither lost nor printed twice. At the
+            # very top, not in the buffers below: code of ours inside io's own would let signal handlers run
+            # there, and io forbids them to print then.
             try:
                 piece = text.encode(stream.encoding, stream.errors)
             except Exception:  # noqa: BLE001  what is wrong with it, the stream says itself
@@ -170,7 +169,7 @@ class Tee:
 
 
 def _device(stream: Any) -> int:
-    """The device below a standard stream of Python's own make; 0: closed, or somebody's own."""
+    """The device of one of Python's own standard streams; 0: it is closed, or replaced by the program."""
     if type(stream) is not io.TextIOWrapper:
         return 0
     try:

@@ -1,8 +1,8 @@
-"""Python's own command line: which options keep us out, and how to say the same without them. Pure.
+"""Python's own command line: the options that keep Playhead out, and equivalents that do not. Pure.
 
-`-E` and `-I` make Python ignore PYTHONPATH, by which we come in. What they do beside that can be said
-otherwise: `-E` is a matter of the variables alone, and `-I` is `-E -P -s`. `-S` keeps `site` from
-running, and with it us: there is no other way to say that.
+`-E` and `-I` make Python ignore PYTHONPATH, through which Playhead is loaded. Their other effects can be had
+otherwise: `-E` concerns the variables alone, and `-I` is `-E -P -s`. `-S` disables `site`, and with it
+Playhead: there is no equivalent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the process that began a run tells the others: how to record, and that the run goes on. Knows one
-file of the run's folder, which is there as long as the run lasts; not who reads it.
+"""The rules of a run for its other processes: how to record, and whether the run is in progress. Knows one file
+in the run's folder, which exists as long as the run lasts.
 
-A file and not a variable: patterns can be long, and every program that prints its environment would
-show them. Not the manifest: that is written for readers, and costs every process 4 ms to load.
+A file and not a variable: patterns can be long, and every program that prints its environment would show
+them. Not the manifest: that is written for readers, and costs every process 4 ms to load.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def withdraw(run: Path) -> None:
     try:
         os.unlink(run / FILE)
     except OSError:
-        return  # withdrawn before, or the folder is gone: nobody will find them
+        return  # already removed, or the folder is gone
 
 
 def join(run: str, parent: str | None, variables: Mapping[str, str]) -> Recorder | None:

@@ -36,7 +36,7 @@ def put_first(env: Mapping[str, str], told: str) -> dict[str, str]:
 
 
 def take_out(env: Mapping[str, str], told: str) -> dict[str, str]:
-    """The inverse: what a program has to find there."""
+    """The inverse: the values that the program itself must see."""
     folder, _, shell = told.partition(os.pathsep)
     changed = {}
     path = env.get("PATH")
@@ -67,15 +67,15 @@ SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 
 
 class Ticket(NamedTuple):
-    """What a process of a run is told. No dataclass: those would cost every process 10 ms."""
+    """The facts that a process of a run needs. Not a dataclass: that would cost every process 10 ms."""
 
     # The run's folder.
     run: str
     # The event that started the process.
     parent: str
     lane: str = "main"
-    # Devices: a process whose stdout or stderr is one of these records what it writes there itself,
-    # because nobody stands in between.
+    # Devices: a process whose stdout or stderr is one of these records its own output, because no pipe of
+    # ours is in between.
     terminals: tuple[int, ...] = ()
     # Fixed for all processes of a run, so that a replay sees sets of strings in the same order.
     seed: str | None = None
@@ -135,7 +135,7 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
     """Show the program the environment that it would have without us."""
     shown: Any = getattr(environ, "_data", None)
     if shown is None:
-        return  # no CPython: the program sees our variables, which is no harm
+        return  # not CPython: the program sees our variables, which does no harm
     own = _without_site(environ.get(PATH))
     for name in ALL:
         _forget(environ, name)
@@ -157,7 +157,7 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
 
 
 def _undo_detours(environ: MutableMapping[str, str], ways: Mapping[str, Detour]) -> None:
-    """A hooked program talks to its models itself. What a shell has set since then is left alone."""
+    """A hooked program calls its models directly. Values that a shell has set since then are kept."""
     for name, way in ways.items():
         if not routes.is_through(environ.get(name, ""), ways):
             continue
@@ -168,8 +168,8 @@ def _undo_detours(environ: MutableMapping[str, str], ways: Mapping[str, Detour])
 
 
 def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
-    """What children find that are started without an environment of their own, and the program does
-    not see.
+    """The variables for children that are started without an environment of their own; the program does not see
+    them.
     """
     return {
         name: value for name, value in write(environ, ticket).items() if environ.get(name) != value
