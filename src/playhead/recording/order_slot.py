@@ -74,8 +74,16 @@ def wait_for(kind: str) -> Place | None:
         return None
     place = head.take(lanes.current.get(), kind)
     if place is not None:
-        head.arrive(place, loop_here())
+        head.arrive(place, loop_here(), acts=True)
     return place
+
+
+def acted() -> None:
+    """The thread has done what it waited for with `wait_for`. Other threads may pass their points, which they also
+    may when this one waits.
+    """
+    if _active is not None:
+        _active.acted()
 
 
 def knows(moment: int) -> bool:

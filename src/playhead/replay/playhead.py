@@ -15,9 +15,11 @@ Knows places, lanes that wait, and loops; not asyncio (`hooks/order`), nor when 
 from __future__ import annotations
 
 import _thread
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from playhead import clock
 from playhead.recording import order_slot
 from playhead.replay.loop_points import LoopState
 
@@ -31,18 +33,29 @@ _acquire = type(_allocate_lock()).acquire
 _release = type(_allocate_lock()).release
 _INSTANT_NS = 50_000_000
 _MOST_BETWEEN = 64
+# A thread acts at once, unless the machine is busy.
+_LONGEST_ACT_NS = 500_000_000
+_NAP_S = 0.000_05
 _take, _give = _thread.RLock.acquire, _thread.RLock.release
 
 
 class Gate:
     """A thread that waits at a place."""
 
-    __slots__ = ("_lock", "in_loop", "is_before", "is_open", "place")
+    __slots__ = ("_lock", "acts", "in_loop", "is_before", "is_open", "place")
 
-    def __init__(self, place: Place, *, is_before: bool = False, in_loop: bool = False) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        is_before: bool = False,
+        in_loop: bool = False,
+        acts: int | None = None,
+    ) -> None:
         """`is_before`: the thread is to come to the place next, and does something before it. `in_loop`: it is
-        the thread of an event loop.
+        the thread of an event loop. `acts`: the thread that acts as soon as the gate is open: see `arrive`.
         """
+        self.acts = acts
         self.place = place
         self.is_before = is_before
         self.in_loop = in_loop
@@ -77,6 +90,8 @@ class Playhead:
         self.time = time
         self._next: dict[str, int] = dict.fromkeys(table.segments, 0)
         self._guard = _thread.RLock()
+        # The thread that has passed a point and has yet to do what the point is about: see `arrive`.
+        self._acting: int | None = None
         # Points that were taken in another order than on the tape.
         self.overtaken: list[Place] = []
 
@@ -131,22 +146,25 @@ class Playhead:
         before = order[self._next[place.segment] : place.index]
         return bool(before) and all(one.passed or one.loop != place.loop for one in before)
 
-    def arrive(self, place: Place, state: LoopState | None = None) -> None:
+    def arrive(self, place: Place, state: LoopState | None = None, *, acts: bool = False) -> None:
         """A thread has come to this place: wait until it is released. `state`: it is the thread of an
-        event loop, of which a task runs.
+        event loop, of which a task runs. `acts`: the thread then does what the point is about: it writes, or
+        takes an item from a queue. Until `acted`, or until it waits, no other thread passes a point: that
+        one could act first.
         """
+        thread = _thread.get_ident() if acts else None
         if place.passed:
             self._late(place)
             self.time.follow(place.ns)
             return
         if self.is_now(place):
             self.time.follow(place.ns)
-            self.pass_by(place)
+            self.pass_by(place, thread)
         elif state is not None and (first := state.first()) is not None and first.rank < place.rank:
             # Another task of this loop would have to come first, and cannot while this one waits.
-            self.pass_by(place)
+            self.pass_by(place, thread)
         else:
-            self.time.wait_at(Gate(place, in_loop=state is not None))
+            self.time.wait_at(Gate(place, in_loop=state is not None, acts=thread))
         if state is not None:
             state.passed(place)
 
@@ -177,12 +195,17 @@ class Playhead:
             if state is not None:
                 state.passed(place)
 
-    def pass_by(self, place: Place) -> None:
-        """The replay is at this place. Further points of the same call that follow at once pass with it:
-        nothing can come between, and a client that has the whole answer does not ask for its end.
+    def pass_by(self, place: Place, acts: int | None = None) -> None:
+        """The replay is at this place. `acts`: the thread that acts now (see `arrive`).
+
+        Further points of the same call that follow at once pass with it: nothing can come between, and a client
+        that has the whole answer does not ask for its end.
         """
+        self._await_action()
         _take(self._guard)
         try:
+            # Before the place has passed: another thread may pass its own right after it.
+            self._acting = acts
             place.passed = True
             order, at = self.table.segments[place.segment], self._next[place.segment]
             for following in order[place.index + 1 : place.index + _MOST_BETWEEN]:
@@ -196,7 +219,27 @@ class Playhead:
         finally:
             _give(self._guard)
 
-    def skip_to(self, place: Place) -> None:
+    def acted(self) -> None:
+        """This thread has done what its last point is about."""
+        if self._acting == _thread.get_ident():
+            self._acting = None
+
+    def _await_action(self) -> None:
+        acting = self._acting
+        if acting is None or acting == _thread.get_ident():
+            return
+        until = clock.mono_ns() + _LONGEST_ACT_NS
+        while (
+            self._acting == acting
+            and not self.time.is_waiting(acting)
+            and acting in sys._current_frames()
+            and clock.mono_ns() < until
+        ):
+            clock.sleep(_NAP_S)
+        if self._acting == acting:
+            self._acting = None
+
+    def skip_to(self, place: Place, acts: int | None = None) -> None:
         """Every lane waits, and this is the earliest point that one waits for: no lane comes to the points
         before it.
         """
@@ -209,7 +252,7 @@ class Playhead:
             self._next[place.segment] = max(self._next[place.segment], place.index)
         finally:
             _give(self._guard)
-        self.pass_by(place)
+        self.pass_by(place, acts)
 
     def _late(self, place: Place) -> None:
         if place.skipped:

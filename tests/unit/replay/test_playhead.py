@@ -44,8 +44,9 @@ def test_threads_pass_their_points_in_the_order_of_the_tape(head_of):
     passed = []
 
     def arrive(lane):
-        head.arrive(head.table.lane(lane, "get", 1))
+        head.arrive(head.table.lane(lane, "get", 1), acts=True)
         passed.append(lane)
+        head.acted()
 
     threads = [threading.Thread(target=arrive, args=(lane,)) for lane in "abcd"]
     for thread in threads:
@@ -53,6 +54,34 @@ def test_threads_pass_their_points_in_the_order_of_the_tape(head_of):
     for thread in threads:
         thread.join()
     assert passed == lanes
+
+
+def test_no_thread_passes_a_point_while_another_one_acts(head_of):
+    head = head_of(lane_row(1_000, "a"), lane_row(1_000, "b"))
+    done, came = [], threading.Event()
+
+    def follow():
+        came.set()
+        head.arrive(head.table.lane("b", "get", 1), acts=True)
+        done.append("b")
+        head.acted()
+
+    head.arrive(head.table.lane("a", "get", 1), acts=True)
+    thread = threading.Thread(target=follow)
+    thread.start()
+    came.wait()
+    sum(range(10**6))  # computes, so that the other thread could pass its point
+    done.append("a")
+    head.acted()
+    thread.join()
+    assert done == ["a", "b"]
+
+
+def test_a_point_that_blocks_a_loop_skips_no_point_of_another_thread(head_of):
+    head = head_of(lane_row(1, "thread"), lane_row(1, "task", loop=1, turn=1))
+    state = head.make_state(lambda: None, lambda: None)
+    head.arrive(head.table.lane("task", "get", 1), state)
+    assert not head.table.lane("thread", "get", 1).passed
 
 
 def test_a_point_to_which_no_lane_comes_is_skipped(head_of):

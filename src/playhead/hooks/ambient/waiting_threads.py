@@ -55,6 +55,7 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
         if time is None or not isinstance(seconds, (int, float)) or not seconds > 0:
             return original(seconds)
         if not lanes.is_carried() and order_slot.wait_for(points.SLEPT) is not None:
+            order_slot.acted()
             return None
         return time.sleep(seconds)
 

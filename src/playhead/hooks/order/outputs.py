@@ -65,7 +65,10 @@ def _write(name: str, original: Callable[[str], int]) -> Callable[[str], int]:
             return original(text)
         order_slot.wait_for(points.OUTPUT)
         if points.active() is None:
-            return original(text)
+            try:
+                return original(text)
+            finally:
+                order_slot.acted()
         with _turnstile.lock:
             order_slot.happened(points.OUTPUT)
             return original(text)

@@ -55,6 +55,8 @@ def _get(original: Callable[..., Any], empty: type[Exception]) -> Callable[..., 
         except empty:
             order_slot.happened(points.GET, _IN_VAIN)
             raise
+        finally:
+            order_slot.acted()
 
     return get
 
@@ -69,6 +71,8 @@ def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., 
         except full:
             order_slot.happened(points.PUT, _IN_VAIN)
             raise
+        finally:
+            order_slot.acted()
         return None
 
     return put
@@ -86,4 +90,5 @@ def _is_internal(frame: FrameType) -> bool:
 def _wait_for(kind: str, in_vain: type[Exception]) -> None:
     place = order_slot.wait_for(kind)
     if place is not None and place.what[3] == _IN_VAIN:
+        order_slot.acted()
         raise in_vain

@@ -50,8 +50,10 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
             return original(self, blocking, timeout)
         place = order_slot.wait_for(points.ACQUIRED)
         if place is not None and place.what[3] == _IN_VAIN:
+            order_slot.acted()
             return False
         taken = original(self, blocking, timeout)
+        order_slot.acted()
         order_slot.happened(points.ACQUIRED, None if taken else _IN_VAIN)
         return taken
 
@@ -67,6 +69,7 @@ def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             # The awaited condition holds, or the timeout has passed: the thread learns of it now.
             order_slot.wait_for(points.WOKEN)
+            order_slot.acted()
             order_slot.happened(points.WOKEN)
 
     return wait

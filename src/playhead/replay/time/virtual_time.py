@@ -244,6 +244,11 @@ class VirtualTime:
                 self._now = ns
                 self._looked = clock.mono_ns()
 
+    def is_waiting(self, thread: int) -> bool:
+        """Whether this thread is in a wait that we know, and has not been released."""
+        wait = self._waits.get(thread)
+        return wait is not None and (wait.gate is None or not wait.gate.is_open)
+
     def wait_at(self, gate: Gate) -> None:
         """Wait until the replay has come to the place of this gate."""
         me = _thread.get_ident()
@@ -418,11 +423,12 @@ class VirtualTime:
             # guess stops everything, the thread gets its lock; no point is skipped for a guess.
             if wait.gate is None or not wait.gate.is_before:
                 self.follow(place.ns)
+                acts = None if wait.gate is None else wait.gate.acts
                 if wait.gate is not None and wait.gate.in_loop:
                     # The threads that should come first may wait for what this loop does next.
-                    self.order.pass_by(place)
+                    self.order.pass_by(place, acts)
                 else:
-                    self.order.skip_to(place)
+                    self.order.skip_to(place, acts)
             wait.release(place)
         return True
 

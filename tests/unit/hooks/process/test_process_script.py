@@ -1,4 +1,5 @@
 from playhead.hooks.process.script import Show, Wait, ending_of, script_of
+from playhead.recording.calls import Moment
 from playhead.recording.deck import Piece, Taped
 
 
@@ -29,6 +30,24 @@ def test_what_the_program_saw_waits_for_what_it_did_before():
     assert script.stdin == b"1+1\n"
     assert script.signals == ("SIGTERM",)
     assert script.ended_ns == 99
+
+
+def test_the_end_of_a_stream_comes_where_the_program_saw_it():
+    ended, eof = Moment(90), Moment(1)
+    ended.place = object()
+    script = played(
+        ("stdout", b"a"),
+        ("stdout", b"b"),
+        ("stderr", b"c"),
+        exited_ns=ended,
+        eof_ns={"stdout": eof},
+    )
+    assert [(step.stream, step.data) for step in script.steps] == [
+        ("stdout", b"a"),
+        ("stdout", b"b"),
+        ("stdout", None),
+        ("stderr", b"c"),
+    ]
 
 
 def test_a_line_that_was_not_ended_is_waited_for_by_its_length():
