@@ -1,10 +1,10 @@
-"""Record a command without changing its code: how a recording gets into the processes of a run. Knows
-interpreters, variables, signals and processes; what is recorded is decided in `hooks`.
+"""Record and replay commands without changing their code. Knows interpreters, variables, signals and processes;
+`hooks` decides what is recorded.
 
     command, spawn_command, closing   `playhead record`: start the command, wait, close the run
-    replay_command, standalone_proxy  `playhead replay` and `playhead proxy`
+    replay_run, standalone_proxy      `playhead replay` and `playhead proxy`
     record_run, tap, sessions         the public Python API
     sidecar/                          the one process beside the command: output, signals, proxy, shims
-    guest/                            what runs in each Python of the run, found through `guest/site`
-    proxy/, shims/                    what serves programs that are not Python
+    guest/                            code that runs in each Python of the run, loaded through `guest/site`
+    proxy/, shims/, follow/           for programs that are not Python
 """

@@ -1,6 +1,6 @@
-"""The end of a run that was a command: what its processes left on the tape, and the last words on it.
+"""Close the run of a command: survey what its processes recorded, and write the last events.
 
-Knows segments, holes and the manifest; not how the command was run.
+Knows segments, holes and the manifest; does not know how the command was run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     sealing = Later("playhead.tape.sealed.seal")  # few tapes are worth it
 
-# Below, compressing saves nobody anything; above, the person would wait for it at the prompt.
+# Below this size compression saves too little; above it, it would delay the prompt.
 _WORTH_SEALING = 256 * 1024
 _QUICK_TO_SEAL = 64 * 1024 * 1024
 
@@ -53,7 +53,7 @@ _INTERRUPTIONS = frozenset(
 
 @dataclass(slots=True)
 class Survey:
-    """What the processes of a run have left on its tape."""
+    """A survey of what the processes of a run have recorded."""
 
     # Segment → the event that started its process.
     started_by: dict[str, str | None] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Survey:
     failed: set[str] = field(default_factory=set)
     # Segment → the exception that ended its process.
     errors: dict[str, Any] = field(default_factory=dict)
-    # Whether a model was asked at all.
+    # Whether a model was called at all.
     asked: bool = False
     # Ports that recorded calls went to.
     ports: set[int] = field(default_factory=set)
@@ -159,7 +159,7 @@ def close(run: Run, command: list[str], attended: Attended) -> None:
 
 
 def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
-    """What is known of the command's connections, on the tape and in the manifest."""
+    """Write the known connections of the command to the tape and to the manifest."""
     rows = attended.connections
     is_replay = (run.path / PLAN).exists()
     if rows is None:

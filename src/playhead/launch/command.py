@@ -66,7 +66,7 @@ class Recorded(NamedTuple):
 
 
 class FilesBeside(Protocol):
-    """What looks after the files of a run while its command runs."""
+    """Records or restores the files of a run while its command runs."""
 
     def start(self, recorder: Recorder) -> None:
         """After the last fork, just before the command starts."""
@@ -76,7 +76,7 @@ class FilesBeside(Protocol):
 
 
 class Start(NamedTuple):
-    """A run that has begun, and what its command is to be started with."""
+    """A run that has begun, and the settings for starting its command."""
 
     run: Run
     plan: StreamPlan
@@ -96,12 +96,12 @@ def record_command(
     workspaces: Sequence[Path] | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> Recorded:
-    """Run `command` and record it. Where nothing can be recorded, it says so and becomes the command.
+    """Run `command` and record it. If nothing can be recorded, print the reason and exec the command.
 
-    `workspaces` are the folders whose files are recorded; None: the project's, as the settings have it.
+    `workspaces` are the folders whose files are recorded; None: the project's, as configured.
 
-    `shims` names the programs that are taped even where nobody who starts them is hooked; None: as the
-    settings have it. UsageError: what was asked for cannot be; nothing was run.
+    `shims` names the programs that are recorded through shims; None: as configured. UsageError: the request
+    is invalid; nothing was run.
     """
     if shims is None:
         shims = wanted(command, configured=settings.shims, mounted=settings.shim_mounts)
@@ -145,12 +145,13 @@ def run_command(
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
-    `proxy`: what in it cannot be hooked talks to its models by a proxy of ours. `shims`: programs for
-    which one stands on the command's PATH.
+    `proxy`: programs that cannot be hooked call their models through our proxy. `shims`: programs that get a
+    shim on the command's PATH.
 
-    `prepare` is given the run before the command starts; `meanwhile` is called when it runs, to load
-    what is needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. It runs
-    inside the `fence`, where there is one. `files` makes what looks after the files of the run.
+    `prepare` gets the run before the command starts; `meanwhile` is called while it runs, to load modules
+    that are needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. The command
+    runs inside the `fence`, if there is one. `files` makes the object that records or restores the files of
+    the run.
     """
     start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
     if prepare is not None:
@@ -229,7 +230,7 @@ def _attended(
     meanwhile: Callable[[], object] | None,
     fence: Fence | None,
 ) -> Attended:
-    """Run the command with the sidecar beside it, which sees what it does."""
+    """Run the command with the sidecar beside it."""
     run, plan = start.run, start.plan
     followed = wanted.followed
     ports = _proxy_ports(run, command, start.env, fence, followed=followed) if proxy else None
@@ -279,7 +280,7 @@ def _attended(
 
 
 def _followed(fence: Fence | None, run: Run, shims: Shims) -> Tracer | None:
-    """Trace the process that is about to become the command, so that what it starts is recorded."""
+    """Trace the process that is about to become the command, so that the processes it starts are recorded."""
     if shims.tree is None or shims.folder is None:
         return None
     try:
@@ -371,7 +372,7 @@ def _proxy_ports(
 
 
 def _load(meanwhile: Callable[[], object] | None) -> None:
-    """What is needed when the command has ended is loaded while nobody waits for us."""
+    """Load modules that are needed after the command's end while the command runs."""
     try:
         closing.prepare()
         if meanwhile is not None:
@@ -381,7 +382,7 @@ def _load(meanwhile: Callable[[], object] | None) -> None:
 
 
 def _become(command: list[str]) -> NoReturn:
-    """The command in our place: whatever is not recorded needs nobody beside it."""
+    """Exec the command: without a recording nothing needs to run beside it."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -396,4 +397,4 @@ def _say(message: str) -> None:
         sys.stderr.write(f"playhead: {message}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        return  # no stderr, or a closed one: nobody is listening
+        return  # no stderr, or a closed one

@@ -1,5 +1,5 @@
-"""What the connections of a command mean for its run: which of them nothing has recorded. Pure; knows rows of
-the watcher and what is on the tape.
+"""Judge the connections of a command: which of them were not recorded. Pure; knows rows of the watcher and the
+tape.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_NAMED = 3
 
 
 class RecordedPlaces(NamedTuple):
-    """What a tape says of its connections."""
+    """The connections that a tape accounts for."""
 
     # The event that started the command.
     root: str

@@ -1,4 +1,4 @@
-"""Which environment variables of a run go onto its tape. Pure; knows names, not runs."""
+"""Choose the environment variables of a run that are recorded. Pure; knows names, not runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What this machine offers for recording and replaying: each thing is tried, not looked up. Knows fences,
-watching, shims, interpreters and libraries; how it is shown is the command line's.
+"""Examine what this machine offers for recording and replaying: each feature is tried, not looked up. Knows
+fences, watching, shims, interpreters and libraries; the command line shows the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compile the extension that notes locks, once for a machine. Knows the compiler's options; not what it notes."""
+"""Compile the extension that notes locks, once per machine. Knows the compiler's options; not what it notes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How a run begins: its folder, its manifest, its first events; new, resumed, or in place of an
-earlier one. Knows settings and the store; not what happens in the run, nor who asked for it.
+"""Begin a run: its folder, its manifest, its first events; new, resumed, or replacing an earlier one. Knows
+settings and the store; does not know what happens in the run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ else:
 
 
 class Wish(NamedTuple):
-    """What the caller of `record` asked for; None: whatever is configured."""
+    """The options of `record`; None: as configured."""
 
     name: str | None = None
     tags: Mapping[str, str] | None = None
@@ -51,7 +51,7 @@ class Wish(NamedTuple):
     intercept: bool = False
     # The run is the program's, whichever thread or task opens it.
     for_process: bool = False
-    # What is recorded where that is not this process; and further members of `run.start`.
+    # The recorded command, if it is not this process; and further members of `run.start`.
     command: tuple[str, ...] | None = None
     facts: Mapping[str, Any] | None = None
     # The run as one file, in addition to its folder.
@@ -110,7 +110,7 @@ def _announce(path: Path, target: str | os.PathLike[str]) -> None:
 
 
 def _earlier(wish: Wish, home: Path, now: int) -> Path | None:
-    """The run to go on with. `force`: it is moved aside, unless it goes on at this very moment."""
+    """The run to resume. `force`: it is moved aside, unless it is in progress."""
     earlier = find_resumable(
         home, run_id=wish.run_id, name=wish.name, resume=wish.resume, force=wish.force
     )
@@ -131,7 +131,7 @@ def _is_going_on(run: Path) -> bool:
 
 
 def _resumed(earlier: Path, manifest: Manifest) -> Manifest:
-    """The manifest of a run that goes on: what it was, and who goes on with it."""
+    """The manifest of a resumed run: the old one, with the new owner."""
     old = reader.Tape(earlier).manifest  # also where its own is damaged
     return dataclasses.replace(
         old,
@@ -149,7 +149,7 @@ def _resumed(earlier: Path, manifest: Manifest) -> Manifest:
 
 
 def _fresh(home: Path, run_id: str | None, now: int) -> tuple[str, Path]:
-    """The id that was asked for; where it is taken, the next free one: nothing is overwritten."""
+    """The requested id; if it is taken, the next free one: nothing is overwritten."""
     if run_id is None:
         return stores.new_run(home, None, now)
     for again in range(1, 10_000):

@@ -158,7 +158,7 @@ class Recording:
 
 
 class Opened:
-    """A run that was opened, or joined, and will be ended by whoever opened it."""
+    """A run that was opened or joined; the code that opened it ends it."""
 
     def __init__(self, wish: Wish, at: str) -> None:
         self.run = begin(wish, at=at)
@@ -232,7 +232,7 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
 
 
 def _attend(started: Run, wish: Wish) -> None:
-    """Lead the calls of a run to its tape: those of the whole process, or of what the run starts."""
+    """Route the calls to the run's tape: those of the whole process, or those that the run started."""
     is_for_process = wish.for_process or _is_of_program()
     is_scoped = deck.of_process() is not None or not is_for_process
     if wish.intercept:
@@ -298,8 +298,8 @@ _decks: dict[Run, Deck] = {}
 
 
 def _end_all() -> None:
-    """A run that nobody ended (a tap's own, a program that left by sys.exit) ends with its process, and as
-    the process does.
+    """End runs that are still open when the process ends (a tap's own run, a program that left by sys.exit),
+    with the status of the process.
     """
     for left in list(_ending):
         if left.recorder.run.exists():

@@ -1,7 +1,7 @@
-"""The environment of a replay, made from that of the tape and that of today. Pure; knows variables, not runs.
+"""The environment of a replay, made from the recorded and the current one. Pure; knows variables, not runs.
 
-A replay must see what the run saw: a base URL, the name of a model, a switch. Variables of the machine
-and the person (PATH, HOME, a terminal) keep their values of today, and so does a secret that is set today.
+A replay must see the run's base URLs, model names and switches. Variables of the machine and the user (PATH,
+HOME, a terminal) keep their current values, and so does a secret that is set now.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _OF_A_SERVICE = re.compile(
     r".*_(?:BASE_URL|API_BASE|ENDPOINT|API_KEY|AUTH_TOKEN|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)"
     r"|(?i:(?:https?|all|no)_proxy)|SSL_CERT_.*|REQUESTS_CA_BUNDLE"
 )
-# Of a tape that another person recorded, where something is live: these say neither where requests go,
-# nor what they carry.
+# For a tape that another person recorded, when something is live: these variables decide neither where
+# requests go nor what they carry.
 _HARMLESS_LIVE = re.compile(r"\w+_MODEL|TZ|LANG|LC_\w+")
 _MOST_NAMED = 5
 
@@ -35,7 +35,7 @@ class RestoredEnvironment:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the report says."""
+        """The lines for the report."""
         said = []
         if self.overridden:
             said.append(

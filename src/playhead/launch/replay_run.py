@@ -45,7 +45,7 @@ _FIRST_WITH_ORDER = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentChoice:
-    """Which variables a replay has. `foreign`: another person recorded the tape."""
+    """The choice of a replay's variables. `foreign`: another person recorded the tape."""
 
     foreign: bool = False
     from_here: bool = False
@@ -58,7 +58,7 @@ class Replayed:
 
     recorded: Recorded
     report: Report
-    # What a fork left behind in its workspaces.
+    # The files that a fork left behind in its workspaces.
     forked: tuple[ForkedFiles, ...] = ()
 
 
@@ -106,13 +106,13 @@ def replay_command(
     meanwhile: Callable[[], object] | None = None,
     environment: EnvironmentChoice | None = None,
 ) -> Replayed:
-    """Run `command` with the tape for a world; without a `proxy` where it was recorded without.
+    """Run `command` against the tape; without a `proxy` if it was recorded without.
 
-    Its files are restored from the tape, in the fence; `in_place`: it finds those that are there now.
-    `pool` is the store that has their content, where it is not the tape's own. `meanwhile` is called while
-    the command runs, to load what is needed after its end.
+    Its files are restored from the tape, in the fence; `in_place`: it uses the current files. `pool` is the
+    store that has their content, if it is not the tape's own. `meanwhile` is called while the command runs,
+    to load modules that are needed after its end.
 
-    `fenced`: the kernel keeps the command from the world. NoFence: this machine cannot.
+    `fenced`: the kernel keeps the command off the network and the files. NoFence: this machine cannot.
     """
     then = first_words(tape)
     manifest = tape.manifest
@@ -222,7 +222,7 @@ def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
 
 
 def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport | None:
-    """Where something was live, or failed on purpose, other files are no divergence."""
+    """After live calls or injected faults, differing files are not a divergence."""
     report = served[0].report if served else None
     if report is None or not (wishes.mixed or wishes.faults):
         return report
@@ -243,9 +243,9 @@ def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool
 def _fence(
     wishes: ReplayOptions, env: Mapping[str, str], cwd: Path, *, sockets: bool, network: bool
 ) -> Fence | None:
-    """What keeps the command from the world. None: something is meant to have real effects.
+    """The fence of the command. None: real effects are intended.
 
-    Live tools of a fork work on its own files where the machine has overlays.
+    Live tools of a fork work on its own files if the machine has overlays.
     """
     live = {one.partition(":")[0] for one in wishes.policy.live}
     folders = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
@@ -278,7 +278,7 @@ def _report_on(fence: Fence | None, *, network: bool, asked: bool) -> FenceRepor
 
 
 def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
-    """Whose replay, or whose fork, a run is: a fork goes its own way, and is no replay."""
+    """The relation of a run to its original: a replay, or a fork, which is not a replay."""
     if forked_at is None:
         return dataclasses.replace(manifest, replay_of=parent)
     extra = {**manifest.extra, "forked_from": parent, "forked_at": forked_at}
@@ -286,7 +286,7 @@ def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
 
 
 def first_words(tape: Tape) -> Mapping[str, Any]:
-    """What the run said of itself when it began."""
+    """The data of the run's first event."""
     for event in tape.events():
         if event.kind == "run.start" and event.ours:
             data = tape.whole(event).data

@@ -76,7 +76,7 @@ def replayed_files(
     *,
     fork_at: int | None = None,
 ) -> ReplayedFiles | None:
-    """Restore the workspaces of a tape inside the fence. None: it has none, or they cannot be had.
+    """Restore the workspaces of a tape inside the fence. None: it has none, or they cannot be restored.
 
     `home` is the store with their content, `run` the folder of the replay.
     """

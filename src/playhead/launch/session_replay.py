@@ -72,7 +72,7 @@ class SessionReport:
     passed: bool
     workers: tuple[WorkerReport, ...]
     mismatches: tuple[Mismatch, ...] = field(default_factory=tuple)
-    # The workers run in this process, which no kernel fence surrounds: hooks stop what they see.
+    # The workers run in this process, which has no kernel fence: hooks stop the calls that they see.
     fence: str = "unfenced"
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ class SessionMode(ReplayMode):
         return any(one.boundary == "state" for one in deck.inside())
 
     def finish(self) -> None:
-        """The worker has ended: make what the others did after it."""
+        """The worker has ended: make the later mutations of the others."""
         while self._at < len(self._mutations):
             self._catch_up()
 
@@ -252,7 +252,7 @@ def _inside(
 def _checked(
     session: RecordedSession, mode: SessionMode, again: RecordedSession, error: BaseException | None
 ) -> list[Mismatch]:
-    """Every mismatch: what was asked and not taped, taped and not asked, mutations, state."""
+    """Every mismatch: calls that were not taped, taped calls that were not made, mutations, state."""
     worker = mode.worker
     found = [_parted(worker, parting) for parting in mode.partings]
     found += [

@@ -46,7 +46,7 @@ class RecordedCall:
     took_ns: int | None
     wall_ns: int
     thread: int
-    # Of a process: what it printed, and how it ended.
+    # Of a process: its output, and its exit.
     stdout: str = ""
     stderr: str = ""
     exit_code: int | None = None
@@ -127,7 +127,7 @@ class RecordedSession:
         ]
 
     def snapshot(self, store: str | None = None) -> Any:
-        """The store as it was when the session began."""
+        """The store's content when the session began."""
         return self._state("start", store)
 
     def final_state(self, store: str | None = None) -> Any:
@@ -164,7 +164,7 @@ class RecordedSession:
         )
 
     def _printed(self, call: TapedCall) -> dict[str, str]:
-        """What a process printed, by stream, through pipes and on the output that it inherited."""
+        """The output of a process by stream, through pipes and on inherited streams."""
         taped = answer_of(self.tape, call, match={})
         whole = with_output(taped, {}, self.tape, self.recording.outputs)
         streams: dict[str, bytes] = {}

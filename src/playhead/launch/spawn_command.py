@@ -1,8 +1,8 @@
-"""Run a command as a shell would, and see how it ends. Knows spawning, signals and job control; not
-what is recorded.
+"""Run a command as a shell would, and return how it ended. Knows spawning, signals and job control; does not
+know what is recorded.
 
-The command is in our process group and has our terminal, stdin and descriptors. Signals from the
-terminal reach it by themselves; those that somebody sent to us alone are passed on.
+The command is in our process group and has our terminal, stdin and descriptors. Signals from the terminal
+reach it directly; signals that were sent to us alone are passed on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Ended(NamedTuple):
-    """How the command ended. `code` as `subprocess` has it: negative for a signal."""
+    """How the command ended. `code` as in `subprocess`: negative for a signal."""
 
     code: int
     # Why it could not be started at all.
@@ -47,12 +47,12 @@ class Ended(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """What a shell would leave with."""
+        """The exit code that a shell would return."""
         return self.code if self.code >= 0 else 128 - self.code
 
 
 class Attended(NamedTuple):
-    """A command that has ended, and what the processes beside it know."""
+    """A command that has ended, with the reports of the processes beside it."""
 
     ended: Ended
     # Segments that are not the command's: those of the launcher and its sidecars.
@@ -66,8 +66,8 @@ class Attended(NamedTuple):
 
 
 def block_signals() -> set[int]:
-    """From here on signals wait until they are asked for. Returns the mask that was: the command's."""
-    # Where it is ignored, a child that ends is gone before anybody could ask how.
+    """Block signals until they are waited for. Returns the previous mask, which is the command's."""
+    # If it is ignored, an ended child is reaped before its exit status can be read.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return set(signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED))
 
@@ -93,7 +93,7 @@ def spawn(
         return Ended(code=127 if missing else 126, error=told)
     finally:
         for stream in streams:
-            # The sidecar's read must end when the command's last writer has gone.
+            # The sidecar's read must end when the command's last writer has closed the pipe.
             os.close(stream.entry)
             os.close(stream.source)
 
@@ -122,7 +122,7 @@ def _spawned(
 
 
 def wait(pid: int, sidecar: Sidecar) -> Ended:
-    """Pass on what is for the command, stop when it stops, and return when it has ended."""
+    """Pass signals on to the command, stop when it stops, and return when it has ended."""
     # Signals to the whole group that the sidecar has reported and that are still pending here.
     witnessed: set[int] = set()
     while True:
@@ -143,7 +143,7 @@ def wait(pid: int, sidecar: Sidecar) -> Ended:
 
 
 def _looked_after(pid: int) -> Ended | None:
-    """What has become of the command."""
+    """The state of the command; None: it is still running."""
     while True:
         found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
         if found == 0:
@@ -154,7 +154,7 @@ def _looked_after(pid: int) -> Ended | None:
 
 
 def _stop_too(number: int) -> None:
-    """Stop by the same signal, so that the shell sees its job stopped; we go on when it says so."""
+    """Stop with the same signal, so that the shell sees a stopped job; continue when the shell says so."""
     # Sent while it is blocked: where Ctrl-Z has left one waiting already, the two are one.
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})

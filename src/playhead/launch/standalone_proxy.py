@@ -1,4 +1,4 @@
-"""The proxy on its own, for programs that somebody else starts. Knows runs and plans; not HTTP."""
+"""The proxy without a command, for programs that the user starts. Knows runs and plans; does not know HTTP."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def replay(
     ready: Callable[[Run], object],
     authority: Authority | None = None,
 ) -> tuple[Run, Report]:
-    """Answer all that comes by from the tape, until interrupted; what was served, and what was not."""
+    """Answer all requests from the tape until interrupted; return the report."""
     run = recording.open_run(wish, settings, '"playhead proxy"')
     run.manifest = dataclasses.replace(run.manifest, replay_of=tape.manifest.run)
     write_manifest(run.path, run.manifest)
@@ -79,7 +79,7 @@ _URLS = ("_BASE_URL", "_API_BASE", "_ENDPOINT")
 
 
 def _of_what_was_asked(report: Report) -> Report:
-    """Without what only a command has, an exit code and an output; what was not asked is no failure."""
+    """The report without exit code and output, which only a command has; unused taped calls are no failure here."""
     kept = [
         one for one in report.divergences if one.get("kind") not in ("exit", "output", "unused")
     ]

@@ -30,7 +30,7 @@ class Tap:
 
     def __init__(self, owner: Any, name: str, original: Any, *, was_own: bool) -> None:
         self._owner, self._name, self._original, self._was_own = owner, name, original, was_own
-        # False: the emitter is as it was, though somebody may have wrapped ours by now.
+        # False: the emitter was restored, though other code may have wrapped ours by now.
         self.is_on = True
 
     def untap(self) -> None:
@@ -201,7 +201,7 @@ class _Ear:
 
 
 def _replacement(owner: Any, name: str, ear: _Ear) -> Any:
-    """What stands in the emitter's place: of the same kind, bound in the same way."""
+    """The replacement of the emitter: of the same kind, bound in the same way."""
     found = _static(owner, name)
     if not isinstance(owner, type):
         return _tapped(getattr(owner, name), ear, binds=False)
@@ -333,7 +333,7 @@ def _of_object(event: Any, fallback: str) -> tuple[str, Any]:
 
 
 def _word(value: Any) -> str | None:
-    """A kind as a word: a text, or an enum that stands for one."""
+    """A kind as text: a string, or an enum with a string value."""
     if isinstance(value, Enum):
         return value.value if isinstance(value.value, str) else value.name
     return str.__str__(value) if isinstance(value, str) else None

@@ -26,14 +26,14 @@ class Stream(NamedTuple):
     name: str
     # The command's descriptors that lead into it.
     fds: tuple[int, ...]
-    # Its two ends, and where it leads: a duplicate of what the command's descriptor was.
+    # The two ends of the pipe, and its target: a duplicate of the command's original descriptor.
     source: int
     entry: int
     sink: int
 
 
 class StreamPlan(NamedTuple):
-    """What becomes of the command's stdout and stderr."""
+    """How the command's stdout and stderr are handled."""
 
     streams: tuple[Stream, ...]
     # The devices of those descriptors that are terminals.
@@ -60,7 +60,7 @@ def plan() -> StreamPlan:
         told[name] = "piped"
         place = (stat.st_dev, stat.st_ino)
         if place in streams:
-            # `2>&1`: two pipes into one file could change the order of what is written.
+            # `2>&1`: two pipes into one file could change the order of the writes.
             streams[place] = _joined(streams[place], fd)
             told[name] = f"with {streams[place].name}"
         else:
@@ -100,7 +100,7 @@ _AT_ONCE = 32 * 1024
 
 
 class Pump:
-    """One stream: read what comes, write it on; neither waits for the other streams."""
+    """One stream: read from the command, write to the target; streams do not wait for each other."""
 
     def __init__(self, stream: Stream, page: OutputPage | None = None) -> None:
         self.stream = stream
@@ -109,7 +109,7 @@ class Pump:
         self.pending = b""
         self.piece = b""
         self.tail = b""
-        # What was in the pipe when the command had ended; None: it has not.
+        # The bytes in the pipe when the command had ended; None: it has not ended.
         self.owed: int | None = None
 
     @property
@@ -117,7 +117,7 @@ class Pump:
         return self.owed is not None and self.owed <= 0
 
     def drain(self) -> None:
-        """From here on count what is still to come: a child left behind might write for ever."""
+        """From here on count the remaining bytes: a child that was left behind might write for ever."""
         (self.owed,) = struct.unpack(
             "i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4)
         )
@@ -130,7 +130,7 @@ class Pump:
             poll.register(self.stream.source, select.POLLIN)
 
     def pull(self) -> bool:
-        """Take what the command wrote. False: it has closed its end."""
+        """Read from the command. False: it has closed its end."""
         if self._page is not None:
             self._page.begin(self.stream.name)
         size = 0
@@ -147,15 +147,15 @@ class Pump:
         return bool(self.piece)
 
     def push(self) -> bool:
-        """Write as much as cannot block: what poll promises for a pipe is PIPE_BUF bytes. False:
-        nobody takes it any more.
+        """Write as much as cannot block: poll guarantees PIPE_BUF bytes for a pipe. False: the reader has closed
+        it.
         """
         try:
             self.pending = self.pending[
                 os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :
             ]
         except BlockingIOError:
-            return True  # somebody has made it non-blocking: poll will say when
+            return True  # another process has made it non-blocking: poll reports when to continue
         except OSError:
             return False
         return True

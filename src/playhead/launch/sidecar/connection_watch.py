@@ -1,8 +1,8 @@
-"""The process that sees the connections of a command, whoever in its tree makes them. Knows `/proc` and
-seccomp's announcements; what a connection means for the run is judged in `connections`.
+"""The process that watches the connections of a command's process tree. Knows `/proc` and seccomp notifications;
+`connections` judges what a connection means for the run.
 
-A process and not a thread of the launcher: whatever becomes of the launcher, and as long as any process of
-the tree lives, its calls must be answered.
+A process and not a thread of the launcher: the calls must be answered as long as any process of the tree
+lives, whatever happens to the launcher.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Watching:
 
 
 def post(announced: tuple[int, int], tree: WatchedTree) -> Watching:
-    """Fork the watcher of what is `announced` (see `Fence`)."""
+    """Fork the watcher of the `announced` calls (see `Fence`)."""
     ask, hear = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -144,7 +144,7 @@ class _Watcher:
 
 
 class _Seen:
-    """What was seen so far."""
+    """The connections so far."""
 
     def __init__(self, announced: tuple[int, int], tree: WatchedTree) -> None:
         self.listener = CallListener(announced[0])

@@ -23,12 +23,12 @@ from playhead.launch.sidecar.command_streams import Pump, Stream
 from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.tape.output_position import OutputPage
 
-# What the launcher and the sidecar say to each other; see `control`.
+# The messages between launcher and sidecar; see `control`.
 WATCH, SIGNALS, END = b"W", b"G", b"E"
 
 # A command that lives longer than this may well start a subprocess: its service is loaded by then.
 _EARLY_NS = 50_000_000
-# The longest that services may take to write down what is under way when the command has ended.
+# The longest time that services may take to write running calls when the command has ended.
 _LONGEST_END_NS = 20_000_000_000
 # The pump needs the interpreter's lock many times for each piece of output, and by default may wait 5 ms each
 # time that a service computes.
@@ -184,7 +184,7 @@ class SidecarProcess:
             self._see_command_end()
 
     def _see_command_end(self) -> None:
-        """Output is still passed on, and recorded: there is no launcher that would close the tape."""
+        """Continue to pass on and record output: there is no launcher that would close the tape."""
         if self._command_end is not None:
             os.close(self._command_end)
             self._command_end = None

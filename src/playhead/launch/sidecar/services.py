@@ -42,7 +42,7 @@ class SharedDeck:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        # The command's pid: what a replay kills where the recorded run was killed.
+        # The command's pid: a replay kills it where the recorded run was killed.
         self.command: int | None = None
         self.is_replay = (recorder.run / PLAN).exists()
         # Whether a replay waits between chunks as long as the recorded server did.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     caller = Later("playhead.launch.shims.caller")  # loaded in the sidecar, with the first shim
 
-# The longest that shims are heard after the command has ended: one may never stop talking.
+# The longest time that shims are served after the command has ended: a shim may never stop sending.
 _LONGEST_END_NS = 5_000_000_000
 
 
@@ -94,7 +94,7 @@ class ShimService(Service):
         self._callers.pop(fd).leave()
 
     def _end_callers(self) -> None:
-        """The command has ended: everything that shims have sent before goes on the tape."""
+        """The command has ended: write everything that shims have sent before."""
         latest = clock.mono_ns() + _LONGEST_END_NS
         while self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0)):
             for key, _ in ready:
