@@ -22,6 +22,7 @@ from click.shell_completion import CompletionItem
 
 from playhead import clock, config
 from playhead.errors import PlayheadError, RunNotFound
+from playhead.host.later import pattern
 from playhead.host.project import project_of
 from playhead.tape import store as stores
 from playhead.tape.layout import BUNDLE_SUFFIX, SINGLE_SUFFIX
@@ -107,9 +108,9 @@ def print_json(value: Any) -> None:
     click.echo(clean_json(text, terminal=terminal))
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?")
+_DURATION = pattern(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, None: 1.0}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_SIZE = pattern(r"(?i:(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?)")
 
 
 class Duration(click.ParamType[float]):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 
+from playhead.host.later import pattern
+
+# Compiled where they are first used: every verb imports this module, and few print untrusted text.
 # C0 except newline and tab, DEL, C1, and characters that reorder or hide text (CVE-2021-42574), tags
 # included.
-_CONTROL = re.compile(
+_CONTROL = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 # CSI (colours, cursor), OSC (titles, links) and two-character escape sequences.
-_SEQUENCE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SEQUENCE = pattern("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
+_SURROGATE = pattern("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
