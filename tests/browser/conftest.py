@@ -162,6 +162,7 @@ class Server:
             "serve",
             "--port",
             "0",
+            "--no-token",
             "--json",
             "--store",
             str(home),

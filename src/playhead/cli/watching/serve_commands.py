@@ -40,14 +40,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-        help="Listen on this address. Addresses other than loopback need --token.",
+        help="Listen on this address.",
     ),
     click.option(
         "--port", type=click.IntRange(0, 65535), help="Port. Default: 7411, or another one if it is in use."
     ),
     click.option(
-        "--token", metavar="TOKEN", help="Require this token; `auto` generates one."
+        "--token", metavar="TOKEN", default="auto",
+        help="Require this token. Default: a new one, which is part of the printed address.",
     ),
+    click.option("--no-token", is_flag=True, help="Serve every user of this machine. Only on loopback."),
     click.option(
         "--allow-host", "hosts", multiple=True, metavar="NAME",
         help="Accept this host name in requests.",
@@ -77,7 +79,8 @@ def serve_until_stopped(
     as_json: bool = False,
     host: str,
     port: int | None,
-    token: str | None,
+    token: str,
+    no_token: bool,
     hosts: tuple[str, ...],
     allow_replay: bool,
 ) -> None:
@@ -88,7 +91,13 @@ def serve_until_stopped(
     except ImportError as error:
         raise needs_extra("serve") from error
     local = start.is_loopback(host)
-    known = start.new_token() if token == "auto" else _checked(token, host, local=local)  # noqa: S105  a word
+    known = None
+    if not no_token:
+        known = start.new_token() if token == "auto" else _checked(token)  # noqa: S105  a word
+    elif not local:
+        raise UsageError(
+            f"Everyone who can reach {host} could read every run. Leave --no-token out."
+        )
     listener = start.listen(host, port)
     address = start.Address(host=host, port=listener.getsockname()[1], token=known)
     application = app(
@@ -115,12 +124,8 @@ def serve_until_stopped(
         start.run_until_interrupted(server, listener)
 
 
-def _checked(token: str | None, host: str, *, local: bool) -> str | None:
-    if token is None and not local:
-        raise UsageError(
-            f"Everyone who can reach {host} could read every run. Add --token auto, or --token TOKEN."
-        )
-    if token is not None and not _TOKEN.fullmatch(token):
+def _checked(token: str) -> str:
+    if not _TOKEN.fullmatch(token):
         raise UsageError(
             "A token has at least 8 letters, digits, '.', '_', '~' or '-'. `--token auto` generates one."
         )
@@ -159,7 +164,8 @@ def serve_command(
     *,
     host: str,
     port: int | None,
-    token: str | None,
+    token: str,
+    no_token: bool,
     hosts: tuple[str, ...],
     allow_replay: bool,
     browser: bool,
@@ -168,12 +174,15 @@ def serve_command(
 ) -> None:
     """Serve the viewer and the HTTP API until Ctrl-C.
 
-    Listens on loopback by default. /api/openapi.json describes the API.
+    Listens on loopback by default. The printed address contains a token; the browser keeps it in a cookie
+    after the first visit. Other clients send it as `Authorization: Bearer TOKEN`. /api/openapi.json describes
+    the API.
 
     \b
     playhead serve --open
     playhead serve --port 8000 --store ./tapes
-    playhead serve --host 0.0.0.0 --token auto
+    playhead serve --host 0.0.0.0
+    playhead serve --no-token           no token: every user of this machine can read every run
     curl -s localhost:7411/api/recordings?status=failed | jq '.runs[].id'
     """
     serve_until_stopped(
@@ -184,6 +193,7 @@ def serve_command(
         host=host,
         port=port,
         token=token,
+        no_token=no_token,
         hosts=hosts,
         allow_replay=allow_replay,
     )
@@ -201,7 +211,8 @@ def open_command(
     no_browser: bool,
     host: str,
     port: int | None,
-    token: str | None,
+    token: str,
+    no_token: bool,
     hosts: tuple[str, ...],
     allow_replay: bool,
     as_json: bool,
@@ -233,6 +244,7 @@ def open_command(
             host=host,
             port=port,
             token=token,
+            no_token=no_token,
             hosts=hosts,
             allow_replay=allow_replay,
         )

@@ -6,7 +6,9 @@ import signal
 import stat
 import subprocess
 import sys
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
@@ -38,7 +40,7 @@ def test_a_server_says_where_it_is_is_found_and_leaves_nothing_behind(
 ):
     tape = forge()
     tape.end()
-    process, said = server("serve", "--port", "0", "--token", "auto")
+    process, said = server("serve", "--port", "0")
     assert stat.S_IMODE((store / FILE).stat().st_mode) == 0o600
     address = running(store)
     assert said["url"] == address.at("/")
@@ -59,7 +61,8 @@ def test_open_starts_a_server_where_there_is_none(server, forge, store):
     tape.end()
     process, said = server("open", tape.path.name, "--no-browser", "--port", "0")
     assert said["url"] == running(store).at(f"/run/{tape.path.name}")
-    with urlopen(said["url"]) as answer:
+    browser = build_opener(HTTPCookieProcessor())
+    with browser.open(said["url"]) as answer:
         assert answer.headers["Content-Type"].startswith("text/html")
     process.send_signal(signal.SIGTERM)
     process.wait(30)
@@ -67,9 +70,26 @@ def test_open_starts_a_server_where_there_is_none(server, forge, store):
 
 
 def test_another_address_is_refused_without_a_token(playhead, store):
-    ended = playhead("serve", "--host", "0.0.0.0", "--port", "0", "--store", store)
+    ended = playhead("serve", "--host", "0.0.0.0", "--port", "0", "--no-token", "--store", store)
     assert ended.code == 2
-    assert "--token auto" in ended.err
+    assert "--no-token" in ended.err
+
+
+def test_other_users_of_this_machine_need_the_token_unless_the_user_says_otherwise(server, store):
+    """By default every route but the health check answers 401; with --no-token none does."""
+    _, said = server("serve", "--port", "0")
+    assert "?token=" in said["url"]
+    plain = said["url"].partition("?")[0].rstrip("/")
+    for path in ("/", "/api/recordings", "/api/openapi.json", "/api/recordings?token=guess1234"):
+        with pytest.raises(HTTPError) as refused:
+            urlopen(plain + path)
+        assert refused.value.code == 401
+        refused.value.close()
+    with urlopen(f"{plain}/healthz") as answer:
+        assert answer.status == 200
+    _, said = server("serve", "--port", "0", "--no-token")
+    with urlopen(f"{said['url']}api/recordings") as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize("token", ["", "short", "with a blank", "über-geheim"])
@@ -81,7 +101,7 @@ def test_a_token_that_cannot_be_sent_or_is_soon_guessed_is_refused(playhead, sto
 
 def test_a_port_that_is_taken_is_said(playhead, store, server):
     _, said = server("serve", "--port", "0")
-    port = said["url"].rstrip("/").rpartition(":")[2]
+    port = urlsplit(said["url"]).port
     ended = playhead("serve", "--port", port, "--store", store)
     assert ended.code == 2
     assert f"port {port}" in ended.err
