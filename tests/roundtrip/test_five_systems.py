@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from playhead.exporters.promoted_test import fixtures_of
+from playhead.story import tell
+from playhead.tape.reader import Tape
+
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 
 
@@ -305,3 +309,26 @@ def test_a_killed_session_is_found_by_its_file(desk):
     assert "interrupted" in shown.stdout, shown.stderr
     assert "process true" in shown.stdout
     assert (desk.folder / "night.session").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_failed_turn_as_a_fixture_has_error_seams_and_time(desk):
+    desk.python(desk.write("server.py", SERVER))
+    (run,) = listed(desk)
+    story = tell(Tape(desk.home / "runs" / run["id"]))
+    turns = fixtures_of(story)["turns.json"]
+    failed = next(turn for turn in turns if turn["how"] == "raised")
+    assert failed["error"]["type"] == "KeyError"
+    assert failed["error"]["traceback"]
+    assert [(seam["name"], seam["value"]) for seam in failed["seams"]] == [
+        ("parse", {"intent": "refund 1"})
+    ]
+    assert failed["took_ns"] > failed["seams"][0]["at_ns"] > 0
+
+
+def test_retention_works_after_a_loop(desk):
+    desk.write("playhead.toml", "[retention]\nauto = true\nkeep = 1\n")
+    for name in ("one", "two"):
+        words = ("--record", "--stage", "work:1", "--session", name, "--", "true")
+        ended = desk.play("loop", *words)
+        assert ended.returncode == 0, ended.stderr
+    assert desk.runs() == ["two"]

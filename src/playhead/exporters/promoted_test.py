@@ -41,7 +41,18 @@ def fixtures_of(story: Story) -> dict[str, Any]:
             "input": turn.input,
             "value": turn.value,
             "how": turn.how,
+            "took_ns": turn.took_ns,
+            "error": None if turn.failure is None else dataclasses.asdict(turn.failure),
             "last_seam": turn.last_seam,
+            "seams": [
+                {
+                    "name": seam.name,
+                    "at_ns": seam.at_ns,
+                    "took_ns": seam.took_ns,
+                    "value": seam.value,
+                }
+                for seam in turn.seams
+            ],
         }
         for turn in story.turns()
     ]

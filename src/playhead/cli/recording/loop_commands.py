@@ -12,12 +12,20 @@ import click
 
 from playhead import config
 from playhead.cli.common import home_of, json_option, store_option
-from playhead.cli.recording.record_command import counted, load_model, note, say
+from playhead.cli.recording.record_command import (
+    counted,
+    load_model,
+    note,
+    prune_automatically,
+    say,
+)
 from playhead.events import LEVELS, Level
+from playhead.host.project import project_of
 from playhead.launch.command import record_command
 from playhead.loop import steps
 from playhead.loop.beginning import (
     check_free,
+    check_level,
     chosen_level,
     is_replaying,
     wants_record,
@@ -29,6 +37,7 @@ from playhead.loop.running import run
 from playhead.loop.shell import STATUSES
 from playhead.loop.stages import parse_stages, spell_stage
 from playhead.recording import runs
+from playhead.tape.store import run_path
 
 
 @click.command(
@@ -107,6 +116,7 @@ def loop_command(
     check_plan(plan, replaying=is_replaying())
     home = home_of(store)
     check_free(home, session, resume=resume, force=force)
+    check_level(home, session, level, resume=resume)
     if dry_run:
         click.echo("\n".join(forecast(plan)))
         return
@@ -116,7 +126,19 @@ def loop_command(
     result = run(plan, Progress(quiet=quiet))
     if as_json:
         say(json.dumps(asdict(result)))
+    if not (within or around) and wants_record(asked=record):
+        _prune(home, session, quiet=quiet or as_json)
     sys.exit(result.exit_code)
+
+
+def _prune(home: Path, session: str, *, quiet: bool) -> None:
+    """Apply [retention], as `playhead record` does."""
+    path = run_path(home, session)
+    if not path.exists():
+        return
+    pruned = prune_automatically(path, str(project_of(Path.cwd())), config.load())
+    if pruned and not quiet:
+        say(pruned)
 
 
 def _recorded(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> int:
@@ -129,6 +151,7 @@ def _recorded(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> int:
     done = record_command(words, wish, settings, meanwhile=None if quiet else load_model)
     if not quiet and not as_json:
         say(note(done, counted(done, settings)).replace("show last", f"show {plan.session}"))
+    _prune(home, plan.session, quiet=quiet or as_json)
     return done.ended.exit_code
 
 
