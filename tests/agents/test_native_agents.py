@@ -5,6 +5,7 @@ Each works through several turns with tools, meets one overloaded server and one
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -247,5 +248,63 @@ def test_claude_code_below_a_python_is_recorded_below_the_call_that_started_it(n
     asked = [one for one in items if one.boundary == "llm"]
     assert {one.parent for one in asked} == {child.ref}
     assert len([one for one in asked if not one.facts.get("side")]) == 3
+    printed, _ = native.replay()
+    assert printed == then.stdout
+
+
+LOOKS = "date +%N; python3 -c 'import random; print(random.random())'; make -v | head -1 > out.txt & wait; ls"
+# The agent's words, and what its shell tool and the argument of that are called.
+STARTED = {
+    "claude": (["-p", "--allowedTools", "Bash", "--", "look"], "Bash", "command"),
+    "codex": (
+        ["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "look"],
+        *("exec_command", "cmd"),
+    ),
+    "gemini": (
+        ["--yolo", "-m", "gemini-2.5-pro", "-p", "look"],
+        *("run_shell_command", "command"),
+    ),
+}
+
+
+def _settings(native: Native, name: str, url: str) -> None:
+    """Name the server in the file that the agent reads."""
+    home = native.folder / "home"
+    if name == "claude":
+        (home / ".claude").mkdir()
+        text = json.dumps({"env": {"ANTHROPIC_BASE_URL": url}})
+        (home / ".claude" / "settings.json").write_text(text)
+    elif name == "gemini":
+        (home / ".gemini" / ".env").write_text(f"GOOGLE_GEMINI_BASE_URL={url}\n")
+    else:
+        (home / ".codex").mkdir()
+        (home / ".codex" / "config.toml").write_text(
+            'model_provider = "local"\n[model_providers.local]\nname = "local"\n'
+            f'base_url = "{url}/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
+        )
+
+
+@pytest.mark.parametrize("way", ["wrapper", "settings"])
+@pytest.mark.parametrize("name", STARTED)
+def test_an_agent_is_recorded_wherever_its_address_comes_from(native, name, way):
+    words, tool, argument = STARTED[name]
+    script = [says("Let me look.", (tool, {argument: LOOKS})), says("Two files.")]
+    command = [str(NPM / name), *words]
+    with ScriptedLLM(script) as llm:
+        environ = {**llm.environ(), "CODEX_API_KEY": llm.environ()["OPENAI_API_KEY"]}
+        urls = {key: value for key, value in environ.items() if value.startswith("http")}
+        if way == "settings" or name == "codex":  # which looks at no variable
+            _settings(native, name, llm.url)
+        if way == "wrapper":
+            exports = "".join(f"export {key}={value}\n" for key, value in urls.items())
+            line = f"timeout 100 {shlex.join(command)}\necho done\n"
+            (native.folder / "run.sh").write_text(exports + line)
+            command = ["bash", str(native.folder / "run.sh")]
+        keys = {key: value for key, value in environ.items() if key not in urls}
+        then = native.playhead("record", "--", *command, environ=keys)
+    assert then.returncode == 0, then.stderr
+    assert "Two files." in then.stdout
+    assert "partial" not in then.stderr
+    assert [status for _, status in native.answers()] == [200, 200]
     printed, _ = native.replay()
     assert printed == then.stdout
