@@ -145,7 +145,8 @@ async def serve_async(crossing: Crossing) -> None:
 
 
 def _pieces(crossing: Crossing) -> Iterator[tuple[int, Piece]]:
-    if crossing.taped is not None:
+    # The hooks of processes print the output of a process themselves.
+    if crossing.taped is not None and crossing.call.boundary != "process":
         for point, piece in enumerate(crossing.taped.pieces):
             if piece.stream in STREAMS:
                 yield point, piece

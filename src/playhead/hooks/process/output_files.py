@@ -16,7 +16,7 @@ from playhead.host.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
     from pathlib import Path
     from typing import Any
 
@@ -69,11 +69,28 @@ def inherited_by(crossing: Crossing) -> Inherited:
     return Inherited(crossing.deck.recorder.run, _streams("inherited", "inherited"))
 
 
+# Reports what a replay prints for a child on a terminal, where nothing else sees it; see `launch/guest/printed`.
+_on_terminal: Callable[[str, bytes], None] | None = None
+
+
+def listen_to_terminal(listener: Callable[[str, bytes], None] | None) -> None:
+    """`listener(stream, data)` is called for output of taped children that goes to the terminal."""
+    global _on_terminal  # noqa: PLW0603  one a process
+    _on_terminal = listener
+
+
+def shown_on_terminal(stream: str, data: bytes) -> None:
+    if _on_terminal is not None:
+        _on_terminal(stream, data)
+
+
 def print_again(pieces: Iterable[Piece]) -> None:
     """In a replay: print the output that the child wrote to our own streams."""
     for piece in pieces:
         fd = {"stdout": 1, "stderr": 2}.get(piece.stream)
         left = piece.data if fd is not None else b""
+        if left and fd is not None and os.isatty(fd):
+            shown_on_terminal(piece.stream, left)
         while left and fd is not None:
             left = left[os.write(fd, left) :]
 

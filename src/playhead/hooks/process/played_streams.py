@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import select
 from collections import deque
+from contextlib import suppress
 
+from playhead.hooks.process import output_files
 from playhead.hooks.process.stage import make_raw, room_of, widen
 from playhead.replay.matching import fingerprint
 
@@ -28,6 +30,8 @@ class PlayedStreams:
         # Streams that have come to their end, or that the program has closed.
         self.closed: set[str] = set()
         self._queued = 0
+        # Streams that go to the terminal of the replay, which stays as it is.
+        self._inherited: set[str] = set()
 
     def take(self, stream: str, fd: int, size: int | None) -> None:
         """`size`: how much will be written to an end that no other process holds; None: others hold it, too."""
@@ -37,7 +41,10 @@ class PlayedStreams:
             self.alone.add(stream)
             widen(fd, size)
         elif os.isatty(fd):
-            make_raw(fd)
+            if _is_inherited(fd):
+                self._inherited.add(stream)
+            else:
+                make_raw(fd)
 
     def queue(self, stream: str, data: memoryview | None) -> None:
         if stream in self.ends:
@@ -76,7 +83,10 @@ class PlayedStreams:
                 if not state & select.POLLOUT:
                     return data
             try:
-                data = data[os.write(fd, data[:at_once]) :]
+                size = os.write(fd, data[:at_once])
+                if stream in self._inherited:
+                    output_files.shown_on_terminal(stream, bytes(data[:size]))
+                data = data[size:]
             except BlockingIOError:
                 return data
             except BrokenPipeError:
@@ -108,6 +118,16 @@ class PlayedStreams:
             if end == fd:
                 self.closed.add(stream)
                 self.queues.pop(stream, None)
+
+
+def _is_inherited(fd: int) -> bool:
+    """Whether this terminal is that of our own standard streams, and not one that the program made."""
+    device = os.fstat(fd).st_rdev
+    for own in (0, 1, 2):
+        with suppress(OSError):
+            if os.isatty(own) and os.fstat(own).st_rdev == device:
+                return True
+    return False
 
 
 class PlayedInput:

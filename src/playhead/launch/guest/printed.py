@@ -14,6 +14,7 @@ import os
 import sys
 
 from playhead import clock, events
+from playhead.host.later import Later
 from playhead.host.lean import deque
 from playhead.recording import chunks
 from playhead.recording.encoder import NewEvent
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from playhead.hooks.process import output_files
+else:
+    # Only a program on a terminal needs it: see `playhead.host.later`.
+    output_files = Later("playhead.hooks.process.output_files")
 
 _TOGETHER_NS = 5_000_000
 _LARGEST = 32 * 1024
@@ -119,6 +124,8 @@ class Tee:
             for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr))
             if _device(stream) in terminals and self._hook(name, stream)
         ]
+        if self._hooked:
+            output_files.listen_to_terminal(self._add_of_child)
         global _tee  # noqa: PLW0603  one slot a process
         _tee = self
 
@@ -135,8 +142,13 @@ class Tee:
         """Like `close`, but what Python itself still holds back is not printed."""
         for stream in self._hooked:
             vars(stream).pop("write", None)
+            output_files.listen_to_terminal(None)
         self._hooked = []
         self._buffer.close()
+
+    def _add_of_child(self, stream: str, data: bytes) -> None:
+        """A replay has printed the output of a taped child."""
+        self._buffer.add(stream, data)
 
     def start_anew(self) -> None:
         """In a forked child: what waited is the parent's to write."""
