@@ -175,12 +175,12 @@ def _said(value: Any) -> str | None:
 def _put(owner: Any, name: str, run: Run | None, lift: _Lift, *, only: Any = None) -> Tap:
     own = vars(owner).get(name) if hasattr(owner, "__dict__") else None
     made = Tap(owner, name, own, was_own=own is not None)
-    hear = _Ear(made, owner, name, run, lift=lift, only=only)
-    _set(owner, name, _replacement(owner, name, hear))
+    reporter = _EventReporter(made, owner, name, run, lift=lift, only=only)
+    _set(owner, name, _replacement(owner, name, reporter))
     return made
 
 
-class _Ear:
+class _EventReporter:
     """Writes down what an emitter is called with."""
 
     def __init__(
@@ -189,7 +189,7 @@ class _Ear:
         self.tap, self._owner, self._name, self._run, self._only = tap, owner, name, run, only
         self._lift = lift
 
-    def hear(self, bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def report(self, bound: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """`bound`: the object or class that the emitter is called on, if it is one."""
         if not self.tap.is_on or (self._only is not None and bound is not self._only):
             return
@@ -200,31 +200,34 @@ class _Ear:
         _write(_target(self._run, kind.__name__), args, kwargs, self._name, frame, lift=self._lift)
 
 
-def _replacement(owner: Any, name: str, ear: _Ear) -> Any:
+def _replacement(owner: Any, name: str, reporter: _EventReporter) -> Any:
     """The replacement of the emitter: of the same kind, bound in the same way."""
     found = _static(owner, name)
     if not isinstance(owner, type):
-        return _tapped(getattr(owner, name), ear, binds=False)
+        return _tapped(getattr(owner, name), reporter, binds=False)
     if isinstance(found, staticmethod):
-        return staticmethod(_tapped(found.__func__, ear, binds=False))
+        return staticmethod(_tapped(found.__func__, reporter, binds=False))
     if isinstance(found, classmethod):
-        return classmethod(_tapped(found.__func__, ear, binds=True))
+        return classmethod(_tapped(found.__func__, reporter, binds=True))
     if hasattr(type(found), "__get__"):
-        return _tapped(found, ear, binds=True)
-    return staticmethod(_tapped(found, ear, binds=False))  # a callable object: nothing is bound
+        return _tapped(found, reporter, binds=True)
+    # A callable object: nothing is bound.
+    return staticmethod(_tapped(found, reporter, binds=False))
 
 
-def _tapped(function: Callable[..., Any], ear: _Ear, *, binds: bool) -> Callable[..., Any]:
+def _tapped(
+    function: Callable[..., Any], reporter: _EventReporter, *, binds: bool
+) -> Callable[..., Any]:
     def tapped(*args: Any, **kwargs: Any) -> Any:
-        ear.hear(args[0] if binds and args else None, args[1:] if binds else args, kwargs)
+        reporter.report(args[0] if binds and args else None, args[1:] if binds else args, kwargs)
         return function(*args, **kwargs)
 
     async def tapped_async(*args: Any, **kwargs: Any) -> Any:
-        ear.hear(args[0] if binds and args else None, args[1:] if binds else args, kwargs)
+        reporter.report(args[0] if binds and args else None, args[1:] if binds else args, kwargs)
         return await function(*args, **kwargs)
 
     made = wraps(function)(tapped_async if inspect.iscoroutinefunction(function) else tapped)
-    setattr(made, _MARK, ear.tap)
+    setattr(made, _MARK, reporter.tap)
     return made
 
 

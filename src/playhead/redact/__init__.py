@@ -1,5 +1,5 @@
-"""Secrets are taken out before anything is written. `redactor` says how, `spans` where they are,
-`shapes` and `names` what they look like.
+"""Redact secrets before anything is written. `redactor` replaces them, `spans` finds them, `shapes` and `names`
+describe them.
 """
 
 from playhead.redact.redactor import Redactor, SafeKeys

@@ -75,7 +75,7 @@ class EncodedBodyCleaner:
 def cleaned_pieces(
     redactor: Redactor, encoding: str, pieces: list[Piece], undo: Undo
 ) -> list[Piece]:
-    """The same pieces if there is no secret in them; else as many pieces, of the redacted body."""
+    """The same pieces if they contain no secret; else as many pieces of the redacted body."""
     raw = b"".join([piece for piece, _ in pieces])
     clean = cleaned_body(redactor, encoding, raw, undo)
     if clean is raw:

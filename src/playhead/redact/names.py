@@ -41,7 +41,7 @@ _ENDS = (
     *(f"{word}{joint}token" for word in _TOKENS for joint in _JOINTS),
     *("secret", "password", "passwd", "passphrase", "credential", "credentials", "_pat", "-pat"),
 )
-# Before `_token`: what is counted or listed, not kept.
+# Before `_token`: words for counts and lists, which are not secrets.
 _COUNTED = frozenset(
     {
         *("page", "continuation", "next", "prev", "cursor", "sync", "resume", "pad", "eos", "bos"),

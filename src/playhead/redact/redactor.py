@@ -1,8 +1,8 @@
-"""Replace secrets in what is about to be written. Knows names, the host's own variables and how a
-secret is hidden; not tapes.
+"""Replace secrets in data that is about to be written. Knows names, the host's own variables and placeholders;
+does not know tapes.
 
-A secret becomes `[redacted:KIND:HASH]`, where HASH is keyed with a secret of the store: equal
-secrets stay equal, so that a replay still matches, and nobody can test a guess against the tape.
+A secret becomes `[redacted:KIND:HASH]`, where HASH is keyed with a secret of the store: equal secrets stay
+equal, so that a replay still matches, and guesses cannot be tested against the tape.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SHORTEST_TEXT = 8
 _MOST_DIGESTS = 256
 _HIDDEN = "[redacted:"
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
-# Members that are looked at in their own way, wherever they stand: base64 is looked into, and in a
-# command line an option tells what the next word is.
+# Members with their own rules, wherever they occur: base64 is decoded, and in a command line an option
+# describes the next word.
 _OWN_WAY = frozenset({"b64", "argv", "command", "shell"})
 
 
 class SafeKeys(Keys):
-    """Keys that are no names of secrets either."""
+    """Keys that are not names of secrets either."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class SafeKeys(Keys):
 
 
 class Redactor:
-    """One per run. What it knows is replaced whole (`renew`), so threads share it freely."""
+    """One per run. Its knowledge is replaced as a whole (`renew`), so threads share it freely."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Redactor:
         # Beginnings of long runs in those values, and values that have none: see `suspects`.
         self._runs: tuple[bytes, ...] = ()
         self._without_run: tuple[bytes, ...] = ()
-        # A conversation repeats what was said in it, secrets included.
+        # A conversation repeats its messages, including their secrets.
         self._digests: dict[bytes, str] = {}
         # Headers by how they came, for who cleans the same ones again and again.
         self.known_headers: dict[Any, list[str]] = {}
@@ -104,7 +104,7 @@ class Redactor:
         return True
 
     def suspicion(self) -> Callable[[bytes], bool]:
-        """`suspects` as it is until the next `renew`: for who asks it of every event."""
+        """`suspects` as it is until the next `renew`: for callers that need it for every event."""
         if self._own or self._without_run:
             return self.suspects
         return partial(suspicious, known=self._runs) if self._runs else suspicious
@@ -170,7 +170,7 @@ class Redactor:
         return [name, self._header(name, value)]
 
     def clean_argv(self, words: Iterable[str]) -> list[str]:
-        """A command line: besides what a word says itself, the value of `--password hunter2`."""
+        """Redact a command line: secrets in a word, and the value of `--password hunter2`."""
         clean: list[str] = []
         hidden = False
         for word in words:
@@ -287,7 +287,7 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 
 def _spellings(value: str) -> tuple[str, ...]:
-    """As it is, and as it stands in JSON, in an address and in base64."""
+    """The value itself, and its forms in JSON, in a URL and in base64."""
     plain = (value, quote(value)[1:-1], quote_as_is(value)[1:-1], _in_address(value))
     return plain if len(value) < _SHORTEST_ENCODED else (*plain, *_in_base64(_utf8(value)))
 

@@ -1,6 +1,4 @@
-"""What secrets look like: shapes of keys and tokens, and words that stand before them. Patterns
-only; how they are looked for is the business of `spans`.
-"""
+"""The shapes of keys and tokens, and the words that precede them. Patterns only; `spans` searches for them."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ LONG = 16
 # a word that would make `kind:hash` look like an assignment.
 SHAPES: tuple[tuple[str, str, str], ...] = (
     ("anthropic", "sk-ant-", r"[\w-]{16,}"),
-    # A digit or two capitals: `sk-learn-and-other-kebab-words` is no key.
+    # A digit or two capitals: `sk-learn-and-other-kebab-words` is not a key.
     ("openai", "sk-", r"(?=[A-Za-z_-]{0,60}\d|(?:[a-z_-]{0,30}[A-Z]){2})[\w-]{20,}"),
     ("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,}"),
     ("github", "github_pat_", r"\w{22,}"),
@@ -161,7 +159,7 @@ MARKED_WORDS: tuple[MarkedRule, ...] = (
 )
 # One of these is in every text with a secret of `MARKED_WORDS`.
 WORDS_THAT_MARK = (b"assword", b" -", b":5432:")
-# Names before a `=` or `:` that are no names of secrets in JSON.
+# Names before a `=` or `:` that are not names of secrets in JSON.
 MARKED_NAMES: tuple[MarkedRule, ...] = (
     (
         "authorization",
@@ -229,7 +227,7 @@ def cache(make: Callable[[], re.Pattern[bytes]]) -> Callable[[], re.Pattern[byte
 def exact() -> re.Pattern[bytes]:
     """A secret with a shape; the number of its group is that of its kind."""
     shapes = [f"({any_of(tuple(starts.split()))}{rest})" for _, starts, rest in SHAPES]
-    # A bot's number and its token; three parts, the first of which spells a number in base64.
+    # A bot's number and its token; three parts, the first of which encodes a number in base64.
     shapes.append(r"(\d{8,10}:AA[\w-]{33}(?![\w-]))")
     shapes.append(r"([MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}(?![\w-]))")
     return re.compile(f"{BOUNDARY}(?:{'|'.join(shapes)})".encode())
@@ -300,7 +298,7 @@ def after_word() -> re.Pattern[bytes]:
 
 @cache
 def digit_or_capital() -> re.Pattern[bytes]:
-    """What follows such a word in prose ("basic authentication-mechanisms") has neither."""
+    """Text that follows such a word in prose ("basic authentication-mechanisms") has neither."""
     return re.compile(rb"[0-9A-Z]")
 
 

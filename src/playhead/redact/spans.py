@@ -1,10 +1,9 @@
-"""Where in some bytes the secrets are. Knows shapes and how to find them fast; not what to do then.
+"""Find the secrets in bytes. Knows shapes and how to find them fast; does not know what happens to them.
 
-Bytes, because text is slow to translate, and because bodies and output are bytes anyway. Long runs
-of letters and digits are found by translating everything to two characters and looking for sixteen
-of one; names before a `=` or `:` by splitting there. For prose both run at memory speed and leave
-nothing to look at. (Measured for 4 KiB: one regex over everything 2,600 µs, a list of literals
-60 µs, this 8 µs.)
+Bytes, because text is slow to translate, and because bodies and output are bytes anyway. Long runs of letters
+and digits are found by translating everything to two characters and searching for sixteen of one; names
+before a `=` or `:` by splitting there. For prose both run at memory speed and find nothing. (Measured for 4
+KiB: one regex over everything 2,600 µs, a list of literals 60 µs, this 8 µs.)
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _SHORT = 1024
 _CLASSES = {"=": b":=", "a": b"rskpRSKP", "e": b"weWE", "n": b"dtynDTYN", "o": b"oO"}
 _CLASS_OF = {letter: ord(name) for name, letters in _CLASSES.items() for letter in letters}
 _LAST_THREE = bytes(_CLASS_OF.get(letter, ord("x")) for letter in range(256))
-# What may stand directly before a run that is a secret only because of that.
+# Characters that may directly precede a run that is a secret only because of its context.
 _TELLING = frozenset(b".: +0=/")
 # A line of a PEM block, in a text or in JSON (`\\n`), begins after one of these.
 _NEW_LINE = frozenset(b"\n\r\\ ")
@@ -91,7 +90,7 @@ def run_of(value: bytes) -> bytes | None:
 
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
-    """Spelled out, because ids and paths bring the recorder's hot path here."""
+    """Written without helper functions, because ids and paths bring the recorder's hot path here."""
     size, find, may_start = len(raw), runs.find, shapes.seeker()
     while at >= 0:
         end = find(b" ", at + _LONG)
@@ -120,9 +119,9 @@ def spans(
 ) -> list[Span]:
     """Every secret in `raw`, in order, none inside another.
 
-    `values` are known secrets: literal bytes and the kind that they are. `options`: it is a command
-    line. Without them, what is found here is suspicious alone and within any event: a replay looks
-    at a request alone, and must find the same.
+    `values` are known secrets: literal bytes and their kind. `options`: it is a command line. Without them,
+    the result is the same alone and within any event: a replay examines a request alone, and must find the
+    same.
     """
     found: list[Span] = []
     for value, kind in (values or {}).items():
@@ -231,7 +230,7 @@ def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
     if quoted is not None:
         return not shapes.harmless_quoted().match(quoted)
     end = hit.end(2)
-    # A form's fields, and variables in capitals, are no code: there every value is meant.
+    # Form fields, and variables in capitals, are not code: there every value counts.
     name = raw[hit.start() : hit.start() + 5]
     if name.isupper() or raw[end : end + 1] == b"&" or _is_parameter(raw, hit.start()):
         return bare[:1] not in (b"%", b"/")

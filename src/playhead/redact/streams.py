@@ -1,9 +1,9 @@
-"""Secrets in a stream that comes in pieces, cut anywhere. Knows what may be the beginning of a
-secret; not where the pieces come from or go to.
+"""Redact secrets in a stream that arrives in pieces, cut anywhere. Knows what may be the beginning of a secret;
+does not know where the pieces come from or go to.
 
-A piece that may end in the middle of a secret waits for the next one. All others pass at once, so
-that a process that is killed leaves what had come. What has passed already still counts as context:
-`Authorization: Bearer ` in one piece makes a secret of what begins the next.
+A piece that may end inside a secret waits for the next one. All others pass at once, so that they are on the
+tape if the process is killed. Passed data still counts as context: after `Authorization: Bearer ` in one
+piece, the beginning of the next is a secret.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StreamCleaner:
         self._held: list[Piece] = []
 
     def feed(self, pieces: list[Piece], *, last: bool = False) -> list[Piece]:
-        """What may be written now. `last`: nothing more will come."""
+        """The pieces that may be written now. `last`: the stream has ended."""
         waiting = [*self._held, *pieces]
         if not waiting:
             return []  # the end of a stream of which nothing waits
@@ -60,7 +60,7 @@ class StreamCleaner:
         for piece, when in pieces:
             end = start + len(piece)
             kept = self._hidden(raw, start, end, found)
-            if kept or not piece:  # a piece that is all inside of a secret has gone with it
+            if kept or not piece:  # a piece that is entirely inside a secret is dropped with it
                 clean.append((kept, when))
             start = end
         return clean
@@ -85,7 +85,7 @@ class StreamCleaner:
         tail = raw[low:]
         places = [*_open_run(tail), *_open_context(tail), *self._open_values(tail)]
         first = low + min(places) if places else len(raw)
-        # What is only context has passed already, and as much as this is nobody's secret.
+        # Context has passed already, and data of this length is not a secret.
         return max(first, len(self._context)) if len(raw) - first <= _REACH else len(raw)
 
     def _open_values(self, tail: bytes) -> list[int]:
@@ -114,7 +114,7 @@ def _open_run(tail: bytes) -> list[int]:
 
 
 def _open_context(tail: bytes) -> list[int]:
-    """What only its surroundings make a secret: a PEM block, an address, an assignment."""
+    """Secrets that are recognised only by their surroundings: a PEM block, a URL, an assignment."""
     places = []
     begun = tail.rfind(b"-----BEGIN")
     if begun >= 0 and b"-----END" not in tail[begun:]:

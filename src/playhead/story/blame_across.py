@@ -1,7 +1,7 @@
-"""Which run, and which of its steps, wrote each line of a file. Pure but for reading recorded content.
+"""Find the run and the step that wrote each line of a file. Pure but for reading recorded content.
 
-Runs are taken from the first to the last. Lines that differ between the end of one run and the start of
-the next were edited in between: no run wrote them.
+Runs are taken from the first to the last. Lines that differ between the end of one run and the start of the
+next were edited in between: no run wrote them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BlameAcross:
         self._run_of = {id(step): one.run for one in runs for step in one.steps}
 
     def blame(self, path: bytes, today: list[str] | None) -> list[AcrossLine]:
-        """`today`: the lines of the file as it is now; None: it is gone, and the last version counts."""
+        """`today`: the current lines of the file; None: it is gone, and the last version counts."""
         if today is None:
             lines = self._last(path)
         else:

@@ -39,7 +39,7 @@ def stream_of(heard: Iterable[tuple[Event, int]]) -> tuple[Any, tuple[StreamPiec
 def _bytes(data: dict[str, Any]) -> bytes:
     try:
         return as_bytes(data)
-    except (TypeError, ValueError):  # no base64: an edited tape, or one whose payload is gone
+    except (TypeError, ValueError):  # not base64: an edited tape, or one whose payload is missing
         return b""
 
 

@@ -215,7 +215,7 @@ def versions_of(history: FileHistory) -> Iterator[tuple[str, int, FileEntry]]:
 
 
 def opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """What difflib says, with equal beginnings and ends taken off first: it compares all with all."""
+    """The opcodes of difflib, with equal beginnings and ends removed first: difflib compares all with all."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -236,7 +236,7 @@ def opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int
 
 
 def prompt_of(call: CallItem | None) -> str | None:
-    """What the user wanted when this LLM call was made: the last message of theirs with words."""
+    """The user's last message with text before this LLM call."""
     if call is None or not call.llm:
         return None
     messages = call.llm[0].request.messages

@@ -20,7 +20,7 @@ from playhead.story.totals import usages
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invariants:
-    """Limits, and what is required or forbidden. None and empty: no rule. Tools may be globs."""
+    """Limits, and required or forbidden calls and texts. None and empty: no rule. Tools may be globs."""
 
     max_steps: int | None = None
     max_cost_usd: float | None = None

@@ -1,7 +1,7 @@
-"""Which step wrote each line of a file. Pure but for reading recorded content; not how it is shown.
+"""Find the step that wrote each line of a file. Pure but for reading recorded content.
 
-A file that was moved keeps its origins; so does content that comes back (`git stash pop`, `git checkout`):
-the step that wrote the line counts, not the one that put it back.
+A file that was moved keeps its origins; so does content that is restored (`git stash pop`, `git checkout`):
+the step that wrote the line counts, not the one that restored it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BlamedLine:
 
 
 class LineOrigins:
-    """Follows all files of a run, effect by effect, as far as the one that is asked for needs."""
+    """Follows all files of a run, effect by effect, as far as the requested one needs."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class LineOrigins:
         return found
 
     def _at(self, path: bytes, place: int) -> Origins:
-        """The origins of a file after so many steps."""
+        """The origins of a file after this many steps."""
         before, change = self._change(path, place)
         if change is None or change.after is None:
             lines = self._lines(self._history.start(self._number)[path], path)

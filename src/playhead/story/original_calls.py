@@ -34,7 +34,7 @@ _AHEAD = 8
 def read_original_calls(
     tape: Tape, quiet: Iterable[str], original: Tape | None = None, first: int | None = None
 ) -> dict[str, OriginalCall]:
-    """Return the original events for these refs; empty if the original is gone.
+    """Return the original events for these refs; empty if the original is missing.
 
     `first`: only this many events of the replay are read, so the search in the original is limited, too.
     """

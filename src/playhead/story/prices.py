@@ -24,8 +24,8 @@ _MILLION = Decimal(1_000_000)
 # Some makers ask more for long prompts. Up to here the price of a token is the same, or not plain at all.
 _MUCH = 100_000
 _PRICES = ("input", "output", "cache_read", "cache_write")
-# Compatible servers serve anybody's models. Makers before hosts, since a maker's price is what
-# most people pay; flat-rate subscriptions, whose price per token is 0, are left out.
+# Compatible servers serve any models. Makers before hosts, because a maker's price is what most people pay;
+# flat-rate subscriptions, whose price per token is 0, are left out.
 _THEN = (
     *("anthropic", "openai", "google", "mistral", "deepseek", "x-ai", "moonshotai", "zai"),
     *("minimax", "cohere", "perplexity", "groq", "cerebras", "together", "fireworks", "novita"),

@@ -33,7 +33,7 @@ class StreamPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """When an event happened, and how many stand before it on the tape: clocks may tie, or lie."""
+    """The time of an event, and the number of events before it on the tape: clocks may tie, or be wrong."""
 
     mono: int
     place: int
@@ -116,7 +116,7 @@ class TurnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteItem:
-    """An event of the user's own, or one of ours that stands for itself (retrieval, gap, hole…)."""
+    """An event of the user, or one of ours that is an item of its own (retrieval, gap, hole…)."""
 
     ref: str
     kind: str

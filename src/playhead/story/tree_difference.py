@@ -14,7 +14,7 @@ _GIT = b".git/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeDifference:
-    """What turns the files of the left run into those of the right one. `why`: they cannot be compared."""
+    """The changes from the files of the left run to those of the right one. `why`: they cannot be compared."""
 
     changes: tuple[CountedChange, ...] = ()
     patches: tuple[str, ...] = ()

@@ -156,7 +156,7 @@ def _add_bases(needed: set[str], records: Iterable[Record]) -> None:
 
 
 def _shrink(path: Path, records: list[Record], needed: set[str]) -> int:
-    """Delete a pack without needed contents; write one anew if less than half of it is needed."""
+    """Delete a pack without needed contents; rewrite one if less than half of it is needed."""
     size = path.stat().st_size
     kept = [one for one in records if one.digest.hex() in needed]
     if not kept:

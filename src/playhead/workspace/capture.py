@@ -44,7 +44,7 @@ class Capture:
         self.objects: set[bytes] = set()
 
     def entry(self, path: bytes, status: os.stat_result, old: FileEntry | None) -> FileEntry | None:
-        """The entry; None for what is not a file, folder or link. OSError: the store is full."""
+        """The entry; None if it is not a file, folder or link. OSError: the store is full."""
         mode = status.st_mode
         if stat.S_ISDIR(mode):
             return FileEntry(mode, 0, 0, FOLDER)
@@ -160,5 +160,5 @@ def _kind(mode: int) -> str:
 
 
 def _is_in_use(database: bytes) -> bool:
-    """Whether another process has the database in the middle of a transaction."""
+    """Whether another process has an open transaction on the database."""
     return os.path.exists(database + b"-journal")

@@ -23,7 +23,7 @@ LONGEST_S = 20.0
 # How many of the files that were left out are named; the rest is counted.
 MOST_NAMED = 200
 
-# Folders that programs rebuild from what is in the workspace.
+# Folders that programs rebuild from the workspace.
 _DERIVED = frozenset(
     {
         *(b"node_modules", b"__pycache__", b".venv", b".tox", b".nox", b".cache", b".gradle"),
@@ -103,7 +103,7 @@ class ChosenFiles:
         excluded: tuple[bytes, ...] = (),
         known: TrackedFolders | None = None,
     ) -> None:
-        """`known`: what the last run in this folder saw; it counts if git's index is still the same."""
+        """`known`: the result of the last run in this folder; valid if git's index is unchanged."""
         self.root = root
         self.ignore = IgnoreRules(root, git=os.path.isdir(os.path.join(root, b".git")))
         self._tracked: dict[bytes, bytes] | None = None
@@ -162,7 +162,7 @@ class ChosenFiles:
         entering: Callable[[bytes], object] | None = None,
         left_out: Callable[[LeftOut], object] | None = None,
     ) -> Iterator[tuple[bytes, os.stat_result]]:
-        """Every path below `top` with its status, folders before what is in them.
+        """Every path below `top` with its status, folders before their contents.
 
         `entering` is called for each folder before it is listed: a watch added then misses nothing.
         """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesReport:
-    """How the files of a replay compare with those of the recording. `same` None: not compared, `why`."""
+    """The comparison of a replay's files with the recorded ones. `same` None: not compared, because of `why`."""
 
     same: bool | None = None
     why: str | None = None

@@ -22,7 +22,7 @@ from playhead.workspace.tree_listing import (
 
 
 def compare_folder(expected: Tree, folder: str, excluded: tuple[bytes, ...] = ()) -> list[Change]:
-    """What differs, as changes from the recorded tree to the folder. Nothing: they are identical.
+    """The changes from the recorded tree to the folder. Empty: they are identical.
 
     `excluded` are folders in it that do not count.
 
@@ -63,7 +63,7 @@ def is_now(root: bytes, path: bytes, entry: FileEntry | None) -> bool:
 def _entry(
     root: bytes, path: bytes, status: os.stat_result, wanted: FileEntry | None
 ) -> FileEntry | None:
-    """The entry of a file; None for what a snapshot leaves out."""
+    """The entry of a file; None if a snapshot leaves it out."""
     mode, full = status.st_mode, os.path.join(root, path)
     if stat.S_ISDIR(mode):
         return FileEntry(mode, 0, 0, FOLDER)

@@ -20,7 +20,7 @@ from playhead.workspace.tree_listing import Change, FileEntry, Tree, between
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkedFiles:
-    """What `fork --apply` does to the real folder `root`."""
+    """The changes that `fork --apply` makes to the real folder `root`."""
 
     root: str
     # Paths that the fork itself changed, repository files left out.
@@ -91,7 +91,7 @@ def forked_files(
 
 
 def _contents(root: bytes, entries: Mapping[bytes, FileEntry | None]) -> dict[str, bytes]:
-    """The bytes of files, read now: the fork's folder is gone afterwards."""
+    """The bytes of files, read now: the fork's folder is deleted afterwards."""
     found: dict[str, bytes] = {}
     for path, entry in entries.items():
         if entry is None or not entry.is_file or entry.size > LARGEST_FILE:

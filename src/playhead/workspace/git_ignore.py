@@ -1,7 +1,7 @@
-"""Which paths git ignores: `.gitignore` files, `.git/info/exclude` and the user's own list.
+"""Decide which paths git ignores: `.gitignore` files, `.git/info/exclude` and the user's own list.
 
-Knows patterns as gitignore(5) defines them; starts no process, because a running recorder is asked for
-every new file.
+Knows patterns as gitignore(5) defines them; starts no process, because a running recorder checks every new
+file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IgnoreRules:
         self._rules.pop(folder, None)
 
     def ignores(self, path: bytes, *, is_folder: bool) -> bool:
-        """Whether this very path matches; folders above it are asked for one by one by the caller."""
+        """Whether this very path matches; the caller checks the folders above it one by one."""
         if not self._git:
             return False
         folder = path.rpartition(b"/")[0]
@@ -109,7 +109,7 @@ def _rule(line: bytes) -> IgnoreRule | None:
     try:
         return IgnoreRule(re.compile(expression + rb"\Z", re.DOTALL), is_negated, folders_only)
     except re.error:
-        return None  # git ignores what it does not understand, too
+        return None  # git ignores patterns that it does not understand, too
 
 
 def _expression(glob: bytes) -> bytes:

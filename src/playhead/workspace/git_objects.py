@@ -59,7 +59,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def blob_name(content: bytes) -> bytes:
-    """What git calls a file of that content."""
+    """The name that git gives to this content."""
     digest = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     digest.update(content)
     return digest.digest()

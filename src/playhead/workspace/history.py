@@ -1,4 +1,4 @@
-"""The files of a recorded run at any moment: what the tape says about its workspaces. Reads only.
+"""The files of a recorded run at any moment, read from its tape. Reads only.
 
 Knows events and the pool; not views. A step is a call, by its number in the run's story; here steps are
 moments of the monotonic clock.
@@ -167,7 +167,7 @@ def apply_changes(tree: dict[bytes, FileEntry], changes: Iterable[Change]) -> No
 
 
 def read_history(tape: Tape, home: Path) -> FileHistory:
-    """What a tape says about files. `home` is the store whose pool has the content."""
+    """Read the file history of a tape. `home` is the store whose pool has the content."""
     pool = Pool(home)
     history = FileHistory([], [], pool)
     for event in tape.events():

@@ -1,4 +1,4 @@
-"""Which files the processes below this one have open for writing. Knows /proc; elsewhere the answer is none."""
+"""Find the files that the processes below this one have open for writing. Knows /proc; empty on other systems."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def outside_files(tape: Tape, history: FileHistory) -> list[OutsideFile]:
 
 
 def restore_outside_file(file: OutsideFile, folder: str) -> None:
-    """Put a file back as it was. `folder` is where its own folder can be reached from here."""
+    """Restore a file. `folder` is the path of its own folder from here."""
     name = os.path.basename(file.path)
     for suffix in _SUFFIXES:
         full = os.path.join(folder, name + suffix)

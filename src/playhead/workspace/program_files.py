@@ -1,7 +1,7 @@
-"""Which files of a workspace are the program that is replayed, and not its data.
+"""Find the files of a workspace that are the replayed program, and not its data.
 
-A replay runs the code of today against the files of the recording: so the program's own source is left
-as it is, and everything else is restored. Knows command lines and Python's imports, as they are written.
+A replay runs the current code against the recorded files: so the program's own source is left as it is, and
+everything else is restored. Knows command lines and Python's import statements.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _named(command: Sequence[str], root: str, cwd: str, folder: str) -> Iterator
 
 
 def _inside(word: str, root: str, cwd: str) -> str | None:
-    """A path relative to the workspace; None for what is not in it."""
+    """A path relative to the workspace; None if it is outside."""
     if not word or word.startswith("-") or "\n" in word:
         return None
     full = os.path.normpath(os.path.join(cwd, word))

@@ -76,10 +76,10 @@ class ScratchWorkspace:
         self._apply(tuple(back))
 
     def _edited(self, back: list[Change]) -> tuple[str, ...]:
-        """Files that a person changed since the recording: they differ from its start and from its end.
+        """Files that were edited since the recording: they differ from its start and from its end.
 
-        Nothing where the workspace is gone: then no file of today could have been meant. Edited files
-        come before new and deleted ones, because a report names only the first few.
+        Empty if the workspace is gone: then no current file could have been meant. Edited files come before
+        new and deleted ones, because a report names only the first few.
         """
         if not any(one.before is not None and one.before.is_file for one in back):
             return ()
@@ -99,14 +99,15 @@ class ScratchWorkspace:
         if not due:
             return
         self._waiting = [one for one in self._waiting if one not in due]
-        # The program writes to what it has open (a database, a log), as it did while the call ran then.
+        # The program writes to files that it has open (a database, a log), as it did during the recorded
+        # call.
         own = open_for_writing(self._root)
         for at, effect in due:
             self._apply(tuple(self._to_apply(at, effect.changes, own)))
 
     def _to_apply(self, at: int, changes: Iterable[Change], own: set[bytes]) -> Iterator[Change]:
-        """The changes of effect `at` that still have to be made. Calls that ran at once may be answered in
-        another order than their changes came in: what is newer stays.
+        """The changes of effect `at` that still have to be made. Concurrent calls may be answered in another
+        order than their changes came in: newer changes stay.
         """
         for one in changes:
             if one.path not in own and self._latest.get(one.path, -1) <= at:
@@ -135,7 +136,7 @@ class ScratchWorkspace:
         return replace(report, same=not found, differing=tuple(found))
 
     def forked(self, base: Tree, root: str) -> ForkedFiles:
-        """At the end of a fork that started from `base`: what it would change in the real folder."""
+        """At the end of a fork that started from `base`: the changes that it would make to the real folder."""
         return forked_files(
             self._history,
             base,
@@ -227,6 +228,6 @@ class EffectServer:
                 one.serve(call)
         else:
             self._answer(name)  # a live call starts or ends: nothing has to be stored for it
-        # The mark goes when its changes are there: that is what the process waits for.
+        # The mark is removed when its changes are made: the process waits for that.
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, name))

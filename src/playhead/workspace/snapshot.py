@@ -1,7 +1,7 @@
-"""The workspace at the start of a run: every file an entry, its content in the pool.
+"""Snapshot the workspace at the start of a run: an entry per file, with its content in the pool.
 
-Knows the order of steps: walk, compare with what the last run in this folder saw, store what is new. A
-second run in the same folder reads only files whose size, times or inode differ.
+Knows the order of steps: walk, compare with the last run in this folder, store new contents. A second run in
+the same folder reads only files whose size, times or inode differ.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Stamp = tuple[int, int]
 
 @dataclass(slots=True)
 class WorkspaceState:
-    """A workspace as it is known: what is in it, and by which stamps a change is noticed."""
+    """The known state of a workspace: its entries, and the stamps by which a change is detected."""
 
     selection: ChosenFiles
     capture: Capture
@@ -224,7 +224,7 @@ def _find_objects(state: WorkspaceState) -> None:
 
 @dataclass(slots=True)
 class KnownFiles:
-    """What the last run in this folder has seen."""
+    """The files that the last run in this folder has seen."""
 
     files: dict[bytes, tuple[FileEntry, Stamp]] = field(default_factory=dict)
     # The listing of that run's start.

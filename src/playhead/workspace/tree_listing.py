@@ -153,7 +153,7 @@ def decode_changes(data: Any) -> list[Change]:
 
 
 def between(before: Tree, after: Tree) -> list[Change]:
-    """What turns one tree into the other; times do not count."""
+    """The changes that turn one tree into the other; times do not count."""
     paths = sorted(before.keys() | after.keys())
     pairs = ((path, before.get(path), after.get(path)) for path in paths)
     return [

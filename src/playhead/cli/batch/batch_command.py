@@ -44,7 +44,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRequest:
-    """What a batch does. Its key identifies the journal that --resume continues."""
+    """The request of a batch. Its key identifies the journal that --resume continues."""
 
     selectors: tuple[str, ...]
     options: tuple[str, ...]
@@ -119,7 +119,7 @@ def command(
     of `playhead replay`, and a command after `--`, are passed to each replay. Invariants can also be
     set in the config, under [batch.invariants].
 
-    Tapes that somebody else recorded need --trust, or a command after `--`.
+    Tapes that another person recorded need --trust, or a command after `--`.
 
     Exit codes: 0 all passed, 3 diverged, 4 unusable tape, 5 invariant violated.
     """
@@ -147,9 +147,9 @@ def command(
 
 
 def _ask_once(asked: BatchRequest, targets: Sequence[Target]) -> None:
-    """Ask here for tapes that somebody else recorded: the replays run without a terminal.
+    """Ask here for tapes that another person recorded: the replays run without a terminal.
 
-    Without one here, each of these replays refuses, and the batch counts it as unusable.
+    Without a terminal here, each of these replays refuses, and the batch counts it as unusable.
     """
     if asked.command or "--trust" in asked.options or not can_ask():
         return

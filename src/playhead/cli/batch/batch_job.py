@@ -210,7 +210,7 @@ def _divergence(one: dict[str, Any]) -> str:
 
 
 def tail_of(scratch: Path) -> str:
-    """The end of what was printed, errors last."""
+    """The end of the output, errors last."""
     return _end(scratch / STDOUT) + _end(scratch / STDERR)
 
 

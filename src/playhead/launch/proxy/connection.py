@@ -186,7 +186,7 @@ class Client:
         adapter = _Passing(self, asked, plain, origin, target)
         call = call_of(open_deck, adapter.request)
         if call is None:
-            return await self.server.answer(Unheard(open_deck), adapter.sent, origin)
+            return await self.server.answer(UnrecordedExchange(open_deck), adapter.sent, origin)
         try:
             return bool(await open_deck.perform_async(call, adapter))
         except Divergence as error:
@@ -261,7 +261,7 @@ def _agent(asked: ProxiedRequest) -> str:
     return (asked.value("user-agent") or "").partition(" ")[0][:80]
 
 
-class Unheard(Exchange):
+class UnrecordedExchange(Exchange):
     """An exchange that is forwarded but not recorded."""
 
     __slots__ = ()

@@ -169,7 +169,7 @@ class StreamPump:
         self.held = self.held[sent:]
 
 
-class Bell:
+class SignalReader:
     """Signals as readable numbers. Signals that the caller ignores stay ignored."""
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class Bell:
 class Real:
     """The real program, from its start to its end."""
 
-    def __init__(self, line: SidecarLine, streams: Streams, bell: Bell) -> None:
+    def __init__(self, line: SidecarLine, streams: Streams, bell: SignalReader) -> None:
         self._line, self._streams, self._bell = line, streams, bell
         self._pumps: list[StreamPump] = []
 
@@ -299,7 +299,7 @@ def _joined(like: int) -> tuple[int, int]:
     return one.detach(), other.detach()
 
 
-def play(line: SidecarLine, control: int, bell: Bell) -> int:
+def play(line: SidecarLine, control: int, bell: SignalReader) -> int:
     """Be the stand-in of a taped program: its streams are the clerk's."""
     poll = select.poll()
     for fd in (line.fd, control, bell.fd):
@@ -378,7 +378,7 @@ def main(told: str, words: list[str]) -> NoReturn:
     argv = [name, *words]
     if is_taped_already(launcher):
         become(real, argv, [])
-    streams, bell, line = Streams(), Bell(), SidecarLine(address)
+    streams, bell, line = Streams(), SignalReader(), SidecarLine(address)
     kinds = ("file",) if mode == "record" else ("file", "pipe", "device")
     passed = tuple(fd for fd in range(3) if streams.kinds[fd] in kinds)
     here = [os.environ.get(f"PLAYHEAD_{one}", "") for one in ("RUN", "PARENT", "LANE")]

@@ -27,7 +27,7 @@ from playhead.tape.store import PLAN
 if TYPE_CHECKING:
     from playhead.launch.follow.followed_tree import FollowedTree
     from playhead.launch.shims import covering, programs, shim_request
-    from playhead.launch.shims.programs import Stand
+    from playhead.launch.shims.programs import ShimSettings
     from playhead.launch.shims.shim_request import Surroundings
 else:
     covering = Later("playhead.launch.shims.covering")
@@ -184,8 +184,8 @@ def _stand(
     launcher: int,
     *,
     real: str = "",
-) -> Stand:
-    return programs.Stand(
+) -> ShimSettings:
+    return programs.ShimSettings(
         mode="replay" if (recorder.run / PLAN).exists() else "record",
         name=name,
         folder=str(folder / "bin"),

@@ -42,7 +42,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 _LONGEST_COMPILING_S = 60
 
 
-class Stand(NamedTuple):
+class ShimSettings(NamedTuple):
     """The settings of a shim, in the order of `struct settings`."""
 
     mode: str
@@ -130,7 +130,7 @@ def _compiled(
     return None
 
 
-def write_shims(folder: Path, stands: list[Stand], program: Path | None) -> None:
+def write_shims(folder: Path, stands: list[ShimSettings], program: Path | None) -> None:
     """Put a shim into the folder for each; OSError: they cannot be run from there."""
     image = None if program is None else program.read_bytes()
     for stand in stands:
@@ -145,7 +145,7 @@ def write_shims(folder: Path, stands: list[Stand], program: Path | None) -> None
             raise PermissionError(f"programs cannot be run from {safe_str(folder)}")
 
 
-def _told(image: bytes, stand: Stand) -> bytes:
+def _told(image: bytes, stand: ShimSettings) -> bytes:
     packed = stand.packed()
     if image.count(_MARK) != 1 or len(packed) > _ROOM - len(_MARK) - 1:
         raise OSError(f"no room in the shim for {len(packed)} bytes of settings")
@@ -153,7 +153,7 @@ def _told(image: bytes, stand: Stand) -> bytes:
     return image[:at] + packed + image[at + len(packed) :]
 
 
-def _script(stand: Stand) -> bytes:
+def _script(stand: ShimSettings) -> bytes:
     """For the fallback: which Python runs it is ours to say, and not the program's."""
     told = stand.packed().hex()
     first = f"#!{sys.executable} -IS"

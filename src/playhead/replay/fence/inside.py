@@ -80,25 +80,25 @@ _CLOSED_BESIDE_LANDLOCK = (
 
 
 class FenceNeeds(NamedTuple):
-    """What the program in the fence needs."""
+    """The needs of the program in the fence."""
 
     # Folders that it is likely to write to.
     own: tuple[str, ...]
-    # Whether something is meant to be live: then it keeps the network.
+    # Whether something is meant to be live: then the program keeps the network.
     network: bool = False
     # Whether it has to reach Unix sockets of the launcher: shims do.
     sockets: bool = False
 
 
 def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
-    """Close the fence, do what the launcher says, become the command. Returns only by ending."""
+    """Close the fence, follow the launcher's messages, become the command. Returns only by ending."""
     try:
         made = _MAKERS[kind](wanted)
         line.send({"ok": True, "read_only": made.read_only, "uppers": made.uppers}, made.handles)
         while True:
             order, handles = line.receive()
             if order is None:
-                break  # the launcher is gone, and the command was never started
+                break  # the launcher has exited before the command was started
             if order["do"] == "exec":
                 _run(made, order, handles, line)
             line.send(*_obeyed(made, order))

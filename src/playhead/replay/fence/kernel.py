@@ -78,7 +78,7 @@ def drop_capabilities() -> None:
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)  # EINVAL before Linux 4.3
     for number in range(64):
         if number not in _KEPT and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
-            # Refused to a user who has none anyway; `no_new_privileges` keeps it so.
+            # Refused to a user without capabilities; `no_new_privileges` keeps it so.
             libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     now = ctypes.create_string_buffer(24)

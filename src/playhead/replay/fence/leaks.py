@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     divergence = Later("playhead.replay.report.divergence")  # most replays have none
 
-# What belongs to the replay itself.
+# Set for the replay's own actions.
 _allowed: ContextVar[bool] = ContextVar("playhead_allowed", default=False)
 
 _LOOKUPS = frozenset(
@@ -42,7 +42,7 @@ _OF_THE_PROGRAM = ("pymp-", "\0listener-")
 
 @contextmanager
 def allowed() -> Iterator[None]:
-    """What happens inside is the replay's own doing."""
+    """The actions inside belong to the replay itself."""
     token = _allowed.set(True)
     try:
         yield
@@ -51,8 +51,8 @@ def allowed() -> Iterator[None]:
 
 
 class Guard:
-    """Stops what is not on the tape. `is_hooked`: whether what happens now was asked for by a hook, which
-    starts stand-ins for taped processes and lets through what may be real.
+    """Stops actions that are not on the tape. `is_hooked`: whether a hook requested the action; hooks start
+    stand-ins for taped processes and let real calls through.
     """
 
     def __init__(self, mode: ReplayMode, is_hooked: Callable[[], bool]) -> None:
@@ -98,8 +98,8 @@ class Guard:
 
 
 def _is_live(event: str) -> bool:
-    """Whether this happens for a call that the person allowed to be real: inside it, or, since its
-    connection may be made by a thread that nobody can tell it from, while one of its kind lasts.
+    """Whether this belongs to a call that the user allowed to be live: inside it or, because another thread may
+    make its connection, while a call of its kind is in progress.
     """
     open_deck = deck.active()
     if open_deck is None or not open_deck.live:
@@ -132,7 +132,7 @@ def _host(asked: Any) -> str:
 
 
 def _is_known(host: str) -> bool:
-    """Nobody is asked for a number, for this machine, or for no name at all: where to listen."""
+    """No resolver is needed for an address, for this machine, or for an empty name (where to listen)."""
     return not host or host in ("localhost", gethostname()) or _is_number(host)
 
 

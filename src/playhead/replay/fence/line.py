@@ -1,5 +1,5 @@
-"""Messages between the launcher and the process in the fence: JSON, with open files beside it. Knows one
-socket; not what is said.
+"""Messages between the launcher and the process in the fence: JSON, with open files beside it. Knows one socket;
+does not know what the messages mean.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FenceLine:
         self._end.sendall(body)
 
     def receive(self) -> tuple[dict[str, Any] | None, list[int]]:
-        """The next message and its open files; None: the other side has gone."""
+        """The next message and its open files; None: the other side has closed the socket."""
         head, received, _, _ = socket.recv_fds(
             self._end, _SIZE.size, _MOST_HANDLES, socket.MSG_CMSG_CLOEXEC
         )
@@ -61,8 +61,8 @@ def _line(end: socket.socket) -> FenceLine:
 
 
 def _above_standard(fd: int) -> int:
-    """The same under a number that is none of stdin, stdout and stderr: where one of these is closed, it
-    stays closed for the command, and is no stream of it for the launcher.
+    """The same file under a number above stdin, stdout and stderr: if one of these is closed, it stays closed
+    for the command.
     """
     if fd > _LAST_STANDARD:
         return fd

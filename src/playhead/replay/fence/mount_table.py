@@ -60,7 +60,7 @@ def bind(source: str, target: str) -> None:
 
 
 def detach(path: str) -> None:
-    """Gone from the tree; what is in use stays until its last user has ended."""
+    """Remove it from the tree; files in use stay until their last user has ended."""
     call("umount2", os.fsencode(path), _MNT_DETACH)
 
 

@@ -39,13 +39,13 @@ _REAL = frozenset(
 
 @dataclass(slots=True)
 class Covered:
-    """What stands between the processes and the real files."""
+    """The cover over the real files."""
 
-    # Path → folder of the stage that has what was written there.
+    # Path → folder of the stage that has the files written there.
     uppers: dict[str, str] = field(default_factory=dict)
     # Folders that are read-only because no overlay could be mounted, and why.
     read_only: dict[str, str] = field(default_factory=dict)
-    # The stage, held open: it is no longer in the tree.
+    # The stage, held open, because it is no longer in the tree.
     stage: int = -1
     # Covered path → the real thing below it, held open.
     real: dict[str, int] = field(default_factory=dict)
@@ -62,8 +62,8 @@ class Covered:
 
 
 class CoverPlan(NamedTuple):
-    """What has to be covered. Made before the namespaces are: in a user namespace all files of other
-    users look like those of `nobody`, and the sockets of the old network are not listed any more.
+    """The folders to cover. Computed before the namespaces exist: in a user namespace all files of other users
+    appear to belong to `nobody`, and the sockets of the old network are no longer listed.
     """
 
     folders: tuple[str, ...]
@@ -106,15 +106,15 @@ def _top_folders() -> list[str]:
 
 
 def _mounted_below() -> list[str]:
-    """Real file systems below the top folders: an overlay would show what they are mounted on."""
+    """Real file systems below the top folders: an overlay would show the folders they are mounted on."""
     found = {one.path for one in mount_table.mounts() if one.kind in _REAL}
     below = (path for path in found if f"/{path.split('/')[1]}" not in _UNCOVERED)
     return sorted(path for path in below if path.count("/") > 1 and os.path.exists(path))
 
 
 def _is_below_others(path: str, folders: Sequence[str]) -> bool:
-    """Whether a folder on the way belongs to another user, who has no number in a user namespace: then
-    an overlay further up cannot copy that folder, and nothing below it can be written.
+    """Whether a folder on the way belongs to another user, who has no id in a user namespace: then an overlay
+    further up cannot copy that folder, and nothing below it can be written.
     """
     if path in folders:
         return False
@@ -130,7 +130,7 @@ def _overlaid(real: dict[str, int], *, as_user: bool) -> Covered:
     stage = next(path for path in _STAGES if os.path.isdir(path))
     mount_table.tmpfs(stage, mode=0o700)
     covered = Covered(stage=os.open(stage, os.O_PATH | os.O_DIRECTORY))
-    # `userxattr`: a user may not set the attributes by which overlays note what was deleted.
+    # `userxattr`: a user may not set the attributes with which overlays mark deleted files.
     extra = "userxattr" if as_user else "redirect_dir=on"
     waiting = []
     for number, path in enumerate(sorted(real, key=lambda one: one.count("/"))):

@@ -1,8 +1,8 @@
-"""System calls that a filter announces before they happen. Knows the kernel's interface and addresses of
-sockets; not what becomes of a call.
+"""System calls that a filter announces before they happen. Knows the kernel's interface and socket addresses;
+does not decide about a call.
 
-The process that asked waits until it is answered, so whoever listens answers quickly, and as long as a
-process with that filter lives: when the last listener is gone, its calls fail for good.
+The calling process waits for an answer, so the listener must answer quickly, as long as a process with that
+filter lives: after the last listener has closed, its calls fail for good.
 """
 
 from __future__ import annotations

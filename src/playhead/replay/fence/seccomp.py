@@ -66,7 +66,7 @@ class ArgumentTest(NamedTuple):
 
 
 class SyscallRule(NamedTuple):
-    """What happens to a system call, if all conditions hold."""
+    """The action for a system call, if all conditions hold."""
 
     name: str
     action: int
@@ -129,7 +129,7 @@ def _jump(code: int, k: int, yes: int, no: int) -> bytes:
 
 
 def install(program: bytes) -> None:
-    """For this process and all that it becomes and starts. OSError: filters are not to be had."""
+    """Install for this process and its children. OSError: the kernel does not allow filters."""
     _installed(program, 0)
 
 

@@ -1,7 +1,7 @@
-"""Which sockets listen on a TCP port, asked of the kernel. Knows netlink; not whose they are.
+"""Ask the kernel which sockets listen on a TCP port. Knows netlink; does not know whose they are.
 
-Not from `/proc/net/tcp`: to find its end the kernel goes through a table with a place for every possible
-connection, which takes 20 ms on a machine with much memory. This takes 20 µs.
+Not from `/proc/net/tcp`: there the kernel walks a table with a slot for every possible connection, which
+takes 20 ms on a machine with much memory. This takes 20 µs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AT_INODE = 68
 
 
 def channel() -> socket.socket:
-    """For the network namespace of this process, wherever it is used then. OSError: not to be had."""
+    """A channel to the network namespace of this process, wherever it is used later. OSError: not available."""
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
 
 

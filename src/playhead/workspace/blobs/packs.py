@@ -97,7 +97,7 @@ _HEAD = struct.Struct(">BB32s32sII")
 
 
 class Record(NamedTuple):
-    """Where a blob is in a pack, and how to read it."""
+    """The place of a blob in a pack, and its encoding."""
 
     kind: int
     depth: int

@@ -26,7 +26,7 @@ from playhead.workspace.blobs.stable_read import copy_file, hash_file
 
 # Above, a file is copied as it is: compressing it would take longer than a person waits.
 LARGE = 8 * 1024 * 1024
-# Below, instructions are not smaller than what they replace.
+# Below this size a delta is not smaller than the content.
 _DELTA_FROM = 4096
 # Reading a blob must not follow a chain of bases without end.
 _DEEPEST = 24
@@ -167,7 +167,7 @@ class PoolWriter:
         part = os.path.join(self.pool.folder, f"{os.getpid()}-{threading.get_ident()}.part")
         try:
             copy_file(fd, part)
-            # Of the copy: the file itself may change meanwhile, and a blob must be what its name says.
+            # Read from the copy: the file itself may change meanwhile, and a blob must match its name.
             copied = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 digest = hash_file(copied)
@@ -210,7 +210,7 @@ class PoolWriter:
 
 
 class BlobIndex:
-    """Where each blob of the packs is. A cache: whatever is wrong with it, the packs are scanned."""
+    """The place of each blob in the packs. A cache: if it is damaged, the packs are scanned."""
 
     def __init__(self, folder: str) -> None:
         self._packs = os.path.join(folder, "packs")
@@ -244,7 +244,7 @@ class BlobIndex:
         self._new.append((digest, os.path.basename(path), record.offset, record.end))
 
     def save(self) -> None:
-        """Best effort: what is not saved is found by scanning."""
+        """Best effort: unsaved entries are found by scanning."""
         if not self._new:
             return
         self._open()

@@ -32,7 +32,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTT
 
 
 class Content(NamedTuple):
-    """A file as it was read. `torn`: it changed in the middle, three times in a row."""
+    """A file as it was read. `torn`: it changed during three reads in a row."""
 
     data: bytes
     status: os.stat_result
@@ -121,7 +121,7 @@ def is_database(content: bytes) -> bool:
 
 
 def read_database(path: bytes) -> bytes | None:
-    """A consistent copy; None where it cannot be had in time."""
+    """A consistent copy; None if there is none in time."""
     name = urllib.parse.quote(os.fsencode(path))
     # mode=ro: opening it normally would write the log back and delete the user's -wal.
     with suppress(sqlite3.Error):

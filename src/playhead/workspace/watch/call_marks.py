@@ -29,13 +29,13 @@ START, END, MOMENT, APPLY = "S", "E", "M", "A"
 SERVED = "served"
 # While recording: which paths the workspaces of the run have.
 COVERED = "covered"
-# A replay that cannot have its files in this time goes on; the comparison at its end tells.
+# A replay whose files are not ready in this time continues; the comparison at its end reports it.
 _LONGEST_APPLYING_S = 30.0
 # The boundaries whose outermost calls own the changes made while they are open.
 OWNERS = frozenset({"tool", "process", "mcp"})
 NO_ANSWER = "-"
 _LONGEST_S = 0.04
-# A watcher that has not answered so many times in a row is gone, or busy: no more waiting.
+# After this many missed answers in a row the watcher counts as gone or busy: no more waiting.
 _MOST_MISSES = 5
 
 

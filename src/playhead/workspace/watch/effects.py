@@ -1,5 +1,5 @@
-"""Which files changed since they were looked at last. Knows the state of one workspace and how to bring
-it up to date; not where notices of changes come from, nor who made them.
+"""Find the files that changed since the last look. Knows the state of one workspace and how to update it; does
+not know where notices of changes come from, nor who made them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Effects:
 
     def __init__(self, state: WorkspaceState) -> None:
         self.state = state
-        # Path → what was reported about it.
+        # Path → the reported events.
         self.dirty: dict[bytes, int] = {}
         # When a path of the last `settle` was read.
         self.read_at: dict[bytes, int] = {}
@@ -58,7 +58,7 @@ class Effects:
         self.read_at = {}
         entries = self.state.entries
         while self.dirty:
-            # In order, so that a folder comes before what is in it.
+            # In order, so that a folder comes before its contents.
             for one in sorted(self.dirty):
                 old = entries.get(one)
                 self._look(one, self.dirty[one])

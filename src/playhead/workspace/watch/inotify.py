@@ -1,7 +1,7 @@
-"""File events from the Linux kernel. Knows the system calls; not what the events mean.
+"""File events from the Linux kernel. Knows the system calls; does not know what the events mean.
 
-By ctypes: the standard library has no inotify. An event is queued inside the system call that causes it, so
-after a process has ended, reading to the end of the queue gives all that it did.
+With ctypes, because the standard library has no inotify. An event is queued inside the system call that
+causes it, so after a process has ended, reading the queue to its end returns everything it did.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Inotify:
         return int(number)
 
     def read(self) -> bytes:
-        """What is queued now; empty if nothing is."""
+        """The queued events; empty if there are none."""
         try:
             return os.read(self.fd, _BUFFER)
         except BlockingIOError:

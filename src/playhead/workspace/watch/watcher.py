@@ -33,7 +33,7 @@ from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, pars
 
 # Without a mark for so long, changes so far are stored: a long call, or an agent's own code.
 _QUIET_S = 0.25
-# Scanning may take this share of the time where there are no events.
+# Without events, scanning may take this share of the time.
 _SCAN_SHARE = 10
 # How many changes one event on the tape holds.
 _MOST_CHANGES = 2_000
@@ -202,7 +202,7 @@ class Watcher:
                 self._enter(number, path)
 
     def _enter(self, number: int, folder: bytes) -> None:
-        """A new folder: what was made in it before it was watched is found by listing it."""
+        """A new folder: files that were created in it before it was watched are found by listing it."""
         effects = self._all[number]
         root = effects.state.root
         for path, _ in effects.state.selection.walk(
