@@ -30,6 +30,8 @@ _SHORT = 1024
 # end in `ord`, or in one of r, s, k, p (a), then e or w (e), then d, t, y or n (n): secret, passwd, key, token, pwd.
 _CLASSES = {"=": b":=", "a": b"rskpRSKP", "e": b"weWE", "n": b"dtynDTYN", "o": b"oO"}
 _CLASS_OF = {letter: ord(name) for name, letters in _CLASSES.items() for letter in letters}
+# As those classes: beside the above, the ends of cookie, sessionid and authorization.
+_ENDINGS = (b"aen=", b"oan=", b"axe=", b"nxn=", b"axn=", b"xon=")
 _LAST_THREE = bytes(_CLASS_OF.get(letter, ord("x")) for letter in range(256))
 # Characters that may directly precede a run that is a secret only because of its context.
 _TELLING = frozenset(b".: +0=/")
@@ -62,15 +64,18 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
     at = runs.find(_RUN)
     if at >= 0 and _is_in_runs(raw, runs, at, known):
         return True
-    if next(_marked(raw, at), None) is not None:
+    is_marked = at >= 0
+    for word in shapes.WORDS_THAT_MARK:
+        is_marked = is_marked or word in raw
+    if is_marked and next(_marked(raw, at), None) is not None:
         return True
     # The quick look is one only where it is short: of so few letters, little can be skipped.
     if len(raw) < _SHORT:
         classes = raw.translate(_LAST_THREE, _BETWEEN)
-        # Cookie, sessionid and authorization have other letters there.
-        if not any(
-            one in classes for one in (b"aen=", b"oan=", b"axe=", b"nxn=", b"axn=", b"xon=")
-        ):
+        for one in _ENDINGS:  # a loop: `any` of a generator makes a Python call for each of them
+            if one in classes:
+                break
+        else:
             return False
     return _may_assign(raw)
 
