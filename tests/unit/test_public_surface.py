@@ -53,7 +53,7 @@ FUNCTIONS = {
     "current": "()",
     "lane": "(name)",
     "load": "(run, *, store=None)",
-    "on_event": "(run=None)",
+    "on_event": "(run=None, *, who=None, why=None)",
     "record": (
         "(function=None, /, *, name=None, tags=None, level=None, store=None, run_id=None, resume=False, "
         "force=False, redact=None, enabled=None, intercept=False)"
@@ -61,7 +61,7 @@ FUNCTIONS = {
     "replay_session": "(session, function)",
     "replay_worker": "(session, worker, function)",
     "seam": "(name, data=None)",
-    "tap": "(owner, name='emit', *, run=None)",
+    "tap": "(owner, name='emit', *, run=None, who=None, why=None)",
     "tool": "(function=None, /, *, effect=None, name=None)",
     "turn": "(name, *, purpose=None, input=None)",
     "watch": "(store, snapshot=None, mutations=(), *, name=None)",
