@@ -176,6 +176,9 @@ def test_diff_compares_the_files_that_two_runs_left(project: Project) -> None:
         (("checkout", "last", "--at", "99", "x"), "There is no step 99"),
         (("checkout", "last", "--at", "1", "."), "is not empty"),
         (("blame", "last", "noise.bin"), "is binary"),
+        (("blame", "noise.bin"), "is binary"),
+        (("blame", "last", "a", "b"), "Expected [RUN] FILE"),
+        (("fork", "last", "--at", "99"), "There is no step 99"),
         (("blame", "last", "missing.txt"), "has no file missing.txt"),
         (("blame", "last", "empty"), "is a folder"),
         (("checkout", "last", "--in-place", "--undo", "abc"), "The store has no files"),
@@ -192,9 +195,13 @@ def test_a_wrong_wish_gets_one_clear_line(
 
 def test_a_run_without_a_workspace_says_why(project: Project) -> None:
     project.record("pass", "--no-workspace")
-    done = project.playhead("files", "last")
+    for words in (("files", "last"), ("checkout", "last", "x"), ("blame", "last", "a.txt")):
+        done = project.playhead(*words)
+        assert done.returncode == 2
+        assert "has no workspace on its tape" in done.stderr
+    done = project.playhead("fork", "last", "--at", "1", "--apply")
     assert done.returncode == 2
-    assert "has no workspace on its tape" in done.stderr
+    assert "--apply needs the files of the run" in done.stderr
 
 
 def test_the_home_folder_is_refused_with_a_note(project: Project) -> None:
