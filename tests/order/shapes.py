@@ -2,6 +2,8 @@
 
     python -m tests.order.shapes                      every program, 10 recordings, 4 replays each
     python -m tests.order.shapes gather_httpx -r 2    one program, two recordings
+    python -m tests.order.shapes seed-7               the program that the generator makes of seed 7
+    python -m tests.order.shapes --seed 7             every program; the ten generated ones have seeds 7 to 16
 
 Every other replay runs while the machine is saturated. A replay counts as identical if the verdict
 says so and the bytes on stdout are equal; one that takes longer than `LIMIT_S` counts as a hang.
@@ -11,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.order.generated import source
 from tests.order.world import serve
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -27,6 +31,8 @@ LIMIT_S = 20
 # A recording that is slow says nothing of the order: SDKs take long to import on a busy machine.
 RECORDING_LIMIT_S = 90
 _BURN = "while True: pass"
+_SEED = "seed-"
+_GENERATED = 10
 
 
 @dataclass
@@ -71,6 +77,9 @@ def measure(name: str, url: str, *, recordings: int, replays: int, verbose: bool
 
 def _measure_once(score: Score, folder: Path, url: str, *, replays: int, verbose: bool) -> None:
     program = str(PROGRAMS / f"{score.name}.py")
+    if score.name.startswith(_SEED):
+        program = str(folder / f"{score.name}.py")
+        Path(program).write_text(source(int(score.name.removeprefix(_SEED))))
     words = ("--no-seal", "--", sys.executable, program, url)
     then = run(folder, "record", *words, limit_s=RECORDING_LIMIT_S)
     for number in range(replays):
@@ -128,14 +137,16 @@ def _show(
 
 def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("programs", nargs="*", default=names())
+    asked.add_argument("programs", nargs="*")
+    asked.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     asked.add_argument("-r", "--recordings", type=int, default=10)
     asked.add_argument("-p", "--replays", type=int, default=4)
     asked.add_argument("-v", "--verbose", action="store_true", help="show each difference")
     chosen = asked.parse_args()
+    generated = [f"{_SEED}{n}" for n in range(chosen.seed, chosen.seed + _GENERATED)]
     scores = []
     with serve() as site:
-        for name in chosen.programs:
+        for name in chosen.programs or [*names(), *generated]:
             score = measure(
                 name,
                 site.url,
