@@ -172,6 +172,13 @@ class Crossing:
                 # Too large to be decoded: an endless stream must not accumulate in memory.
                 self._heard = None
 
+    def moment(self) -> int:
+        """Something of this call shows now, past the program: note its place. How long after its start it is."""
+        now = mono_ns()
+        if self.seq is not None and not self.is_inner:
+            points.note_call(self.seq, now - self._started, now, self.deck.recorder)
+        return now - self._started
+
     def returned(self, value: Any = None, **facts: Any) -> None:
         self.end("returned", {"value": value, **facts})
 

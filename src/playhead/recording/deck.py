@@ -121,7 +121,7 @@ class Deck:
         if crossing.taped is not None:
             try:
                 if not adapter.streams:
-                    if crossing.taped.pieces:
+                    if call.boundary == "tool" and crossing.taped.pieces:
                         tool_facts.serve(crossing)
                     crossing.reach(END)
                 return adapter.serve(crossing)
@@ -143,7 +143,7 @@ class Deck:
             try:
                 if adapter.streams:
                     return await adapter.serve(crossing)
-                if crossing.taped.pieces:
+                if call.boundary == "tool" and crossing.taped.pieces:
                     await tool_facts.serve_async(crossing)
                 await crossing.reach_end_async()
                 return adapter.serve(crossing)

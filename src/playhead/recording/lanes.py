@@ -121,8 +121,14 @@ _has_threads = False
 
 
 def have_threads() -> bool:
-    """Whether a thread or a job was started since the run began."""
+    """Whether a thread, a job or a child that prints was started since the run began."""
     return _has_threads
+
+
+def run_beside() -> None:
+    """A child writes to our streams while the program goes on: who prints when is to be kept from now on."""
+    global _has_threads  # noqa: PLW0603  one flag a process
+    _has_threads = _has_threads or not is_carried()
 
 
 def root_here() -> str:

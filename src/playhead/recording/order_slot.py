@@ -26,6 +26,11 @@ _loops: list[Callable[[], LoopState | None]] = []
 is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the stage of taped processes
 
 
+# Called before (None) and after (with the bytes) the program itself prints, while children write to the same
+# streams; None: no child does. Set by `hooks/process/output_files`.
+settle_children: Callable[[bytes | None], Callable[[], None] | None] | None = None
+
+
 def watch_loop(state_here: Callable[[], LoopState | None]) -> None:
     _loops.append(state_here)
 

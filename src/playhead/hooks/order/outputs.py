@@ -44,25 +44,40 @@ def hook(module: ModuleType, patches: Patches) -> None:
         stream = getattr(module, name)
         if type(stream) is io.TextIOWrapper:
             tool_facts.writers[name] = stream.write
-            patches.replace(stream, "write", _writer(name))
+            patches.replace(stream, "write", _writer(name, stream))
+            patches.replace(stream, "flush", _flush)
     patches.on_undo(tool_facts.writers.clear)
 
 
-def _writer(name: str) -> Callable[[Any], Callable[[str], int]]:
+def _writer(name: str, stream: Any) -> Callable[[Any], Callable[[str], int]]:
     def wrap(original: Callable[[str], int]) -> Callable[[str], int]:
-        return _write(name, original)
+        return _write(name, stream, original)
 
     return wrap
 
 
-def _write(name: str, original: Callable[[str], int]) -> Callable[[str], int]:
+def _flush(original: Callable[[], None]) -> Callable[[], None]:
+    def flush() -> None:
+        settle = order_slot.settle_children
+        if settle is None:
+            return original()
+        with _turnstile.lock:
+            settle(None)
+            original()
+            settle(b"")
+        return None
+
+    return flush
+
+
+def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[str], int]:
     def write(text: str) -> int:
         if lanes.printing.get() is not None and type(text) is str:
             with _turnstile.lock:
                 if tool_facts.note(name, text):
-                    return original(text)
+                    return put(text)
         if not lanes.have_threads() or not order_slot.is_kept():
-            return original(text)
+            return put(text)
         order_slot.wait_for(points.OUTPUT)
         if points.active() is None:
             try:
@@ -70,7 +85,23 @@ def _write(name: str, original: Callable[[str], int]) -> Callable[[str], int]:
             finally:
                 order_slot.acted()
         with _turnstile.lock:
+            return put(text, is_point=True)
+
+    def put(text: str, *, is_point: bool = False) -> int:
+        settle = order_slot.settle_children
+        if settle is not None:
+            # A child that inherits the stream has written up to here; what follows is the program's own.
+            settle(None)
+        elif is_point:
             order_slot.happened(points.OUTPUT)
-            return original(text)
+        count = original(text)
+        if settle is not None:
+            is_whole = getattr(stream, "write_through", False) and type(text) is str
+            finish = settle(text.encode(stream.encoding, stream.errors) if is_whole else b"")
+            if is_point:
+                order_slot.happened(points.OUTPUT)
+            if finish is not None:
+                finish()
+        return count
 
     return write

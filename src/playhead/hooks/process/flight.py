@@ -227,9 +227,10 @@ class Flight:
     def exited(self, code: int) -> None:
         """The program knows how the process ended: its exit code, or minus the signal."""
         if self._exit is None:
-            self._exit, self._exited_ns = code, self._note_point()
             by_pid.pop(self.pid, None)
+            # Before the exit has its place: a program that knows of the exit may look at what was written.
             self._leave_at_exit()
+            self._exit, self._exited_ns = code, self._note_point()
         self._end_if_over()
 
     def _note_point(self) -> int:

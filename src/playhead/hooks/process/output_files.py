@@ -1,18 +1,20 @@
 """Record the output that a child writes past us: into the streams it inherits, or into a file of the program.
 
 Inherited streams: the sidecar already records the command's whole output, so only the start and end offsets of the
-child's part are noted. This works for children that the program waits for while it does nothing else. Files: the
+child's parts are noted: whenever a child starts or ends, and whenever the program prints while one runs. Files: the
 child writes into the file directly, and the new bytes are read back when it has exited.
 """
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import os
 import stat
-from contextvars import ContextVar
+from binascii import crc32
 
 from playhead.host.later import Later
+from playhead.recording import lanes, order_slot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,45 +30,98 @@ else:
     output_position = Later("playhead.tape.output_position")  # most processes start no child
 
 
-# Whether the program waits for the process that is started here: `run`, `call`, `system`.
-waited_for: ContextVar[bool] = ContextVar("playhead_process_waited_for", default=False)
-
 _gauge: tuple[Path, OutputGauge] | None = None
+# Children that inherit a stream, in the order of their start, and up to where each stream is assigned to one.
 _running: list[Inherited] = []
+_seen: dict[str, int] = {}
+# Re-entrant: a signal handler may print.
+_guard = _thread.RLock()
 
 
 class Inherited:
-    """The output of one child, by where it begins and ends."""
+    """The parts of the command's output that one child wrote: `[stream of the command, from, to, when]`, and
+    `[length, checksum, when]` of what the program itself wrote in between.
 
-    def __init__(self, run: Path, streams: dict[str, int]) -> None:
-        self._gauge = _gauge_of(run)
-        self._began: dict[str, tuple[str, int]] = {}
-        for stream, fd in streams.items():
-            at = self._gauge.read(fd)
-            # `2>&1`: one pipe for both streams, whose bytes cannot be separated.
-            if at is not None and at[0] not in [name for name, _ in self._began.values()]:
-                self._began[stream] = at
+    What several children write at the same time cannot be separated. It is assigned to the one that ends next,
+    or to the youngest when the program prints in between: so the whole output is on the tape in its order.
+    """
+
+    def __init__(self, crossing: Crossing, streams: dict[str, int]) -> None:
+        self._crossing = crossing
         self._fds = streams
-        # The output of two concurrent children cannot be separated.
-        self._alone = not _running
-        for other in _running:
-            other._alone = False
-        _running.append(self)
+        self._parts: dict[str, list[list[Any]]] = {}
+        with _guard:
+            if _running:
+                _settle(None)
+            else:
+                _seen.update(_positions(self.run))
+            _running.append(self)
+            order_slot.settle_children = _settle_around
+
+    def add(
+        self, name: str, start: int, end: int, besides: list[int] | None = None
+    ) -> Callable[[], None]:
+        """`besides`: length and checksum of what the program itself wrote in there."""
+        stream = name if name in self._fds else next(iter(self._fds))
+        part = [name, start, end, self._crossing.moment(), *([besides] if besides else ())]
+        self._parts.setdefault(stream, []).append(part)
+        return lambda: (besides if besides is not None else part).append(self._crossing.moment())
 
     def end(self) -> dict[str, Any]:
-        """Facts for the outcome: `{"wrote": {"stdout": ["stdout", FROM, TO]}}`."""
-        _running.remove(self)
-        wrote: dict[str, Any] = {}
-        for stream, (name, start) in self._began.items() if self._alone else ():
-            now = self._gauge.read(self._fds[stream])
-            if now is not None and now[1] > start:
-                wrote[stream] = [name, start, now[1]]
-        return {"wrote": wrote} if wrote else {}
+        """Facts for the outcome: `{"wrote": {"stdout": [["stdout", FROM, TO, WHEN], …]}}`."""
+        with _guard:
+            _settle(self)
+            _running.remove(self)
+            if not _running:
+                order_slot.settle_children = None
+        return {"wrote": self._parts} if self._parts else {}
+
+    @property
+    def run(self) -> Path:
+        return self._crossing.deck.recorder.run
+
+
+def _settle_around(own: bytes | None) -> Callable[[], None] | None:
+    """Before the program writes (None), and after it. `own`: what it wrote; empty where that is not known,
+    because it waits in a buffer.
+
+    A child may have written in between, before it or after it, which only the output itself can tell. So there is a
+    place for either on the tape: the second is noted by the function that is returned.
+    """
+    with _guard:
+        if own is None:
+            _settle(None)
+        elif _running:
+            youngest = _running[-1]
+            for name, now in _positions(youngest.run):
+                start = _seen.get(name, now)
+                _seen[name] = now
+                if own and now - start > len(own):
+                    return youngest.add(name, start, now, [len(own), crc32(own)])
+        return None
+
+
+def _settle(owner: Inherited | None) -> None:
+    """Assign what children have written since the last time, to `owner` or to the youngest."""
+    owner = owner or (_running[-1] if _running else None)
+    if owner is None:
+        return
+    for name, now in _positions(owner.run):
+        start = _seen.get(name, now)
+        _seen[name] = now
+        if now > start:
+            owner.add(name, start, now)
+
+
+def _positions(run: Path) -> list[tuple[str, int]]:
+    """How much was written so far to each stream of the command. With `2>&1` they are one."""
+    found = [_gauge_of(run).read(fd) for fd in (1, 2)]
+    return [*dict(one for one in found if one is not None).items()]
 
 
 def inherited_by(crossing: Crossing) -> Inherited:
     """The output of a process that inherits both streams and is waited for. The caller calls `end`."""
-    return Inherited(crossing.deck.recorder.run, _streams("inherited", "inherited"))
+    return Inherited(crossing, _streams("inherited", "inherited"))
 
 
 # Reports what a replay prints for a child on a terminal, where nothing else sees it; see `launch/guest/printed`.
@@ -98,8 +153,9 @@ def print_again(pieces: Iterable[Piece]) -> None:
 def expect_inherited(flight: Flight, crossing: Crossing, stdout: str, stderr: str) -> None:
     """Before a process starts whose streams are of these kinds."""
     streams = _streams(stdout, stderr)
-    if waited_for.get() and streams:
-        inherited = Inherited(crossing.deck.recorder.run, streams)
+    if streams:
+        lanes.run_beside()
+        inherited = Inherited(crossing, streams)
         flight.at_exit(lambda flight: flight.add_facts(inherited.end()))
 
 

@@ -22,11 +22,11 @@ from playhead.hooks.process.flight import (
     read_by_loop,
     within,
 )
-from playhead.hooks.process.output_files import expect_file, expect_inherited, waited_for
+from playhead.hooks.process.output_files import expect_file, expect_inherited
 from playhead.hooks.process.pipes import expect, tap
 from playhead.hooks.process.request import DEVNULL, PIPE, STDOUT
 from playhead.host.later import Later
-from playhead.recording import ambient, deck, order_slot
+from playhead.recording import ambient, deck, lanes, order_slot
 from playhead.recording.deck import Call, Crossing
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if code is not None and code.co_argcount > 1 and code.co_varnames[1:18] != _POSITIONAL:
         raise NotAsExpected("Popen takes other arguments")
     patches.replace(module, "run", _run)
-    patches.replace(module, "call", _call)
     patches.replace(module.Popen, "__init__", _init)
     patches.replace(module.Popen, "_get_handles", _get_handles)
     patches.replace(module.Popen, "_handle_exitstatus", _handle_exitstatus)
@@ -78,25 +77,13 @@ def _run(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if deck.active() is None:
             return original(*args, **kwargs)
-        tokens = _input.set(kwargs.get("input")), waited_for.set(True)
+        token = _input.set(kwargs.get("input"))
         try:
             return original(*args, **kwargs)
         finally:
-            _input.reset(tokens[0])
-            waited_for.reset(tokens[1])
+            _input.reset(token)
 
     return run
-
-
-def _call(original: Callable[..., int]) -> Callable[..., int]:
-    def call(*args: Any, **kwargs: Any) -> int:
-        token = waited_for.set(True)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            waited_for.reset(token)
-
-    return call
 
 
 def _init(original: Callable[..., None]) -> Callable[..., None]:
@@ -179,6 +166,10 @@ class _Start(ProcessAdapter):
 
     def serve(self, crossing: Crossing) -> None:
         popen, flight = self._popen, self.begin(crossing, sent=_has_input(crossing))
+        if any(
+            process_request.kind_of(self._asked.get(one)) == "inherited" for one in _STREAMS[1:]
+        ):
+            lanes.run_beside()
         taped = self.taped_start(crossing)
         flight.player = player = process_player.Player(
             process_script.script_of(taped, sent=flight.sent),

@@ -250,7 +250,26 @@ def _facts(call: TapedCall, facts: dict[str, Any]) -> dict[str, Any]:
         facts["eof_ns"] = {
             stream: call.moment(at_ns) for stream, at_ns in eof_ns.items() if type(at_ns) is int
         }
+    wrote = facts.get("wrote")
+    if call.table is not None and isinstance(wrote, dict):
+        facts["wrote"] = {stream: _placed(call, parts) for stream, parts in wrote.items()}
     return facts
+
+
+def _placed(call: TapedCall, parts: Any) -> Any:
+    """The parts of the command's output that a child wrote, with the place of each. Tapes of format 1 have one
+    part, without a time.
+    """
+    if not (isinstance(parts, list) and parts and isinstance(parts[0], list)):
+        return parts
+    return [
+        [
+            *one[:3],
+            call.moment(one[3]),
+            *([length, checksum, call.moment(later)] for length, checksum, later in one[4:]),
+        ]
+        for one in parts
+    ]
 
 
 def _as_it_is(event: Event) -> Event:

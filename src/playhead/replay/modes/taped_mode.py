@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import threading
+from binascii import crc32
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import replace
@@ -79,12 +80,22 @@ def with_output(
     if not isinstance(wrote, dict):
         return taped
     pieces = list(taped.pieces)
-    for stream, (name, start, end) in wrote.items():
-        if name not in printed:
-            printed[name] = Printed(tape, outputs, name)
-        data = printed[name].between(int(start), int(end))
-        if data:
-            pieces.append(Piece(stream=str(stream), data=data, at_ns=0))
+    for stream, parts in wrote.items():
+        for name, start, end, began_ns, *besides in (
+            parts if isinstance(parts[0], list) else [[*parts, 0]]
+        ):
+            if name not in printed:
+                printed[name] = Printed(tape, outputs, name)
+            data, at_ns = printed[name].between(int(start), int(end)), began_ns
+            if besides:
+                # The program itself wrote in between: before the child, or after it.
+                length, checksum, later = besides[0]
+                is_after = crc32(data[:length]) == checksum
+                data = data[length:] if is_after else data[:-length]
+                at_ns = later if is_after else began_ns
+            if data:
+                pieces.append(Piece(stream=str(stream), data=data, at_ns=at_ns))
+    pieces.sort(key=lambda one: int(one.at_ns))
     return replace(taped, pieces=pieces)
 
 
