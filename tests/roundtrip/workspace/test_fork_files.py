@@ -57,6 +57,8 @@ def notes(project: Project) -> Project:
     return project
 
 
+# Twenty forks of a session of 120 steps.
+@pytest.mark.timeout(400)
 def test_the_files_of_a_fork_are_those_of_its_step_at_20_random_steps(project: Project) -> None:
     for number in range(20):
         project.write(
