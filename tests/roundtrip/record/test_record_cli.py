@@ -96,7 +96,7 @@ def test_the_manifest_knows_folder_project_commit_and_segments(record):
 def test_the_store_may_be_named(record):
     take = record(*OK, options=["--store", "elsewhere"])
     assert take.ended.returncode == 0
-    assert not record.home.exists()
+    assert not (record.home / "runs").exists()
     (run,) = (record.folder / "elsewhere" / "runs").iterdir()
     assert read_manifest(run).status == "ok"
 

@@ -83,7 +83,7 @@ def test_retention_holds_after_a_recording_where_the_config_asks(forge, store, h
 
 
 def test_retention_that_cannot_be_is_said_and_changes_no_exit_code(store, here, playhead):
-    (here / "playhead.toml").write_text("[retention]\nauto = true\nolder = '3d'\n")
+    (here / "playhead.toml").write_text("[retention]\nauto = true\nolder_than = 'soon'\n")
     ended = record(store, here, "--", "sh", "-c", "exit 7")
     assert ended.returncode == 7
     assert "could not prune old runs" in ended.stderr

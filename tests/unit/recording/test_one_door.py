@@ -164,6 +164,8 @@ def by_shim(url):
     asked = ShimCall(
         **dict.fromkeys(("run", "parent", "lane"), ""),
         pid=1,
+        ppid=1,
+        how="path",
         name="true",
         real="/bin/true",
         cwd="/",
