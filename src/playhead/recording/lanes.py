@@ -118,17 +118,23 @@ carried: list[ContextVar[Any]] = [enclosing, printing]
 OF_JOB = "_playhead_lane"
 
 _has_threads = False
+_has_writers = False
 
 
 def have_threads() -> bool:
-    """Whether a thread, a job or a child that prints was started since the run began."""
+    """Whether a thread or a job was started since the run began."""
     return _has_threads
 
 
-def run_beside() -> None:
-    """A child writes to our streams while the program goes on: who prints when is to be kept from now on."""
-    global _has_threads  # noqa: PLW0603  one flag a process
-    _has_threads = _has_threads or not is_carried()
+def have_writers() -> bool:
+    """Whether a child was started since the run began that writes to the program's own streams."""
+    return _has_writers
+
+
+def start_writer() -> None:
+    """A child writes to our streams while the program goes on: who prints when is kept from now on."""
+    global _has_writers  # noqa: PLW0603  one flag a process
+    _has_writers = _has_writers or not is_carried()
 
 
 def root_here() -> str:

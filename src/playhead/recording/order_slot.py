@@ -26,9 +26,9 @@ _loops: list[Callable[[], LoopState | None]] = []
 is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the stage of taped processes
 
 
-# Called before (None) and after (with the bytes) the program itself prints, while children write to the same
-# streams; None: no child does. Set by `hooks/process/output_files`.
-settle_children: Callable[[bytes | None], Callable[[], None] | None] | None = None
+# Called before (None) and after (with the bytes) the program itself prints to a descriptor, while children write
+# to the same streams; None: no child does. Set by `hooks/process/output_files`.
+settle_children: Callable[[int, bytes | None], Callable[[], None] | None] | None = None
 
 
 def watch_loop(state_here: Callable[[], LoopState | None]) -> None:

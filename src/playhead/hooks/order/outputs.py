@@ -34,6 +34,7 @@ class _Turnstile:
         self.lock = _thread.RLock()
 
 
+_FDS = {"stdout": 1, "stderr": 2}
 _turnstile = _Turnstile()
 os.register_at_fork(after_in_child=_turnstile.start_anew)
 
@@ -45,7 +46,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
         if type(stream) is io.TextIOWrapper:
             tool_facts.writers[name] = stream.write
             patches.replace(stream, "write", _writer(name, stream))
-            patches.replace(stream, "flush", _flush)
+            patches.replace(stream, "flush", _flusher(_FDS[name]))
     patches.on_undo(tool_facts.writers.clear)
 
 
@@ -56,27 +57,34 @@ def _writer(name: str, stream: Any) -> Callable[[Any], Callable[[str], int]]:
     return wrap
 
 
-def _flush(original: Callable[[], None]) -> Callable[[], None]:
-    def flush() -> None:
-        settle = order_slot.settle_children
-        if settle is None:
-            return original()
-        with _turnstile.lock:
-            settle(None)
-            original()
-            settle(b"")
-        return None
+def _flusher(fd: int) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def wrap(original: Callable[[], None]) -> Callable[[], None]:
+        def flush() -> None:
+            settle = order_slot.settle_children
+            if settle is None:
+                return original()
+            with _turnstile.lock:
+                settle(fd, None)
+                original()
+                settle(fd, b"")
+            return None
 
-    return flush
+        return flush
+
+    return wrap
 
 
 def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[str], int]:
+    fd = _FDS[name]
+
     def write(text: str) -> int:
         if lanes.printing.get() is not None and type(text) is str:
             with _turnstile.lock:
                 if tool_facts.note(name, text):
                     return put(text)
-        if not lanes.have_threads() or not order_slot.is_kept():
+        # The tasks of an event loop print in the order of their own points.
+        has_others = lanes.have_threads() or (lanes.have_writers() and not points.turn()[0])
+        if not has_others or not order_slot.is_kept():
             return put(text)
         order_slot.wait_for(points.OUTPUT)
         if points.active() is None:
@@ -91,13 +99,14 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
         settle = order_slot.settle_children
         if settle is not None:
             # A child that inherits the stream has written up to here; what follows is the program's own.
-            settle(None)
+            settle(fd, None)
         elif is_point:
             order_slot.happened(points.OUTPUT)
         count = original(text)
         if settle is not None:
             is_whole = getattr(stream, "write_through", False) and type(text) is str
-            finish = settle(text.encode(stream.encoding, stream.errors) if is_whole else b"")
+            own = text.encode(stream.encoding, stream.errors) if is_whole else b""
+            finish = settle(fd, own)
             if is_point:
                 order_slot.happened(points.OUTPUT)
             if finish is not None:

@@ -53,10 +53,14 @@ class Inherited:
         with _guard:
             if _running:
                 _settle(None)
+                _running.append(self)
             else:
-                _seen.update(_positions(self.run))
-            _running.append(self)
+                _running.append(self)
+                _seen.update((name, now) for name, _, now in _positions())
             order_slot.settle_children = _settle_around
+
+    def inherits(self, fds: set[int]) -> bool:
+        return not fds.isdisjoint(self._fds.values())
 
     def add(
         self, name: str, start: int, end: int, besides: list[int] | None = None
@@ -81,9 +85,9 @@ class Inherited:
         return self._crossing.deck.recorder.run
 
 
-def _settle_around(own: bytes | None) -> Callable[[], None] | None:
-    """Before the program writes (None), and after it. `own`: what it wrote; empty where that is not known,
-    because it waits in a buffer.
+def _settle_around(fd: int, own: bytes | None) -> Callable[[], None] | None:
+    """Before the program writes to this stream (None), and after it. `own`: what it wrote; empty where that is
+    not known, because it waits in a buffer.
 
     A child may have written in between, before it or after it, which only the output itself can tell. So there is a
     place for either on the tape: the second is noted by the function that is returned.
@@ -91,32 +95,45 @@ def _settle_around(own: bytes | None) -> Callable[[], None] | None:
     with _guard:
         if own is None:
             _settle(None)
-        elif _running:
-            youngest = _running[-1]
-            for name, now in _positions(youngest.run):
-                start = _seen.get(name, now)
-                _seen[name] = now
-                if own and now - start > len(own):
-                    return youngest.add(name, start, now, [len(own), crc32(own)])
+            return None
+        for name, fds, now in _positions() if _running else ():
+            if fd not in fds:
+                continue
+            start, youngest = _seen.get(name), _heir(fds)
+            _seen[name] = now
+            if own and youngest is not None and start is not None and now - start > len(own):
+                return youngest.add(name, start, now, [len(own), crc32(own)])
         return None
 
 
 def _settle(owner: Inherited | None) -> None:
     """Assign what children have written since the last time, to `owner` or to the youngest."""
-    owner = owner or (_running[-1] if _running else None)
-    if owner is None:
-        return
-    for name, now in _positions(owner.run):
-        start = _seen.get(name, now)
+    for name, fds, now in _positions() if _running else ():
+        start = _seen.get(name)
         _seen[name] = now
-        if now > start:
-            owner.add(name, start, now)
+        heir = owner if owner is not None and owner.inherits(fds) else _heir(fds)
+        if heir is not None and start is not None and now > start:
+            heir.add(name, start, now)
 
 
-def _positions(run: Path) -> list[tuple[str, int]]:
-    """How much was written so far to each stream of the command. With `2>&1` they are one."""
-    found = [_gauge_of(run).read(fd) for fd in (1, 2)]
-    return [*dict(one for one in found if one is not None).items()]
+def _heir(fds: set[int]) -> Inherited | None:
+    """The youngest child that inherits one of these descriptors."""
+    return next((one for one in reversed(_running) if one.inherits(fds)), None)
+
+
+def _positions() -> list[tuple[str, set[int], int]]:
+    """Each stream of the command, its descriptors (both with `2>&1`) and how much was written to it so far. What
+    cannot be told at the moment is forgotten: it is assigned to nobody.
+    """
+    found: dict[str, tuple[set[int], int]] = {}
+    gauge = _gauge_of(_running[-1].run)
+    for fd in (1, 2):
+        at = gauge.read(fd)
+        if at is not None:
+            found[at[0]] = (found.get(at[0], (set(), 0))[0] | {fd}, at[1])
+    for name in [one for one in _seen if one not in found]:
+        del _seen[name]
+    return [(name, fds, now) for name, (fds, now) in found.items()]
 
 
 def inherited_by(crossing: Crossing) -> Inherited:
@@ -154,7 +171,7 @@ def expect_inherited(flight: Flight, crossing: Crossing, stdout: str, stderr: st
     """Before a process starts whose streams are of these kinds."""
     streams = _streams(stdout, stderr)
     if streams:
-        lanes.run_beside()
+        lanes.start_writer()
         inherited = Inherited(crossing, streams)
         flight.at_exit(lambda flight: flight.add_facts(inherited.end()))
 

@@ -169,7 +169,7 @@ class _Start(ProcessAdapter):
         if any(
             process_request.kind_of(self._asked.get(one)) == "inherited" for one in _STREAMS[1:]
         ):
-            lanes.run_beside()
+            lanes.start_writer()
         taped = self.taped_start(crossing)
         flight.player = player = process_player.Player(
             process_script.script_of(taped, sent=flight.sent),
