@@ -13,7 +13,6 @@ from tests.order.world import serve
 QUICK = (
     "queue_workers",
     "thread_pool_requests",
-    "async_processes",
     "loop_and_threads",
     "sse_streams",
     "tools_that_print",

@@ -71,9 +71,9 @@ def keeps_order(plan: ReplayPlan, wishes: ReplayOptions) -> bool:
 
 def _mode(recording: TapedRun, recorder: Recorder, wishes: ReplayOptions, trim: Trim) -> ReplayMode:
     if wishes.fork_at is not None:
-        edits = [edits.parse_edit(spec) for spec in wishes.edits]
+        parsed = [edits.parse_edit(spec) for spec in wishes.edits]
         return fork.ForkMode(
-            recording, recorder, wishes.policy, at=wishes.fork_at, edits=edits, trim=trim
+            recording, recorder, wishes.policy, at=wishes.fork_at, edits=parsed, trim=trim
         )
     if wishes.mixed:
         return mixed.MixedMode(recording, recorder, wishes.policy, trim=trim)
