@@ -6,10 +6,10 @@ Knows the fence's folders and the history of a tape; not how files are restored.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
@@ -18,6 +18,7 @@ from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import FenceNeeds
 from playhead.replay.matching.taped import load
 from playhead.tape.reader import Tape
+from playhead.workspace.chosen_files import OUTPUT, output_files
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 from playhead.workspace.history import FileHistory, read_history
@@ -96,7 +97,10 @@ def replayed_files(
             space = ScratchWorkspace(
                 history,
                 folder,
-                excluded=_inside(start.root, home, run.parent.parent),
+                excluded=(
+                    *_inside(start.root, home, run.parent.parent, *map(Path, output_files())),
+                    *_recorded_output(start.facts),
+                ),
                 code=frozenset(code),
                 number=start.number,
             )
@@ -147,8 +151,15 @@ def _files_before(history: FileHistory, tape: Tape, step: int, number: int) -> T
     return history.before(step, numbers, calls[step - 1].event.mono, number)
 
 
+def _recorded_output(facts: Mapping[str, Any]) -> Iterator[bytes]:
+    """Files in the workspace that the output of the recorded command went to."""
+    for one in facts.get("left_out") or ():
+        if isinstance(one, dict) and one.get("why") == OUTPUT:
+            yield os.fsencode(str(one.get("path")))
+
+
 def _inside(root: str, *stores: Path) -> tuple[bytes, ...]:
-    """Stores in the workspace, relative to it."""
+    """Stores, and files of our own output, in the workspace, relative to it."""
     found = {os.path.realpath(one) for one in stores}
     return tuple(
         os.fsencode(os.path.relpath(one, root)) for one in found if one.startswith(root + "/")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from stat import S_ISDIR
+from contextlib import suppress
+from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
 
 from playhead.workspace.git_ignore import IgnoreRules
@@ -94,8 +95,24 @@ class TrackedFolders(NamedTuple):
     folders: frozenset[bytes]
 
 
+# Why a file is left out that the command's own output goes to.
+OUTPUT = "output of the command"
+
+
+def output_files() -> tuple[str, ...]:
+    """The files that stdout and stderr of this process are redirected to."""
+    found = []
+    for fd in (1, 2):
+        with suppress(OSError):
+            if S_ISREG(os.fstat(fd).st_mode):
+                found.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return tuple(found)
+
+
 class ChosenFiles:
-    """Answers for one workspace. `excluded` are folders that are never part of it: the store."""
+    """Answers for one workspace. `excluded` is never part of it: the store, and files that the command's own
+    output goes to (`playhead record … > log.txt`), which we write and not the command.
+    """
 
     def __init__(
         self,
@@ -145,6 +162,8 @@ class ChosenFiles:
 
     def why_not_file(self, path: bytes, size: int) -> str | None:
         """Small files that git ignores are kept: databases and logs decide what an agent does."""
+        if path in self._excluded:
+            return OUTPUT
         if size <= LARGEST_IGNORED or path.startswith(b".git/") or path in self.tracked:
             return None
         return "ignored" if self.ignore.ignores(path, is_folder=False) else None
@@ -190,7 +209,7 @@ class ChosenFiles:
                         why = self.why_not_folder(path)
                         if why is None:
                             waiting.append(path)
-                    elif status.st_size > LARGEST_IGNORED:
+                    elif status.st_size > LARGEST_IGNORED or path in self._excluded:
                         why = self.why_not_file(path, status.st_size)
                     if why is None:
                         yield path, status

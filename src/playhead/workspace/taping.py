@@ -18,6 +18,7 @@ from playhead.host.stderr import say
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.workspace.blobs.pool import Pool, PoolWriter
+from playhead.workspace.chosen_files import output_files
 from playhead.workspace.snapshot import StatIndex, WorkspaceState, take_snapshot
 from playhead.workspace.watch.call_marks import write_covered
 from playhead.workspace.watch.watcher import Watcher, WatchQueue
@@ -94,7 +95,7 @@ def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> 
         str(folder),
         tape.pool,
         tape.writer,
-        excluded=(str(home),),
+        excluded=(str(home), *output_files()),
         secrets=(lambda: ()) if redactor is None else (lambda: redactor.values),
         entering=None if queue is None else lambda one: queue.watch(number, root, one),
     )

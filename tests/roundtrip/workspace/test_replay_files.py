@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -337,3 +338,20 @@ print(open("all.log").read())
 """)
     again = project.playhead("replay", "last")
     assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("again", ["out.txt", "other.txt"])
+def test_the_file_that_the_output_goes_to_is_not_a_file_of_the_run(
+    project: Project, again: str
+) -> None:
+    program = project.folder / "agent.py"
+    program.write_text("open('kept.txt', 'w').write('x')\nprint('hello')\n")
+    for name, words in (
+        ("out.txt", ["record", "--", sys.executable, "agent.py"]),
+        (again, ["replay", "last"]),
+    ):
+        with open(project.folder / name, "w") as output:
+            done = project.playhead(*words, stdout=output)
+        assert done.returncode == 0, done.stderr
+    assert "files: identical" in done.stderr
+    assert "not used" not in done.stderr
