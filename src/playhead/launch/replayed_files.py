@@ -99,7 +99,7 @@ def replayed_files(
                 folder,
                 excluded=(
                     *_inside(start.root, home, run.parent.parent, *map(Path, output_files())),
-                    *_recorded_output(start.facts),
+                    *_not_recorded(start.facts),
                 ),
                 code=frozenset(code),
                 number=start.number,
@@ -151,8 +151,10 @@ def _files_before(history: FileHistory, tape: Tape, step: int, number: int) -> T
     return history.before(step, numbers, calls[step - 1].event.mono, number)
 
 
-def _recorded_output(facts: Mapping[str, Any]) -> Iterator[bytes]:
-    """Files in the workspace that the output of the recorded command went to."""
+def _not_recorded(facts: Mapping[str, Any]) -> Iterator[bytes]:
+    """What was in the workspace and no part of it: the store, and files that the command's output went to."""
+    if isinstance(facts.get("store"), str):
+        yield os.fsencode(facts["store"])
     for one in facts.get("left_out") or ():
         if isinstance(one, dict) and one.get("why") == OUTPUT:
             yield os.fsencode(str(one.get("path")))

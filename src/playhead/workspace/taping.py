@@ -100,6 +100,10 @@ def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> 
         entering=None if queue is None else lambda one: queue.watch(number, root, one),
     )
     data = {"workspace": number, **snapshot.as_data()}
+    store = os.fsencode(os.path.realpath(home))
+    if store.startswith(root + b"/"):
+        # Not a part of the workspace, wherever the run is read from later.
+        data["store"] = os.fsdecode(os.path.relpath(store, root))
     if queue is None:
         data["unwatched"] = "this platform reports no file changes"
     elif queue.why_scan is not None:

@@ -118,13 +118,13 @@ def test_a_run_that_comes_between_two_pages_doubles_and_hides_none(forge, store)
 
 @pytest.mark.parametrize("cursor", ["", "x", "!!", "WzEsMiwzXQ", "é", "W10"])
 def test_a_cursor_that_is_none_is_a_usage_error(three, store, cursor):
-    with pytest.raises(UsageError, match="no cursor"):
+    with pytest.raises(UsageError, match="is not a cursor"):
         query(store, Search(cursor=cursor))
 
 
 def test_a_cursor_of_another_order_is_a_usage_error(three, store):
     cursor = query(store, Search(limit=1)).next
-    with pytest.raises(UsageError, match="no cursor"):
+    with pytest.raises(UsageError, match="is not a cursor"):
         query(store, Search(limit=1, sort="name", cursor=cursor))
 
 

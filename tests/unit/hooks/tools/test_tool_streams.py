@@ -188,5 +188,5 @@ def test_asking_for_more_than_was_listened_to_is_a_divergence(taping, replaying)
     with replaying(taping):
         stream = count(5)
         assert next(stream) == {"number": 0}
-        with pytest.raises(Divergence, match="stopped listening to count"):
+        with pytest.raises(Divergence, match="stopped reading from count"):
             next(stream)
