@@ -46,6 +46,11 @@ class Project:
         done = self.playhead("record", "--quiet", *options, "--", sys.executable, str(path))
         assert done.returncode == 0, done.stderr
 
+    def runs(self) -> list[str]:
+        """The runs of the store, oldest first. Names of runs of one second are in no order."""
+        runs = (self.home / "runs").iterdir()
+        return [one.name for one in sorted(runs, key=lambda one: one.stat().st_ctime_ns)]
+
     def json(self, *words: str) -> Any:
         done = self.playhead(*words, "--json")
         assert done.returncode == 0, done.stderr

@@ -126,7 +126,7 @@ def test_blame_follows_a_file_through_all_runs_that_changed_it(project: Project)
     project.record(sh.format("echo two >> a.txt; mv a.txt c.txt"))
     with (project.folder / "c.txt").open("a") as file:
         file.write("later\n")
-    runs = sorted(one.name for one in (project.home / "runs").iterdir())
+    runs = project.runs()
     told = project.json("blame", "c.txt")
     assert [(one["text"], one["run"], one["step"]) for one in told["lines"]] == [
         ("zero", None, None),
@@ -154,7 +154,7 @@ def test_diff_compares_the_files_that_two_runs_left(project: Project) -> None:
     script = f"rm only.txt a.txt; git init -q; git add -A; {git} commit -qm one"
     subprocess.run(["sh", "-c", script], cwd=project.folder, check=True)
     project.record(sh.format("printf 'one\\ntwo\\n' > a.txt"))
-    first, second = sorted(one.name for one in (project.home / "runs").iterdir())
+    first, second = project.runs()
     told = project.json("diff", first, second)["files"]
     assert [(one["how"], one["path"], one["added"]) for one in told["changes"]] == [
         ("modified", "a.txt", 1),
