@@ -70,6 +70,7 @@ class Lane:
 
     def restart(self) -> None:
         """Count from 1 again: another run begins here."""
+        self.at_ns = 0
         self._ordinals = count(1)
         self._counts = {}
 

@@ -86,6 +86,7 @@ def stop(made: Deck) -> None:
         if made.mode is not None:
             registry.uninstall()
             surroundings.leave()
+            lanes.MAIN.at_ns = 0  # the time of that tape
         _unhook(made)
         deck.deactivate(made)
 

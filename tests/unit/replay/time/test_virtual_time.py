@@ -42,8 +42,8 @@ def always():
 
 def test_eight_hours_of_sleep_cost_nothing(time):
     def night():
-        for _ in range(8 * 3600):
-            time.sleep(1)
+        for _ in range(8 * 60):
+            time.sleep(60)
 
     _, took = really(night)
     assert 8 * HOUR_NS <= time.now_ns() - BEGAN < 8 * HOUR_NS + 10**9
