@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,7 @@ def _file(cwd: Path) -> tuple[dict[str, Any], Path | None]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        import tomllib  # 3 ms, and many projects have no such file
+        tomllib: Any = import_module("tomllib")  # 3 ms, and many projects have no such file
     except ImportError:
         return {}  # CPython 3.10: there Playhead is a guest, and the launcher has read the file already
     try:
