@@ -9,13 +9,19 @@ from itertools import count
 import pytest
 
 from playhead import clock
-from playhead.recording import pacing
+from playhead.recording import lanes, pacing
 from playhead.replay.time import virtual_time
 from playhead.replay.time.outside_activity import OutsideActivity
 from playhead.replay.time.virtual_time import VirtualTime
 
 HOUR_NS = 3600 * 10**9
 BEGAN = 5 * 10**12
+
+
+@pytest.fixture(autouse=True)
+def at_the_start():
+    """Another test of this process may have left the main lane at the time of its tape."""
+    lanes.MAIN.restart()
 
 
 @pytest.fixture
