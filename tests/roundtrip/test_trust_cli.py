@@ -1,4 +1,4 @@
-"""A tape that somebody else recorded: its command runs with the user's consent, inside the fence. See also
+"""A tape of another user: its command runs with the user's consent, inside the fence. See also
 tests/unit/cli/replaying/test_approval.py.
 """
 

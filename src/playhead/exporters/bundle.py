@@ -32,7 +32,7 @@ def write_bundle(run: Path, target: Path) -> int:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(run.rglob("*")):
-                # A link in a run that somebody else made may lead to any file of the user.
+                # A link in a run of another user may lead to any file of the user.
                 if path.is_file() and not path.is_symlink():
                     archive.write(path, f"runs/{run.name}/{path.relative_to(run)}")
             copy_records(home, needed, pack)

@@ -48,7 +48,7 @@ def environment_options(function: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The command that may run. `foreign`: somebody else recorded the tape."""
+    """The command that may run. `foreign`: another user recorded the tape."""
 
     words: list[str]
     foreign: bool

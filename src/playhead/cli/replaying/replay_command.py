@@ -99,7 +99,7 @@ def command(
     playhead replay last --live llm           a live model, taped tools
     playhead replay last --fault llm:3=529    inject a failure
 
-    If somebody else recorded the tape, Playhead shows its command and asks before it runs it; without a
+    If another user recorded the tape, Playhead shows its command and asks before it runs it; without a
     terminal it needs --trust, or your own command after --.
 
     The program finds the files of the recording; the real ones stay untouched.

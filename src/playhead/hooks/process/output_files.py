@@ -123,7 +123,7 @@ def _heir(fds: set[int]) -> Inherited | None:
 
 def _positions() -> list[tuple[str, set[int], int]]:
     """Each stream of the command, its descriptors (both with `2>&1`) and how much was written to it so far. What
-    cannot be told at the moment is forgotten: it is assigned to nobody.
+    cannot be measured at the moment is dropped, and assigned to no child.
     """
     found: dict[str, tuple[set[int], int]] = {}
     gauge = _gauge_of(_running[-1].run)
