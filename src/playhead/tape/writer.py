@@ -62,34 +62,43 @@ class SegmentWriter:
                 self._deferred.append((kind, members, data))
                 return self._at + len(self._deferred)
             self._writing = True
-            self._at = seq = self.seq
-            crc = size = 0
             try:
-                body = (
-                    f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns()},"mono":{mono_ns()},{members}"data":'
-                ).encode() + data
-                # The same as `format.close_line`, repeated here because that module loads `re` and `json`,
-                # which no process should load at its start.
-                crc = crc32(body, self.crc)
-                line = body + b',"crc":"%08x"}\n' % crc
-                size = len(line)
-                # Where we left it, or it is not our file: the host has closed our descriptor and
-                # opened something of its own under that number.
-                if lseek(self._fd, 0, SEEK_CUR) != self.size:
-                    _refuse(errno.EBADF, "the tape's descriptor is another file's by now")
-                if write(self._fd, line) != size:
-                    _refuse(errno.ENOSPC, "the disk took only part of an event")
-                self.seq = seq + 1
-                self.crc = crc
-                self.size += size
-            except BaseException:
-                self._settle(seq, crc, size)
-                raise
-            finally:
-                self._writing = False
                 if self._deferred:
-                    self._catch_up()
-            return seq
+                    self._write_deferred()
+                self._at = self.seq
+                return self._write(kind, members, data)
+            finally:
+                try:
+                    if self._deferred:
+                        self._write_deferred()
+                finally:
+                    self._writing = False
+
+    def _write(self, kind: str, members: str, data: bytes) -> int:
+        seq = self.seq
+        crc = size = 0
+        try:
+            body = (
+                f'{{"seq":{seq},"kind":{kind},"wall":{wall_ns()},"mono":{mono_ns()},{members}"data":'
+            ).encode() + data
+            # The same as `format.close_line`, repeated here because that module loads `re` and `json`,
+            # which no process should load at its start.
+            crc = crc32(body, self.crc)
+            line = body + b',"crc":"%08x"}\n' % crc
+            size = len(line)
+            # Where we left it, or it is not our file: the host has closed our descriptor and
+            # opened something of its own under that number.
+            if lseek(self._fd, 0, SEEK_CUR) != self.size:
+                _refuse(errno.EBADF, "the tape's descriptor is another file's by now")
+            if write(self._fd, line) != size:
+                _refuse(errno.ENOSPC, "the disk took only part of an event")
+            self.seq = seq + 1
+            self.crc = crc
+            self.size += size
+        except BaseException:
+            self._settle(seq, crc, size)
+            raise
+        return seq
 
     def _settle(self, seq: int, crc: int, size: int) -> None:
         """After a failed write: count what is on the disk.
@@ -106,10 +115,17 @@ class SegmentWriter:
             os.ftruncate(self._fd, self.size)
             lseek(self._fd, self.size, os.SEEK_SET)
 
-    def _catch_up(self) -> None:
+    def _write_deferred(self) -> None:
+        # One loop, in which further events are only put off. A call for each of them would be a stack that grows
+        # with every signal that arrives meanwhile, until it ends and the handler never catches up.
         while self._deferred:
+            # Deleted, not popped: the interpreter runs signal handlers after a call, and a handler that records
+            # between the two lines would be promised the seq of this event.
+            event = self._deferred[0]
+            del self._deferred[0]
+            self._at = self.seq
             try:
-                self.append(*self._deferred.popleft())
+                self._write(*event)
             except OSError as error:
                 self.unwritten.append(error)
 

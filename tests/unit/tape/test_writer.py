@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from playhead.tape import writer as writer_module
 from playhead.tape.reader import Tape
 from playhead.tape.writer import SegmentWriter
 
@@ -31,6 +32,26 @@ def writer(tmp_path):
     made = SegmentWriter(run)
     yield made
     made.close()
+
+
+def test_events_recorded_during_a_write_follow_it_in_order_however_many_they_are(
+    writer, monkeypatch
+):
+    # The clock is read in the middle of a write: there a signal handler of the host would run.
+    promised, real = [], writer_module.wall_ns
+
+    def interrupted():
+        monkeypatch.setattr(writer_module, "wall_ns", real)
+        promised.extend(add(writer, data=b"%d" % n) for n in range(1, 3_001))
+        return real()
+
+    monkeypatch.setattr(writer_module, "wall_ns", interrupted)
+    assert add(writer, data=b"0") == 0
+    assert promised == list(range(1, 3_001))
+    found, damage = events(writer.run)
+    assert [event.data for event in found] == list(range(3_001))
+    assert damage == []
+    assert writer.unwritten == []
 
 
 def test_events_are_numbered_and_chained(writer):
