@@ -19,7 +19,7 @@ from typing import Any
 
 from playhead import clock
 from playhead.cli.batch.batch_selection import Target
-from playhead.cli.common import find_tape
+from playhead.cli.run_names import find_tape
 from playhead.errors import PlayheadError
 from playhead.llm import Usage
 from playhead.story import Prices, Story, tell

@@ -73,9 +73,11 @@ from playhead.tape.store import run_path
     help="How much to record. Default: standard.",
 )
 @click.option("--resume", is_flag=True, help="Continue where the session ended.")
-@click.option("--force", is_flag=True, help="Start over; rename the old session to NAME.old.TIME.")
+@click.option(
+    "--force", "-f", is_flag=True, help="Start over; rename the old session to NAME.old.TIME."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be run.")
-@click.option("--quiet", is_flag=True, help="Print only the agent's output, no progress.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the agent's output, no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stderr.")
 @click.option("--within", is_flag=True, hidden=True)
 @store_option
@@ -213,7 +215,9 @@ def session_command() -> None:
 @click.option("--stage", multiple=True, metavar="NAME[:N]", help="As in playhead loop.")
 @click.option("--level", type=click.Choice(LEVELS), help="How much to record. Default: standard.")
 @click.option("--resume", is_flag=True, help="Continue the session with this name.")
-@click.option("--force", is_flag=True, help="Start over; rename the old session to NAME.old.TIME.")
+@click.option(
+    "--force", "-f", is_flag=True, help="Start over; rename the old session to NAME.old.TIME."
+)
 @json_option
 @store_option
 def init(**given: Any) -> None:

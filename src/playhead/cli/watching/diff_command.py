@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from playhead import config
-from playhead.cli.common import find_tape, json_option, print_json, store_option
+from playhead.cli.common import json_option, print_json, store_option
+from playhead.cli.run_names import find_tape
 from playhead.exporters.files_json import trees_json
 from playhead.host.private_files import write_export
 from playhead.story import Prices, tell

@@ -48,6 +48,7 @@ THEME = Theme(
 # Width of piped output, which programs read, and people in windows of any width.
 PIPED_WIDTH = 80
 _MAX_WIDTH = 120
+_MIN_WIDTH = 40
 
 
 class _Console(Console):
@@ -65,10 +66,16 @@ def console(*, stderr: bool = False) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        width=None if stream.isatty() else PIPED_WIDTH,
+        width=None if stream.isatty() else piped_width(),
         color_system=colours(stream),
         legacy_windows=False,
     )
+
+
+def piped_width() -> int:
+    """The width of output that is not a terminal: COLUMNS, if the user has set it."""
+    asked = os.environ.get("COLUMNS", "")
+    return max(int(asked), _MIN_WIDTH) if asked.isascii() and asked.isdigit() else PIPED_WIDTH
 
 
 def colours(stream: TextIO) -> Literal["auto"] | None:
