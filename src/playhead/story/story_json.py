@@ -19,6 +19,8 @@ from playhead.llm.http_headers import undo
 from playhead.recording.chunks import as_text
 from playhead.story.call_contents import text_pieces
 from playhead.story.shape import CallItem, Failure, Item, NoteItem, Story, TurnItem
+from playhead.tape.ending import ending_of
+from playhead.tape.manifest import verdict_of
 
 # Members of an outcome that have a place of their own in the form.
 _NOT_REPEATED = frozenset({"call", "how", "took_ns", "value", "error"})
@@ -61,6 +63,8 @@ def run_json(story: Story) -> dict[str, Any]:
         "redacted": manifest.redacted,
         "exit_code": manifest.exit_code,
         "replay_of": manifest.replay_of,
+        "verdict": verdict_of(manifest),
+        "ending": ending_of(story.status, manifest).as_json(),
         "keep": manifest.keep,
         "failure": failure_json(story.failure),
         "last_seam": story.last_seam,

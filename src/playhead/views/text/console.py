@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.text import Text
 from rich.theme import Theme
 
-GLYPHS = {"ok": "✓", "failed": "✗", "interrupted": "◐", "running": "●"}
-
 # Only the sixteen standard colours: users choose them for their terminal.
 THEME = Theme(
     {

@@ -14,9 +14,10 @@ from playhead.library.catalogue import Entry
 from playhead.library.fulltext import Snippet
 from playhead.library.run_rows import Summary, is_golden, note_of
 from playhead.library.search import FoundRun, ResultPage
+from playhead.tape.ending import ending_of
 from playhead.tape.manifest import verdict_of
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console, print_line, width_of
+from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.safe import clean, one_line
 
 _HEADINGS = ("RUN", "NAME", "AGE", "TOOK", "CALLS", "TOKENS", "COST", "WHY, TAGS")
@@ -70,18 +71,9 @@ def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int)
     return lines
 
 
-_VERDICTS = {
-    "diverged": ("✗ ", "failed"),
-    "unproven": ("? ", "interrupted"),
-}
-
-
 def _glyph(entry: Entry) -> tuple[str, str]:
-    """How a run ended. Of a replay its verdict: a program may exit with 0 and have done something else."""
-    verdict = verdict_of(entry.manifest)
-    if verdict in _VERDICTS:
-        return _VERDICTS[verdict]
-    return f"{GLYPHS[entry.status]} ", entry.status
+    ending = ending_of(entry.status, entry.manifest)
+    return f"{ending.glyph} ", ending.tone
 
 
 def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:

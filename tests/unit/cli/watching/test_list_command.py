@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -194,9 +195,9 @@ def test_replays_and_forks_stand_below_their_parents(forge, store, playhead):
     forge("sprout", extra={"forked_from": "replay", "forked_at": 3}).end()
     forge("orphan", replay_of="gone").end()
     lines = playhead("list", "--tree", "--store", store).out.splitlines()
-    drawn = {line.split("✓ ")[1].split()[0]: line for line in lines}
+    drawn = {re.split("[✓?] ", line)[1].split()[0]: line for line in lines}
     assert drawn["first"].startswith("✓ first")
-    assert drawn["replay"].startswith("└ ✓ replay")
+    assert drawn["replay"].startswith("└ ? replay")
     assert drawn["sprout"].startswith("  └ ✓ sprout")
     assert "fork at 3" in drawn["sprout"]
     assert drawn["orphan"].startswith("✓ orphan")
