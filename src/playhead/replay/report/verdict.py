@@ -123,8 +123,11 @@ def judge(
         or bool(extras.blocked(now))
         or _llm_calls(then) != _llm_calls(now)
     )
+    verdict = _verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere)
+    # Workers of a process pool take jobs as they like, so a replay that is identical may skip points, too.
+    skipped = extras.order(now) if verdict == "diverged" else []
     return Report(
-        verdict=_verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere),
+        verdict=verdict,
         fence=fence,
         files=files,
         order=order,
@@ -140,7 +143,7 @@ def judge(
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
-        notes=[*notes, *outputs.remarks(then, now), *extras.unchanged(now)],
+        notes=[*notes, *skipped, *outputs.remarks(then, now), *extras.unchanged(now)],
         live=list(wishes.policy.live),
         inexact=extras.inexact(now) if wishes.mixed else [],
         blocked=extras.blocked(now),
