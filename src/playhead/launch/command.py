@@ -181,7 +181,7 @@ def _start(
     if seed is not None:
         env = {name: value for name, value in env.items() if name != SEED}
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
-    facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
+    facts: dict[str, Any] = {**(wish.facts or {}), "output": plan.told, "hash_seed": seed}
     if (wish.level or settings.level) == "full":
         lock_extension.prepare(env)
         facts["env"] = kept(env)

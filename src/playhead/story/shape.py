@@ -104,6 +104,10 @@ class TurnItem:
     how: str | None = None
     took_ns: int | None = None
     value: Any = None
+    # Of an iteration of a loop: its input context, and what it decided about the next iteration.
+    context: str | None = None
+    decision: str | None = None
+    reason: str | None = None
     failure: Failure | None = None
     seams: tuple[SeamItem, ...] = ()
     place: int = 0

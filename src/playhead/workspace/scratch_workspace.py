@@ -50,7 +50,7 @@ class ScratchWorkspace:
         self._code = code - changed
         self._changed = len({one for one in changed if not one.startswith(b".git/")})
         self._served: set[str] = set()
-        self._waiting = [(at, one) for at, one in enumerate(self._effects) if one.calls]
+        self._waiting = [(at, one) for at, one in enumerate(self._effects) if one.served_with]
         self._root = next((one.root for one in history.starts if one.number == number), folder)
         # The effect that each path has its content from.
         self._latest: dict[bytes, int] = {}
@@ -61,7 +61,7 @@ class ScratchWorkspace:
     @property
     def calls(self) -> set[str]:
         """The calls that changed files."""
-        return {one for _, effect in self._waiting for one in effect.calls}
+        return {one for _, effect in self._waiting for one in effect.served_with}
 
     def prepare(self, until: int | None = 0) -> None:
         """Restore the start of the run, or a later moment."""
@@ -95,7 +95,7 @@ class ScratchWorkspace:
     def serve(self, call: str) -> None:
         """A call was answered from the tape: its changes happen now."""
         self._served.add(call)
-        due = [one for one in self._waiting if self._served.issuperset(one[1].calls)]
+        due = [one for one in self._waiting if self._served.issuperset(one[1].served_with)]
         if not due:
             return
         self._waiting = [one for one in self._waiting if one not in due]

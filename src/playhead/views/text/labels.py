@@ -80,6 +80,10 @@ def _turn(turn: TurnItem) -> Text:
     line = Text.assemble(("turn ", "quiet"), (one_line(turn.name, 60), "turn"))
     if turn.purpose:
         line.append(f" · {one_line(turn.purpose, 200)}", style="why")
+    if turn.decision and turn.decision != "error":
+        line.append(f" · {one_line(turn.decision, 20)}", style="why")
+        if turn.reason:
+            line.append(f": {one_line(turn.reason, 200)}", style="why")
     return line
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from playhead import clock
 from playhead.story import CallItem, Failure, Story, TurnItem
 from playhead.tape.ending import Ending, ending_of
-from playhead.tape.manifest import NOTE
+from playhead.tape.manifest import DETAILS, NOTE
 from playhead.views.text import words
 from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.labels import heading, reason
@@ -168,6 +168,9 @@ def _origin(story: Story, room: int) -> Iterator[str]:
     facts += [f"{key}={value}" for key, value in manifest.tags.items()]
     if facts:
         yield one_line(" · ".join(facts), room)
+    details = manifest.extra.get(DETAILS)
+    for name, value in details.items() if isinstance(details, dict) else ():
+        yield one_line(f"{name}: {words.compact(value)}", room)
     note = manifest.extra.get(NOTE)
     if isinstance(note, str) and note:
         yield one_line(f"note: {note}", room)
