@@ -182,7 +182,7 @@ def report_end(
 def _compare(left: Tape, right: Tape) -> None:
     """Only where something was live: the story and its comparison take a tenth of a second to load."""
     from playhead.story import Prices, tell
-    from playhead.story.compare import compare
+    from playhead.story.comparison.compare import compare
     from playhead.views.text.comparison_text import print_comparison
 
     prices = Prices(overrides=config.load().sections.get("prices", {}))

@@ -13,8 +13,8 @@ from playhead.cli.run_names import find_tape
 from playhead.exporters.files_json import trees_json
 from playhead.host.private_files import write_export
 from playhead.story import Prices, tell
-from playhead.story.compare import compare
-from playhead.story.tree_difference import TreeDifference, tree_difference
+from playhead.story.comparison.compare import compare
+from playhead.story.comparison.tree_difference import TreeDifference, tree_difference
 from playhead.tape.reader import Tape
 from playhead.views.html_comparison import comparison_page
 from playhead.views.text.comparison_text import print_comparison, print_first

@@ -10,6 +10,7 @@ from rich.text import Text
 from playhead import events
 from playhead import llm as wire
 from playhead.story import CallItem, Failure, Item, NoteItem, TurnItem
+from playhead.story.derived_tools import DERIVED
 from playhead.story.totals import usages
 from playhead.views.text import words
 from playhead.views.text.safe import one_line, unstyled
@@ -131,6 +132,8 @@ def unusual_end(call: CallItem) -> str:
         return " … never answered"
     side = call.facts.get("side")
     marks = [f"side: {one_line(str(side), 20)}"] if side else []
+    if call.facts.get(DERIVED):
+        marks.append("derived")
     if call.how in _ENDS:
         marks.append(_ENDS[call.how])
     return f" ({', '.join(marks)})" if marks else ""
