@@ -213,14 +213,14 @@ _ROWS = (
     EventKind(
         TURN_START,
         "A unit of agent work begins",
-        metadata=("turn", "name", "purpose", "context"),
+        metadata=("turn", "name", "purpose"),
         style="turn",
         line="{name} {purpose}",
     ),
     EventKind(
         TURN_END,
         "A unit of agent work ends",
-        metadata=("turn", "name", "how", "took_ns", "last_seam", "seams", "decision", "reason"),
+        metadata=("turn", "name", "how", "took_ns", "last_seam", "seams"),
         style="turn",
         line="{name} {how} after {took} {result}",
     ),

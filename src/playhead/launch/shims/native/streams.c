@@ -24,24 +24,20 @@ static int is_same(const struct stat *one, const struct stat *other) {
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* Whether the caller has the same stdin as this process. `own` is NULL if ours is closed. If /proc refuses to show
- * the caller's stdin, it counts as the same one. */
+/* Whether the caller has this stdin as well. Where that cannot be told, it is taken for his. */
 static int is_callers(const struct stat *own) {
     char path[64];
-    struct stat callers;
+    struct stat his;
     snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)getppid());
-    if (stat(path, &callers) < 0)
-        return errno != ENOENT || !own; /* ENOENT: the caller's stdin is closed */
-    return own && is_same(own, &callers);
+    return stat(path, &his) < 0 || is_same(own, &his);
 }
 
 static const char *kind_of(int fd, const struct stat *stat) {
     struct stat null;
-    /* Before everything else: an inherited stdin is a pipe in one run, and a terminal or /dev/null in the next. */
-    if (fd == 0 && is_callers(stat))
-        return "inherited";
     if (S_ISCHR(stat->st_mode) && !lstat("/dev/null", &null) && null.st_rdev == stat->st_rdev)
         return "null";
+    if (fd == 0 && is_callers(stat))
+        return "inherited";
     if (S_ISREG(stat->st_mode))
         return "file";
     if (S_ISFIFO(stat->st_mode) || S_ISSOCK(stat->st_mode))
@@ -55,7 +51,7 @@ void look_at_streams(void) {
         if (fstat(fd, &stats[fd]) < 0) {
             /* Held, or something of ours would get its number. */
             was_closed[fd] = open("/dev/null", O_RDWR | O_CLOEXEC) == fd;
-            kinds[fd] = fd == 0 && is_callers(NULL) ? "inherited" : "closed";
+            kinds[fd] = "closed";
         } else
             kinds[fd] = kind_of(fd, &stats[fd]);
     }

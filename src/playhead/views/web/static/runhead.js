@@ -3,7 +3,8 @@
 import { button, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural } from "./format.js";
 import { reportView } from "./report.js";
-import { statusBadge } from "./status.js";
+
+const STATUSES = new Set(["ok", "failed", "interrupted", "running"]);
 
 export function runHead(model, source, { choose, failure }) {
   const { run, totals } = model;
@@ -22,7 +23,7 @@ export function runHead(model, source, { choose, failure }) {
     h(
       "div",
       { class: "run-title" },
-      statusBadge(run),
+      h("span", { class: `status status-${STATUSES.has(run.status) ? run.status : "failed"}` }, run.status),
       h("h1", {}, run.name || run.id),
       run.name ? h("span", { class: "quiet run-id" }, run.id) : null,
       run.started_at
@@ -154,7 +155,7 @@ function trouble(model, choose, failure) {
       ),
     );
   const jump =
-    model.nextFailure() < 0
+    model.firstFailure() < 0
       ? null
       : button(
           "Go to the first failure (f)",

@@ -1,1 +1,0 @@
-"""What differs between two runs: their steps, their answers and the files they left."""
