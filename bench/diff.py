@@ -17,7 +17,7 @@ from typing import Any
 from playhead import clock
 from playhead.recording.chunks import as_text
 from playhead.story import tell
-from playhead.story.compare import compare
+from playhead.story.comparison.compare import compare
 from playhead.tape.format import FORMAT_VERSION, close_line
 from playhead.tape.manifest import Manifest, write_manifest
 from playhead.tape.reader import Tape

@@ -82,6 +82,23 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
     return Settings(**known, sections=sections, source=source)
 
 
+def origins(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Where each setting comes from that has not its default: the variable, or the file."""
+    members, source = _file(cwd or _here())
+    found: dict[str, str] = {}
+    for name, value in members.items():
+        inner = value if isinstance(value, dict) else {}
+        for one in (name, f"[{name}]", *(f"{name}.{member}" for member in inner)):
+            found[one] = str(source)
+    if isinstance(members.get("workspace"), list):
+        found["workspace (more folders)"] = found.pop("workspace")
+    if isinstance(members.get("redact"), bool):
+        found["redact.enabled"] = str(source)
+    return found | {name: one for one, name in _VARIABLES.items() if environ.get(one)}
+
+
+_VARIABLES = {"PLAYHEAD_HOME": "store", "PLAYHEAD_RECORD": "record", "PLAYHEAD_LEVEL": "level"}
+
 # Members of each table; None: any name.
 _TABLES: dict[str, tuple[str, ...] | None] = {
     "tags": None,

@@ -213,14 +213,14 @@ _ROWS = (
     EventKind(
         TURN_START,
         "A unit of agent work begins",
-        metadata=("turn", "name", "purpose"),
+        metadata=("turn", "name", "purpose", "context"),
         style="turn",
         line="{name} {purpose}",
     ),
     EventKind(
         TURN_END,
         "A unit of agent work ends",
-        metadata=("turn", "name", "how", "took_ns", "last_seam", "seams"),
+        metadata=("turn", "name", "how", "took_ns", "last_seam", "seams", "decision", "reason"),
         style="turn",
         line="{name} {how} after {took} {result}",
     ),

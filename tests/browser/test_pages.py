@@ -76,6 +76,20 @@ def test_runs_are_found_filtered_and_opened_by_keys(tab, server, team):
     expect(page.locator(".row").first).to_contain_text("logs")
 
 
+def test_replays_are_listed_on_demand_and_with_their_verdict(tab, server, replay):
+    original, replayed = replay
+    shown = tab(server.url)
+    page = shown.open("/")
+    expect(page.locator(f"tr[data-id='{original}']")).to_be_visible()
+    expect(page.locator(f"tr[data-id='{replayed}']")).to_have_count(0)
+    page.get_by_label("replays").check()
+    row = page.locator(f"tr[data-id='{replayed}'] .status")
+    expect(row).to_have_text("diverged")
+    expect(row).to_have_class("status status-failed")
+    page = shown.open(f"/run/{replayed}")
+    expect(page.locator(".run-title .status")).to_have_text("diverged")
+
+
 def test_two_runs_stand_side_by_side(tab, server, replay):
     shown = tab(server.url)
     page = shown.open(f"/compare/{replay[0]}/{replay[1]}")

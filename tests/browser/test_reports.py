@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import NASTY
 
-from playhead.story.compare import Comparison, Figure, Side, Step
+from playhead.story.comparison.compare import Comparison, Figure, Side, Step
 from playhead.story.verdicts import Results, Verdict, cases_of
 from playhead.views.html_comparison import comparison_page
 from playhead.views.html_page import results_page

@@ -332,3 +332,37 @@ def test_retention_works_after_a_loop(desk):
         ended = desk.play("loop", *words)
         assert ended.returncode == 0, ended.stderr
     assert desk.runs() == ["two"]
+
+
+ORCHESTRATOR = """
+import playhead
+details = {"config": {"workers": 3, "api_key": "sk-ant-api03-%s"}, "completed": ["t0", "t1"]}
+with playhead.record(name="night", details=details) as run:
+    run.emit("pool:started")
+"""
+
+
+@pytest.mark.parametrize("how", ["alone", "joined", "file"])
+def test_the_manifest_keeps_the_configuration_and_the_completed_tasks(desk, how):
+    app = desk.write("app.py", ORCHESTRATOR % ("a1B2" * 24))
+    started = [sys.executable, app]
+    if how == "alone":
+        ended = desk.python(app)
+    else:
+        words = ["--record-session", "night.session"] if how == "file" else []
+        ended = desk.play("record", *words, "--", *started)
+    assert ended.returncode == 0, ended.stderr
+    run = "night.session" if how == "file" else "last"
+    told = json.loads(desk.play("show", run, "--json").stdout)["details"]
+    assert told["completed"] == ["t0", "t1"]
+    assert told["config"]["workers"] == 3
+    assert "sk-ant" not in json.dumps(told)
+    assert 'completed: ["t0", "t1"]' in desk.play("show", run).stdout
+    script = f"import playhead; print(playhead.load({run!r}).details['completed'])"
+    assert desk.python("-c", script).stdout == "['t0', 't1']\n"
+    if how == "joined":
+        before = sorted(path.name for path in (desk.home / "runs" / desk.runs()[0]).iterdir())
+        assert "identical" in desk.play("replay", "last").stderr
+        assert before == sorted(
+            path.name for path in (desk.home / "runs" / desk.runs()[0]).iterdir()
+        )

@@ -1,6 +1,7 @@
 """Tapes whose every moment is chosen by the test: real lines of the real format, no waiting."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +129,25 @@ class Forge:
         self.event("outcome", {"call": call, "how": how, "took_ns": took, **more}, parent=call)
 
     def llm(
-        self, prompt: str, reply: Reply, *, took: float = 1.0, cut: int | None = None, **line: Any
+        self,
+        prompt: str,
+        reply: Reply,
+        *,
+        took: float = 1.0,
+        cut: int | None = None,
+        more: Sequence[Any] = (),
+        **line: Any,
     ) -> int:
-        """A streamed exchange with Anthropic's API; `cut`: no more than so many events of it."""
+        """A streamed exchange with Anthropic's API; `cut`: no more than so many events of it; `more`: the messages
+        after the prompt.
+        """
         wire, mint = AnthropicEncoder(), IdSource(1, prompt)
         body = {
             "model": "claude-sonnet-4-5",
             "max_tokens": 1024,
             "stream": True,
             "system": "You are the refund agent of a shop.",
-            "messages": [{"role": "user", "content": prompt}],
+            "messages": [{"role": "user", "content": prompt}, *more],
         }
         asked = {"method": "POST", "url": "https://api.anthropic.com/v1/messages"}
         asked |= {"headers": {"anthropic-version": "2023-06-01"}, "body": as_text(_json(body))}

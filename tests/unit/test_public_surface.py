@@ -55,7 +55,7 @@ FUNCTIONS = {
     "load": "(run, *, store=None)",
     "on_event": "(run=None, *, who=None, why=None)",
     "record": (
-        "(function=None, /, *, name=None, tags=None, level=None, store=None, run_id=None, resume=False, "
+        "(function=None, /, *, name=None, tags=None, details=None, level=None, store=None, run_id=None, resume=False, "
         "force=False, redact=None, enabled=None, intercept=False)"
     ),
     "replay_session": "(session, function)",

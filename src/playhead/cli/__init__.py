@@ -79,6 +79,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "note": ("managing.annotate_commands:note_command", "Attach a note to a run."),
     "rename": ("managing.annotate_commands:rename_command", "Rename a run."),
     "keep": ("managing.annotate_commands:keep_command", "Protect a run from pruning."),
+    "rm": ("managing.rm_command:command", "Delete the runs that you name."),
     "prune": ("managing.prune_commands:prune_command", "Delete old runs."),
     "clean": ("managing.prune_commands:clean_command", "Delete replays."),
     "reindex": ("managing.care_commands:reindex_command", "Rebuild the catalogue from the tapes."),
@@ -86,6 +87,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "scripted-llm": (
         "replaying.scripted_llm_command:command",
         "Serve a scripted LLM for tests.",
+    ),
+    "config": (
+        "managing.config_command:command",
+        "Print the settings, and where each comes from.",
     ),
     "doctor": (
         "managing.care_commands:doctor_command",
@@ -153,7 +158,7 @@ def cli() -> None:
     playhead play last --speed 4            play it at four times its speed
     playhead list --status failed           list the runs that failed
 
-    RUN is a run id, a prefix of one, `last`, `last~2`, or a folder.
+    RUN is a run id, a prefix of one, `last` (the default), `last~2`, a run's name, or a folder.
     Exit codes: 0 success, 1 failure, 2 usage error, 3 diverged, 4 unusable tape,
     5 invariant violated, 6 unproven.
     """

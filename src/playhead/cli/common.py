@@ -1,40 +1,30 @@
 """Options, arguments and parameter types that several verbs share. Knows click.
 
-Covers --store and --json, how a user names a RUN, filters for runs, durations and sizes.
+Covers --store and --json, filters for runs, durations and sizes.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import json
-import re
-import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from playhead import clock, config
-from playhead.errors import PlayheadError, RunNotFound
+from playhead.errors import UsageError
 from playhead.host.later import pattern
 from playhead.host.project import project_of
-from playhead.tape import store as stores
-from playhead.tape.layout import BUNDLE_SUFFIX, SINGLE_SUFFIX
-from playhead.views.text import words
-from playhead.views.text.safe import clean_json, one_line
+from playhead.views.text.safe import clean_json
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_MOST_COMPLETIONS = 50
-
 store_option = click.option(
     "--store",
+    "-s",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Folder of tapes. Default: PLAYHEAD_HOME, the config, or the user data folder.",
@@ -42,59 +32,17 @@ store_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def run_argument(function: F) -> F:
-    return click.argument("run", metavar="RUN", shell_complete=_complete)(function)
-
-
-def runs_argument(function: F) -> F:
-    return click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=_complete)(function)
-
-
 def home_of(store: Path | None) -> Path:
+    """The folder of tapes: --store, or that of the settings. It may not exist yet."""
     return store.expanduser().absolute() if store is not None else config.load().home
 
 
-def find_run(store: Path | None, asked: str) -> Path:
-    """The folder of run `asked`. `last` means the last of this project, unless --store is given."""
+def home_to_read(store: Path | None) -> Path:
+    """The folder of tapes of a verb that only reads. UsageError: --store names a folder that is not there."""
     home = home_of(store)
-    last = re.fullmatch(r"last(?:~(\d+))?", asked)
-    if last is None:
-        return stores.find_run(home, asked)
-    from playhead.library.catalogue import Filter, Library  # an id is found without the catalogue
-
-    project = None if store is not None else str(project_of(Path.cwd()))
-    # `last` never means a replay.
-    found = Library(home).entries(Filter(project=project, replays=False))
-    ids = [entry.id for entry in islice(found, int(last.group(1) or 0) + 1)]
-    if not ids and project is not None and (elsewhere := stores.run_ids(home)):
-        raise RunNotFound(
-            f"This project has no recorded runs. {home} holds {len(elsewhere)} of other projects: "
-            "`playhead list --all` shows them.",
-            asked=asked,
-            candidates=elsewhere[:5],
-        )
-    return stores.find_run(home, asked, among=ids)
-
-
-def find_tape(store: Path | None, asked: str) -> Path:
-    """The run's folder; a single-file tape or a bundle is unpacked into a temporary one."""
-    source = Path(asked).expanduser()
-    is_named = asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX))
-    if not is_named and not source.is_file():
-        return find_run(store, asked)
-    from playhead.tape.single_file import folder_of, is_single_file
-
-    if not is_named and not is_single_file(source):
-        return find_run(store, asked)
-    if not source.is_file():
-        raise RunNotFound(f"File not found: {asked}.", asked=asked)
-    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    if asked.endswith(BUNDLE_SUFFIX):
-        from playhead.exporters.bundle import open_bundle
-
-        return open_bundle(source.resolve(), folder)
-    return folder_of(source.resolve(), folder / source.name.removesuffix(SINGLE_SUFFIX))
+    if store is not None and not home.is_dir():
+        raise UsageError(f"There is no folder {store}. --store takes the folder of tapes.")
+    return home
 
 
 def overrides() -> dict[str, Any]:
@@ -150,28 +98,6 @@ class Size(click.ParamType[int]):
             )
         power = " kmgt".index(hit.group(2).lower() or " ")
         return int(float(hit.group(1)) * 1000**power)
-
-
-def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Tab completion of RUN: `last` and matching ids, with a description for shells that show one."""
-    return list(islice(_candidates(ctx.params.get("store"), incomplete), _MOST_COMPLETIONS))
-
-
-def _candidates(store: Any, begun: str) -> Iterator[CompletionItem]:
-    from playhead.library.catalogue import Filter, Library
-
-    if "last".startswith(begun):
-        yield CompletionItem("last", help="the newest run of this project")
-    now = clock.wall_ns()
-    try:
-        home = home_of(Path(store) if store else None)
-        for entry in Library(home).entries(Filter()):
-            if entry.id.startswith(begun):
-                age = words.age(entry.manifest.started_ns, now)
-                said = f"{entry.manifest.name}, {entry.status}, {age} ago"
-                yield CompletionItem(entry.id, help=one_line(said, 60))
-    except PlayheadError:
-        return  # an error message would break the command line that is being typed
 
 
 STATUSES = ["running", "ok", "failed", "interrupted"]

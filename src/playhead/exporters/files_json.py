@@ -10,6 +10,7 @@ from typing import Any
 from playhead.errors import PlayheadError
 from playhead.story import Story
 from playhead.story.blame_across import AcrossLine
+from playhead.story.comparison.tree_difference import TreeDifference
 from playhead.story.file_steps import (
     CountedChange,
     FileStep,
@@ -19,7 +20,6 @@ from playhead.story.file_steps import (
     prompt_of,
 )
 from playhead.story.line_origins import BlamedLine
-from playhead.story.tree_difference import TreeDifference
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 

@@ -18,11 +18,13 @@ from playhead.encoding.values import Frozen, safe_str
 from playhead.errors import PlayheadError
 from playhead.events import Event, Status
 from playhead.host.later import Later
+from playhead.host.stderr import say
 from playhead.launch import connections
 from playhead.launch.connections import RecordedPlaces, port_of
 from playhead.launch.guest import rules
 from playhead.launch.guest.python_argv import is_closed, is_python
 from playhead.launch.proxy.ports import why_silent
+from playhead.launch.sidecar.process_tree import words
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.encoder import NewEvent
 from playhead.recording.runs import Run
@@ -152,6 +154,7 @@ def close(run: Run, command: list[str], attended: Attended) -> None:
             NewEvent(events.HOLE, {"boundary": "process", "what": program, "why": why})
         )
     _tell_connections(run, seen, attended)
+    _tell_left(run, attended)
     rules.withdraw(run.path)
     status = status_of(ended)
     run.end(_error(seen, run.recorder.root, status), status=status, exit_code=ended.code)
@@ -186,6 +189,22 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
             facts["partial"] = connections.words(missing)
     extra = {name: value for name, value in facts.items() if value}
     run.manifest = dataclasses.replace(run.manifest, extra={**run.manifest.extra, **extra})
+
+
+def _tell_left(run: Run, attended: Attended) -> None:
+    """Name the processes that outlived the command: a replay ended them, a recording leaves them alone."""
+    if not attended.left:
+        return
+    left = list(attended.left)
+    if (run.path / PLAN).exists():
+        say(f"ended {words(left)} that the command left behind.")
+    else:
+        pids = ", ".join(str(one.pid) for one in left[:5])
+        say(f"the command left {words(left)} running: {pids}.")
+    named = [one._asdict() for one in left]
+    run.manifest = dataclasses.replace(
+        run.manifest, extra={**run.manifest.extra, "left_running": named}
+    )
 
 
 def status_of(ended: Ended) -> Status:

@@ -28,6 +28,7 @@ from playhead.launch.shims.post import Shims, make_shims
 from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar import control as sidecars
+from playhead.launch.sidecar import process_tree
 from playhead.launch.sidecar.command_streams import StreamPlan
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.encoder import NewEvent
@@ -98,10 +99,8 @@ def record_command(
 ) -> Recorded:
     """Run `command` and record it. If nothing can be recorded, print the reason and exec the command.
 
-    `workspaces` are the folders whose files are recorded; None: the project's, as configured.
-
-    `shims` names the programs that are recorded through shims; None: as configured. UsageError: the request
-    is invalid; nothing was run.
+    `workspaces` are the folders whose files are recorded; `shims` names the programs that are recorded through
+    shims; None: as configured. UsageError: the request is invalid; nothing was run.
     """
     if shims is None:
         shims = wanted(command, configured=settings.shims, mounted=settings.shim_mounts)
@@ -150,8 +149,7 @@ def run_command(
 
     `prepare` gets the run before the command starts; `meanwhile` is called while it runs, to load modules
     that are needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. The command
-    runs inside the `fence`, if there is one. `files` makes the object that records or restores the files of
-    the run.
+    runs inside the `fence`, if there is one. `files` makes what records or restores the files of the run.
     """
     start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
     if prepare is not None:
@@ -183,7 +181,7 @@ def _start(
     if seed is not None:
         env = {name: value for name, value in env.items() if name != SEED}
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
-    facts: dict[str, Any] = {"output": plan.told, "hash_seed": seed}
+    facts: dict[str, Any] = {**(wish.facts or {}), "output": plan.told, "hash_seed": seed}
     if (wish.level or settings.level) == "full":
         lock_extension.prepare(env)
         facts["env"] = kept(env)
@@ -257,16 +255,18 @@ def _attended(
     follows = _followed(fence, run, shims)
     started = launch.spawn([*shims.prefix, *argv], shims.env, plan.streams, mask, fence)
     # From here on nothing is raised: the command has been run, and must not be run again.
-    watching = None
+    watching = namespace = None
     if isinstance(started, Ended):
         ended = started
     else:
+        namespace = process_tree.namespace_of(started)
         numbers = () if ports is None else ports.numbers
         watching = _watched(fence, run, started, numbers, shims.folder)
         sidecar.watch(started)
         _load(meanwhile)
         ended = launch.wait(started, sidecar)
     sidecar.dismiss()
+    left = process_tree.left_running(run.path, namespace)
     shims.remove()
     if start.files is not None:
         start.files.stop()
@@ -276,6 +276,7 @@ def _attended(
         connections=None if watching is None else watching.dismiss(),
         known_ports=proxy_ports(start.env),
         unfollowed=[] if follows is None else follows.unfollowed(),
+        left=left,
     )
 
 
@@ -338,9 +339,7 @@ def _possible(shims: Wanted, command: list[str]) -> Wanted:
 
 
 def _watchable(*, followed: bool) -> Fence | None:
-    """A start by which the command's connections are announced; where that would change the command, one by
-    which it can at least be followed. None: neither is wanted or possible.
-    """
+    """A start that announces the command's connections, else one that can be followed; None: neither is possible."""
     try:
         return barrier.watched()
     except OSError:

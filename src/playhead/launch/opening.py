@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from playhead import clock, events
 from playhead._version import __version__
 from playhead.config import Settings
+from playhead.encoding.values import freeze
 from playhead.errors import PlayheadError, UsageError
 from playhead.events import LEVELS, Level
 from playhead.host.later import Later
@@ -25,7 +26,7 @@ from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.redact import Redactor
 from playhead.tape import store as stores
-from playhead.tape.manifest import Manifest, read_manifest, status_of, write_manifest
+from playhead.tape.manifest import DETAILS, Manifest, read_manifest, status_of, write_manifest
 from playhead.tape.origin import marked_as_own
 from playhead.tape.resume import find_resumable, next_seq_of
 
@@ -41,6 +42,7 @@ class Wish(NamedTuple):
 
     name: str | None = None
     tags: Mapping[str, str] | None = None
+    details: Mapping[str, Any] | None = None
     level: Level | None = None
     store: str | os.PathLike[str] | None = None
     run_id: str | None = None
@@ -75,6 +77,9 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         manifest = dataclasses.replace(manifest, run=run_id, name=manifest.name or run_id)
     redactor = _redactor(wish, settings, home)
     manifest = _redacted(manifest, redactor)
+    if wish.details:
+        details = {**manifest.extra.get(DETAILS, {}), **settled(wish.details, redactor)}
+        manifest = dataclasses.replace(manifest, extra={**manifest.extra, DETAILS: details})
     recorder = Recorder(
         run=path,
         run_id=manifest.run,
@@ -86,7 +91,8 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
     )
     try:
         if earlier is None:
-            manifest = dataclasses.replace(manifest, extra=marked_as_own(path, manifest))
+            extra = marked_as_own(path, manifest)
+            manifest = dataclasses.replace(manifest, extra={**manifest.extra, **extra})
         write_manifest(path, manifest)
         if earlier is not None:
             stores.announce(path)
@@ -99,6 +105,12 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         recorder.close()
         raise
     return started
+
+
+def settled(details: Mapping[str, Any], redactor: Redactor | None) -> dict[str, Any]:
+    """The details of a run as plain values, without secrets."""
+    plain = freeze({str(name): value for name, value in details.items()})
+    return dict(plain if redactor is None else redactor.clean(plain))
 
 
 def _announce(path: Path, target: str | os.PathLike[str]) -> None:

@@ -28,6 +28,7 @@ from playhead.recording import deck, lanes, runs, turns, where
 from playhead.recording.around import around, place_of
 from playhead.recording.deck import Deck
 from playhead.recording.runs import NO_RUN, NoRun, Run
+from playhead.tape.annotations import annotate
 
 if TYPE_CHECKING:
     from playhead.launch.guest import hooking, rules
@@ -50,6 +51,7 @@ def record(
     *,
     name: str | None = None,
     tags: Mapping[str, str] | None = None,
+    details: Mapping[str, Any] | None = None,
     level: Level | None = None,
     store: str | os.PathLike[str] | None = None,
     run_id: str | None = None,
@@ -65,6 +67,7 @@ def record(
     *,
     name: str | None = None,
     tags: Mapping[str, str] | None = None,
+    details: Mapping[str, Any] | None = None,
     level: Level | None = None,
     store: str | os.PathLike[str] | None = None,
     run_id: str | None = None,
@@ -87,6 +90,7 @@ def record(
     Args:
         name: What the run is called in lists. By default its id, or the function's name.
         tags: Labels to find the run by, as `{"team": "search"}`.
+        details: What the run started with, for the manifest: `{"config": …, "completed": […]}`.
         level: `minimal` (timing and status), `standard` (and hashes) or `full` (can be replayed).
         store: The folder that runs are kept in. By default the user's own store.
         run_id: An id of your own. If it is taken, `-2` is appended.
@@ -99,6 +103,7 @@ def record(
     wish = Wish(
         name=name,
         tags=tags,
+        details=details,
         level=level,
         store=store,
         run_id=run_id,
@@ -324,7 +329,14 @@ _by_variable: list[Run] = []
 
 
 def _adopt(started: Run, wish: Wish) -> None:
-    """The program itself records, too: the run that the variable started gets its name and tags."""
+    """The program records itself, too. The run that it joins gets its details; the run that the variable started
+    also gets its name and tags.
+    """
+    if wish.details and not deck.is_replay():
+        try:
+            annotate(started.path, details=opening.settled(wish.details, started.recorder.redactor))
+        except OSError as error:
+            say(f"the details of {started.id} could not be written ({safe_str(error)}).")
     if started.manifest not in [one.manifest for one in _by_variable]:
         return
     for one in _by_variable:

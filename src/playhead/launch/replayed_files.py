@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,8 +52,7 @@ class ReplayedFiles:
         try:
             self._server.stop()
             found = self._server.reports
-            first = next((one for one in found if one.same is not True), found[0])
-            self.report = replace(first, changed=sum(one.changed for one in found))
+            self.report = next((one for one in found if one.same is not True), found[0])
             for space, base in zip(self._spaces, self._bases, strict=False):
                 self.forked.append(space.forked(base.tree, base.root))
         except (OSError, PlayheadError) as error:
@@ -95,9 +93,7 @@ def replayed_files(
             folders.append(fence.open_folder(start.root))
             folder = f"/proc/self/fd/{folders[-1]}"
             known = history.start(start.number)
-            code = set[bytes]()
-            if start.only is None:
-                code = program_files(command, start.root, tape.manifest.cwd, known, folder)
+            code = program_files(command, start.root, tape.manifest.cwd, known, folder)
             space = ScratchWorkspace(
                 history,
                 folder,
@@ -107,7 +103,6 @@ def replayed_files(
                 ),
                 code=frozenset(code),
                 number=start.number,
-                only=None if start.only is None else frozenset(map(os.fsencode, start.only)),
             )
             space.prepare()
             spaces.append(space)

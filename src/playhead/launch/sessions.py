@@ -26,7 +26,7 @@ from playhead.replay.begin import replayable
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 from playhead.replay.modes.taped_mode import with_output
 from playhead.tape import store as stores
-from playhead.tape.manifest import read_manifest
+from playhead.tape.manifest import DETAILS, read_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.single_file import folder_of
 
@@ -75,6 +75,12 @@ class RecordedSession:
         self._turns: list[tuple[Event, Event | None]] = []
         self._snapshots: list[Event] = []
         self._read()
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the run started with: `playhead.record(details={"config": …, "completed": […]})`."""
+        found = self.tape.manifest.extra.get(DETAILS)
+        return found if isinstance(found, dict) else {}
 
     def _read(self) -> None:
         begun: dict[str, Event] = {}

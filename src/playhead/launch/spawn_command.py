@@ -19,6 +19,7 @@ from playhead.launch.sidecar.control import Sidecar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from playhead.launch.sidecar.connection_watch import SeenConnection
+    from playhead.launch.sidecar.process_tree import LeftProcess
     from playhead.replay.fence.barrier import Fence
 
 PASSED_ON = frozenset(
@@ -63,6 +64,8 @@ class Attended(NamedTuple):
     known_ports: Collection[int] = ()
     # Programs that were not followed, and why.
     unfollowed: Sequence[tuple[str, str]] = ()
+    # Processes that the command left behind.
+    left: Sequence[LeftProcess] = ()
 
 
 def block_signals() -> set[int]:

@@ -184,7 +184,9 @@ def texts_of(story: Story) -> dict[str, str]:
         elif isinstance(item, TurnItem):
             pages.add("about", f"{item.name} {item.purpose or ''}")
             pages.put("prompt", item.input)
+            pages.put("prompt", item.context)
             pages.put("response", item.value)
+            pages.put("response", item.reason)
             _failure(item.failure, pages)
         else:
             _note(item, pages)

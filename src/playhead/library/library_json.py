@@ -8,6 +8,7 @@ from typing import Any
 from playhead.library.run_rows import is_golden, note_of
 from playhead.library.search import FoundRun, ResultPage
 from playhead.library.stats import Group, Stats
+from playhead.tape.ending import ending_of
 from playhead.tape.manifest import verdict_of
 
 
@@ -42,6 +43,7 @@ def found_json(found: FoundRun) -> dict[str, Any]:
         "replay_of": manifest.replay_of,
         "forked_from": manifest.extra.get("forked_from"),
         "verdict": verdict_of(manifest),
+        "ending": ending_of(entry.status, manifest).as_json(),
         "models": list(found.models),
         "tools": list(found.tools),
         "events": summary.events,

@@ -46,8 +46,8 @@ def open_session(
     """A session of that name. UsageError: there is one already, and neither `resume` nor `force` was
     asked for.
 
-    Recorded where `record` says so, or PLAYHEAD_RECORD=1, or it happens inside of a recorded run: then
-    it is a part of that run.
+    It is recorded if `record` or PLAYHEAD_RECORD=1 says so, if `level` names a level, or if it resumes a
+    recorded session. Inside of a recorded run it is a part of that run.
     """
     home = home_of(store)
     folder = states.folder_of(home, session)
@@ -55,12 +55,13 @@ def open_session(
     if is_replaying():
         return _made(folder, fresh, context, keeps_state=False)
     check_free(home, session, resume=resume, force=force)
-    check_level(home, session, level, resume=resume)
+    wanted = wants_record(home, session, asked=record, level=level, resume=resume)
+    level = resumed_level(home, session, level, resume=resume)
     held = hold(folder)
     try:
         state = _state(home, folder, fresh, resume=resume, force=force)
         run = None
-        if not isinstance(runs.current(), Run) and wants_record(asked=record):
+        if not isinstance(runs.current(), Run) and wanted:
             run = _opened(session, home, level, command, resume=resume, force=force)
         made = _made(folder, state, context, run=run, held=held)
     except BaseException:
@@ -104,11 +105,17 @@ def home_of(store: str | os.PathLike[str] | None) -> Path:
     return Path(store).expanduser().absolute() if store is not None else config.load().home
 
 
-def wants_record(*, asked: bool | None) -> bool:
-    """`--record`, or PLAYHEAD_RECORD=1; off by default."""
+def wants_record(
+    home: Path, session: str, *, asked: bool | None, level: Level | None, resume: bool
+) -> bool:
+    """Off by default. `--record`, `--record-level` and PLAYHEAD_RECORD=1 switch it on; a session that is resumed
+    is recorded if it was recorded before.
+    """
     if asked is not None:
         return asked
-    return "PLAYHEAD_RECORD" in os.environ and config.load().record is True
+    if "PLAYHEAD_RECORD" in os.environ:
+        return config.load().record is True
+    return level is not None or (resume and stores.run_path(home, session).exists())
 
 
 def chosen_level(asked: Level | None) -> Level:
@@ -119,20 +126,21 @@ def chosen_level(asked: Level | None) -> Level:
     raise UsageError(f"The level is {told!r}; expected one of {', '.join(LEVELS)}.")
 
 
-def check_level(home: Path, session: str, asked: Level | None, *, resume: bool) -> None:
-    """UsageError: a resumed session is to be recorded at another level. Its earlier iterations have theirs."""
+def resumed_level(home: Path, session: str, asked: Level | None, *, resume: bool) -> Level | None:
+    """The level to record at: a resumed session keeps its own. UsageError: another one was asked for."""
     path = stores.run_path(home, session)
-    if not resume or asked is None or not path.exists():
-        return
+    if not resume or not path.exists():
+        return asked
     try:
         then = read_manifest(path).level
     except PlayheadError:
-        return
-    if then != asked:
+        return asked
+    if asked is not None and then != asked:
         raise UsageError(
             f"Session {session!r} was recorded at level {then!r}, and a resumed session keeps its level. "
             f"Leave out --record-level {asked}, or start over with --force (which keeps the old one aside)."
         )
+    return then
 
 
 def is_replaying() -> bool:
@@ -173,8 +181,17 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
             states.set_aside(folder, clock.wall_ns())
     except (PlayheadError, OSError) as error:
         say(f"session {fresh.session} cannot be kept: {safe_str(error)}")
-    earlier = states.read_state(folder) if resume else None
-    return fresh if earlier is None else states.resumed(earlier, fresh.stages)
+    return started_state(home, fresh.session, fresh.stages, resume=resume)
+
+
+def started_state(home: Path, session: str, stages: tuple[Stage, ...], *, resume: bool) -> State:
+    """The state that a session starts or continues with."""
+    earlier = states.read_state(states.folder_of(home, session)) if resume else None
+    return (
+        State(session=session, stages=stages)
+        if earlier is None
+        else states.resumed(earlier, stages)
+    )
 
 
 def _joined(recorder: Recorder) -> RecordedLoop:

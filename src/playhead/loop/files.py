@@ -1,8 +1,9 @@
 """Record one iteration: its folder (prompt, response, text, context, decision, timing) and its events on the tape.
 
     stage-00-plan/iterations/001/
-      prompt.md  response.jsonl  text.md  context.md    at `full`; below, NAME.sha256 (hash, bytes)
-      status.json  timing.json                          at every level
+      prompt.md  response.jsonl  text.md     at `full`; at `standard`, NAME.sha256 (hash, bytes)
+      context.md                             at `full` and `standard`
+      status.json  timing.json               at every level
 
 Knows levels, secrets and permissions; does not know how the iteration is run. A disk error costs files, never the
 iteration: `complain` receives the message.
@@ -38,6 +39,10 @@ else:
 
 
 Complain = Callable[[OSError], None]
+# Characters of a reason at `minimal`, and of a context on the tape. The folder has the whole context; the tape has
+# the part that is shown and searched.
+SHORT_REASON = 120
+MOST_CONTEXT = 8_000
 
 
 def folder_of(run: Path, stage: int, name: str, number: int) -> Path:
@@ -76,12 +81,12 @@ class IterationFiles:
         except OSError as error:
             self._complain(error)
 
-    def text(self, name: str, raw: bytes) -> None:
-        """Write a text, or below `full` its hash."""
+    def text(self, name: str, raw: bytes, *, copied: bool = False) -> None:
+        """Write a text, or below `full` its hash. `copied`: write the text at `standard` as well."""
         if self._level == "minimal":
             return
         clean = raw if self._redactor is None else self._redactor.clean_bytes(raw)
-        if self._level == "full":
+        if self._level == "full" or copied:
             self._write(name, clean)
         else:
             self._write_hash(name, hashlib.sha256(clean).hexdigest(), len(clean))
@@ -111,10 +116,29 @@ class IterationFiles:
         said: dict[str, Any] = {"decision": decision.word}
         if self._level == "full":
             said = {**self._cleaned(dict(decision.said)), **said}
-            if decision.reason is not None:
-                said["reason"] = self._cleaned(decision.reason)
+        if decision.reason is not None:
+            said["reason"] = self.reason_of(decision)
         self._write("status.json", _json(said))
         self._write("timing.json", _json(timing))
+
+    def reason_of(self, decision: Decision) -> str | None:
+        """The reason as it is recorded: at `minimal`, a short one."""
+        if decision.reason is None:
+            return None
+        clean = str(self._cleaned(decision.reason))
+        return clean if self._level != "minimal" else _shortened(clean, SHORT_REASON)
+
+    def context(self) -> str | None:
+        """The copy of the context, for the tape; None: there is none. A long one is cut."""
+        if self._level == "minimal":
+            return None
+        try:
+            copy = next(iter(sorted(self.folder.glob("context.*"))), None)
+            text = None if copy is None else copy.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            self._complain(error)
+            return None
+        return None if text is None else _shortened(text, MOST_CONTEXT)
 
     def _end_response(self, response: _Response) -> None:
         try:
@@ -211,15 +235,25 @@ def write_private(path: Path, raw: bytes) -> None:
 
 def timing_of(started_ns: int, ended_ns: int, exit_code: int | None) -> dict[str, Any]:
     return {
-        "started_at": clock.iso(started_ns),
-        "ended_at": clock.iso(ended_ns),
-        "duration_s": round((ended_ns - started_ns) / 1e9, 6),
+        "started_at": _milliseconds(started_ns),
+        "ended_at": _milliseconds(ended_ns),
+        "duration_s": round((ended_ns - started_ns) / 1e9, 3),
         "exit_code": exit_code,
     }
 
 
+def _milliseconds(wall_ns: int) -> str:
+    """An agent takes seconds; shorter times keep an iteration small at `minimal`."""
+    return clock.iso(wall_ns)[: len("2026-11-16T05:29:22.073")] + "Z"
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def _json(members: dict[str, Any]) -> bytes:
-    return json.dumps(members, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class Tell(Protocol):
@@ -241,8 +275,12 @@ class Answer(NamedTuple):
     usage: Mapping[str, Any]
 
 
-def begin_turn(tell: Tell, name: str, *, prompt: str | None, level: Level) -> Ref | None:
+def begin_turn(
+    tell: Tell, name: str, *, prompt: str | None, context: str | None, level: Level
+) -> Ref | None:
     data: dict[str, Any] = {"name": name}
+    if context is not None:
+        data["context"] = context
     if level != "minimal" and prompt is not None:
         data["input"] = prompt
     return tell(events.TURN_START, data, None)
@@ -281,12 +319,27 @@ def end_call(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> Non
 
 
 def end_turn(
-    tell: Tell, turn: Ref | None, name: str, *, took_ns: int, failure: str | None, value: Any
+    tell: Tell,
+    turn: Ref | None,
+    name: str,
+    *,
+    took_ns: int,
+    decision: Decision,
+    value: Any,
+    level: Level,
 ) -> None:
-    data: dict[str, Any] = {"turn": turn, "name": name, "took_ns": took_ns}
-    if failure is None:
-        data |= {"how": "returned", "value": value}
+    """`decision` has the reason as it is recorded. At `minimal` the name is left out: the start of the turn has it."""
+    data: dict[str, Any] = {"turn": turn, "took_ns": took_ns, "decision": decision.word}
+    if level != "minimal":
+        data["name"] = name
+    if decision.word != "error":
+        data["how"] = "returned"
+        if value is not None:
+            data["value"] = value
+        if decision.reason is not None:
+            data["reason"] = decision.reason
     else:
+        failure = decision.reason or "error"
         error = Frozen({"$exception": "IterationFailed", "message": failure})
         data |= {"how": "raised", "error": error}
     tell(events.TURN_END, data, turn)

@@ -99,7 +99,7 @@ class Iteration:
         try:
             if self._files is not None and context is not None and self.session.keeps_state:
                 suffix = context.suffix or ".txt"
-                self._files.text(f"context{suffix}", context.read_bytes())
+                self._files.text(f"context{suffix}", context.read_bytes(), copied=True)
         except OSError as error:
             self.session.complain(error)
         self.session.save(states.begun(self.session.state, self.opened))
@@ -120,7 +120,8 @@ class Iteration:
         if recorded is None:
             return
         level = recorded.level
-        turn = begin_turn(recorded.tell, self.name, prompt=prompt, level=level)
+        context = None if self._files is None else self._files.context()
+        turn = begin_turn(recorded.tell, self.name, prompt=prompt, context=context, level=level)
         call = None
         if recorded.calls:
             call = begin_call(recorded.tell, turn, command, prompt=prompt, level=level)
@@ -209,9 +210,7 @@ class Iteration:
             usage=self._usage(),
         )
         end_call(recorded.tell, self.opened.call, said, level=recorded.level)
-        value: dict[str, Any] = {"decision": decision.word, "exit_code": exit_code}
-        if decision.reason is not None:
-            value["reason"] = decision.reason
+        value: dict[str, Any] = {"exit_code": exit_code}
         if recorded.level == "full" and text:
             value["text"] = text
         elif recorded.level == "full" and self._is_whole and not recorded.calls:
@@ -221,8 +220,9 @@ class Iteration:
             self.opened.turn,
             self.name,
             took_ns=self.took_ns,
-            failure=decision.reason or "error" if decision.word == "error" else None,
+            decision=decision._replace(reason=self._files.reason_of(decision)),
             value=None if recorded.level == "minimal" else value,
+            level=recorded.level,
         )
 
     def _close_stream(self) -> None:

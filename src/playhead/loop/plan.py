@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playhead.errors import UsageError
 from playhead.events import Level
-from playhead.loop.stages import Stage
+from playhead.loop.stages import Stage, filled
 
 _PROMPT = "{prompt}"
 
@@ -88,23 +88,6 @@ def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str])
 def takes_prompt(command: Sequence[str]) -> bool:
     """Whether the prompt is a word of the command; else it comes by stdin."""
     return any(_PROMPT in word for word in command)
-
-
-def filled(text: str, words: Mapping[str, str]) -> str:
-    """By hand: `str.format` would stumble over every other brace, and commands hold JSON. One pass, so
-    that a prompt which speaks of {stage} is sent as it stands.
-    """
-    out, at = [], 0
-    while (start := text.find("{", at)) != -1:
-        end = text.find("}", start)
-        name = text[start + 1 : end] if end != -1 else ""
-        if name in words:
-            out += [text[at:start], words[name]]
-            at = end + 1
-        else:
-            out.append(text[at : start + 1])
-            at = start + 1
-    return "".join((*out, text[at:]))
 
 
 def command_name(command: Sequence[str]) -> str:

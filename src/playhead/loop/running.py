@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import IO, Any
 
-from playhead.loop import state as states
 from playhead.loop.beginning import is_replaying, open_session
 from playhead.loop.iteration import Iteration
 from playhead.loop.plan import (
@@ -29,6 +28,7 @@ from playhead.loop.plan import (
     takes_prompt,
 )
 from playhead.loop.progress import Progress
+from playhead.loop.resumed_parts import taped_parts
 from playhead.loop.session import Session
 from playhead.recording import deck
 from playhead.recording.adapter import FunctionAdapter
@@ -140,20 +140,18 @@ def run(plan: Plan, progress: Progress | None = None) -> Result:
         plan.session, plan.stages, context=plan.context, record=plan.record, level=plan.level,
         store=plan.store, resume=plan.resume, force=plan.force, command=plan.command,
     )  # fmt: skip
+    parts = taped_parts()
+    if parts and parts[0].facts is not None:
+        session.state = parts[0].state(
+            session.state
+        )  # the recording may have started in the middle
     result = _through(plan, session, shown)
-    for _ in range(taped_resumes()):
-        if session.status == "done":
+    for part in parts[1:]:
+        if part.facts is None and session.status == "done":
             break
-        session.state = states.resumed(session.state, session.state.stages)
-        result = _through(plan, session, shown)
+        session.state = part.state(session.state)
+        result = _through(part.plan(plan), session, shown)
     return result
-
-
-def taped_resumes() -> int:
-    """How often the session was resumed on the tape that answers this process. The replay resumes it as often."""
-    active = deck.declared()
-    recording = None if active is None else getattr(active.mode, "recording", None)
-    return 0 if recording is None else int(recording.tape.manifest.generation)
 
 
 def _through(plan: Plan, session: Session, shown: Progress) -> Result:
@@ -179,7 +177,7 @@ def _through(plan: Plan, session: Session, shown: Progress) -> Result:
 
 def _make(plan: Plan, iteration: Iteration, shown: Progress, stops: Stops) -> None:
     shown.begin(iteration)
-    prompt = read_prompt(plan, iteration.stage, iteration.number)
+    prompt = _prompt_of(plan, iteration)
     iteration.prompt(prompt or "", command=command_name(plan.command))
     told = iteration.environment()
     argv = argv_of(plan.command, prompt, told)
@@ -283,14 +281,31 @@ def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[s
     """Record the result of an iteration's command as one call. In a replay no command runs that could write a
     status file, and no Ctrl-C arrives, so both come from the tape.
     """
+    found = _as_call("loop.status", iteration, live)
+    return found if isinstance(found, dict) else {}  # a tape may hold anything
+
+
+def _prompt_of(plan: Plan, iteration: Iteration) -> str | None:
+    """The prompt of an iteration. In a resumed part it is a call: people edit prompts before they resume, and a
+    replay restores the files of the first part only.
+    """
+
+    def read() -> str | None:
+        return read_prompt(plan, iteration.stage, iteration.number)
+
+    found = _as_call("loop.prompt", iteration, read) if plan.resume and plan.prompt else read()
+    return found if isinstance(found, str) else None
+
+
+def _as_call(name: str, iteration: Iteration, live: Callable[[], Any]) -> Any:
+    """Record the result of `live` as a call of the iteration; a replay serves it from the tape."""
     active = deck.declared()
     recorded = iteration.session.recorded
     if active is None or recorded is None or recorded.calls or recorded.level != "full":
         return live()
     asked = {"stage": iteration.stage.name, "iteration": iteration.number}
-    call = deck.Call(boundary="state", name="loop.status", request=asked, effect="read")
-    found: Any = active.perform(call, FunctionAdapter(live))
-    return found if isinstance(found, dict) else {}  # a tape may hold anything
+    call = deck.Call(boundary="state", name=name, request=asked, effect="read")
+    return active.perform(call, FunctionAdapter(live))
 
 
 __all__ = ["Result", "Session", "run"]

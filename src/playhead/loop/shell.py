@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from playhead.host.stderr import say
 from playhead.loop import state as states
 from playhead.loop.iteration import Iteration, RecordedLoop
 from playhead.loop.session import Session, taken_up
-from playhead.loop.stages import Stage, parse_stages
+from playhead.loop.stages import Stage, filled, parse_stages
 from playhead.loop.state import State, let_go
 from playhead.recording.encoder import DatedEvent, OpenSegment, append
 from playhead.redact import Redactor
@@ -45,12 +45,20 @@ STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted")
 
 
 def init(
-    name: str, stages: Sequence[str], *, level: Level | None, home: Path, resume: bool, force: bool
+    name: str,
+    stages: Sequence[str],
+    *,
+    record: bool | None,
+    level: Level | None,
+    home: Path,
+    resume: bool,
+    force: bool,
 ) -> Session:
-    """Start or continue a session. PLAYHEAD_RECORD=0 leaves the recording out."""
+    """Start or continue a session; it is recorded under the same conditions as a loop."""
     chosen = parse_stages(stages) if stages else (Stage(name="work", most=0),)
     beginning.check_free(home, name, resume=resume, force=force)
-    beginning.check_level(home, name, level, resume=resume)
+    recorded = beginning.wants_record(home, name, asked=record, level=level, resume=resume)
+    level = beginning.resumed_level(home, name, level, resume=resume)
     folder = states.folder_of(home, name)
     if force:
         states.set_aside(folder, clock.wall_ns())
@@ -58,7 +66,10 @@ def init(
     state = State(session=name, stages=chosen)
     if earlier is not None:
         state = states.resumed(earlier, chosen if stages else earlier.stages)
-    session = Session(folder, _begun(state, home, level, resume=resume, force=force), recorded=None)
+    state = state._replace(run=None, segment=None)
+    if recorded:
+        state = _begun(state, home, level, resume=resume, force=force)
+    session = Session(folder, state, recorded=None)
     session.save(session.state)
     return session
 
@@ -88,6 +99,44 @@ def response(name: str, home: Path, raw: bytes, *, exit_code: int | None) -> Ite
     return iteration
 
 
+def is_open(name: str, home: Path) -> bool:
+    """Whether the session has an iteration that has not ended."""
+    state = states.read_state(states.folder_of(home, name))
+    return state is not None and state.open is not None
+
+
+def advance(
+    name: str,
+    home: Path,
+    raw: bytes | None,
+    *,
+    exit_code: int | None,
+    prompt: str | None,
+    command: str,
+    stage: str | None,
+    context: Path | None,
+) -> tuple[Iteration | None, Path | None]:
+    """End the open iteration with its response, if there is one, and begin the next one with its prompt. Returns
+    that iteration and the path of its prompt; None: the iteration failed, or there is no next one.
+    """
+    session = take_up(name, home)
+    if session.state.open is not None:
+        ended = taken_up(session, session.state.open)
+        if raw is not None:
+            ended.response(raw)
+        if ended.end(exit_code=exit_code).word == "error":
+            say(f"session {name}: {ended.name} failed: {session.state.reason}")
+            return None, None
+    begun = start(name, home, stage=stage, context=context)
+    if begun is None or prompt is None:
+        return begun, None
+    words = {"stage": begun.stage.name, "iteration": str(begun.number), "session": name}
+    path = Path(filled(prompt, words)).expanduser().absolute()
+    begun.prompt(path.read_text(encoding="utf-8", errors="replace"), command=command)
+    begun.session.save(begun.session.state)
+    return begun, path
+
+
 def end(name: str, home: Path, status: Status | None) -> Status:
     """The session's last word; the run is closed."""
     session = take_up(name, home)
@@ -107,11 +156,16 @@ def end(name: str, home: Path, status: Status | None) -> Status:
     return told
 
 
-def exports(iteration: Iteration) -> str:
-    """The environment of the iteration's command, for `eval`."""
+def variables(iteration: Iteration) -> dict[str, str]:
+    """The environment of the iteration's command."""
     told = iteration.environment()
     if iteration.folder is not None:
         told["PLAYHEAD_FOLDER"] = str(iteration.folder)
+    return told
+
+
+def exports(told: Mapping[str, str]) -> str:
+    """These variables, for `eval`."""
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in told.items())
 
 
@@ -174,8 +228,6 @@ def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
 def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force: bool) -> State:
     """The run of the session, opened and left open for the processes that follow."""
     settings = config.load()
-    if settings.record is False:
-        return state._replace(run=None, segment=None)
     wish = beginning.wish_for(state.session, home, level, resume=resume, force=force)
     try:
         run = opening.open_run(wish, settings, '""')
@@ -189,7 +241,7 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
         raise
     except (PlayheadError, OSError) as error:
         say(f"session {state.session} is not recorded: {safe_str(error)} It is not affected.")
-        return state._replace(run=None, segment=None)
+        return state
     recorder = run.recorder
     secret = {"patterns": list(settings.redact_patterns), "names": list(settings.redact_names)}
     return state._replace(

@@ -74,6 +74,23 @@ def parse_stages(texts: Sequence[str | Stage]) -> tuple[Stage, ...]:
     return found
 
 
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """By hand: `str.format` would stumble over every other brace, and commands hold JSON. One pass, so
+    that a prompt which speaks of {stage} is sent as it stands.
+    """
+    out, at = [], 0
+    while (start := text.find("{", at)) != -1:
+        end = text.find("}", start)
+        name = text[start + 1 : end] if end != -1 else ""
+        if name in words:
+            out += [text[at:start], words[name]]
+            at = end + 1
+        else:
+            out.append(text[at : start + 1])
+            at = start + 1
+    return "".join((*out, text[at:]))
+
+
 def decide(
     written: str, *, exit_code: int | None, failure: str | None, complaint: str = ""
 ) -> Decision:

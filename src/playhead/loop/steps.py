@@ -19,6 +19,7 @@ from playhead.loop import shell
 
 if TYPE_CHECKING:
     from playhead import config
+    from playhead.loop.iteration import Iteration
 else:
     config = Later("playhead.config")  # not where the store is named
 
@@ -26,8 +27,13 @@ else:
 STEPS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
     "init": (
         ("name",),
-        frozenset({"stage", "level", "store"}),
-        frozenset({"resume", "force", "json"}),
+        frozenset({"stage", "level", "record-level", "store"}),
+        frozenset({"record", "no-record", "resume", "force", "json"}),
+    ),
+    "next": (
+        ("name",),
+        frozenset({"prompt", "response", "exit-code", "command", "stage", "context", "store"}),
+        frozenset({"json"}),
     ),
     "iteration-start": (("name",), frozenset({"stage", "context", "store"}), frozenset({"json"})),
     "prompt": (("name", "file"), frozenset({"command", "store"}), frozenset()),
@@ -70,21 +76,25 @@ def perform(step: str, given: Mapping[str, Any]) -> tuple[str, int]:
     home = Path(store).expanduser().absolute() if store else config.load().home
     name, as_json = given["name"], given.get("json", False)
     if step == "init":
+        asked = True if given.get("record") else False if given.get("no-record") else None
         made = shell.init(
-            name, given.get("stage") or (), level=given.get("level"), home=home,
+            name, given.get("stage") or (), record=asked,
+            level=given.get("record-level") or given.get("level"), home=home,
             resume=given.get("resume", False), force=given.get("force", False),
         )  # fmt: skip
         run = made.state.run
         told = {"session": name, "run": run, "status": str(made.status_file)}
         told["path"] = None if run is None else str(home / "runs" / run)
         return (json.dumps(told) if as_json else ""), 0
+    if step == "next":
+        return _next(name, home, given, as_json=as_json)
     if step == "iteration-start":
         context = given.get("context")
         context = None if context is None else Path(context).expanduser().absolute()
         begun = shell.start(name, home, stage=given.get("stage"), context=context)
         if begun is None:
             return "", 1
-        return (json.dumps(begun.environment()) if as_json else shell.exports(begun)), 0
+        return _begun(begun, {}, as_json=as_json)
     if step == "prompt":
         text = _content(given.get("file")).decode("utf-8", "replace")
         shell.prompt(name, home, text, command=given.get("command") or "agent")
@@ -113,6 +123,31 @@ def main(words: Sequence[str]) -> int | None:
     return code
 
 
+def _next(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool) -> tuple[str, int]:
+    """One process for all steps of an iteration: end the open one with its response, begin the next with its prompt."""
+    code, file = given.get("exit-code"), given.get("response")
+    raw = _content(file) if file is not None and shell.is_open(name, home) else None
+    context = given.get("context")
+    begun, path = shell.advance(
+        name,
+        home,
+        raw,
+        exit_code=None if code is None else int(code),
+        prompt=given.get("prompt"),
+        command=given.get("command") or "agent",
+        stage=given.get("stage"),
+        context=None if context is None else Path(context).expanduser().absolute(),
+    )
+    if begun is None:
+        return "", 1
+    return _begun(begun, {} if path is None else {"PLAYHEAD_PROMPT": str(path)}, as_json=as_json)
+
+
+def _begun(begun: Iteration, more: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
+    told = {**shell.variables(begun), **more}
+    return (json.dumps(told) if as_json else shell.exports(told)), 0
+
+
 def _response(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool) -> tuple[str, int]:
     code = given.get("exit-code")
     raw = _content(given.get("file"))
@@ -134,8 +169,8 @@ def _many(step: str, name: str) -> bool:
 
 def _is_known(step: str, given: Mapping[str, Any]) -> bool:
     """Whether the values are such that the step takes them."""
-    if step == "init" and "level" in given:
-        return given["level"] in ("minimal", "standard", "full")
+    if step == "init" and (level := given.get("record-level") or given.get("level")):
+        return level in ("minimal", "standard", "full")
     if step == "end" and "status" in given:
         return given["status"] in shell.STATUSES
     code = given.get("exit-code")

@@ -92,8 +92,10 @@ class Playhead:
         self._guard = _thread.RLock()
         # The thread that has passed a point and has yet to do what the point is about: see `arrive`.
         self._acting: int | None = None
-        # Points that were taken in another order than on the tape.
-        self.overtaken: list[Place] = []
+        # The first point that was skipped because no lane came to it.
+        self.first_skipped: Place | None = None
+        # Called once, with that point.
+        self.on_skip: Callable[[Place], None] | None = None
 
     def make_state(self, wake: Callable[[], None], make_future: Callable[[], Any]) -> LoopState:
         return LoopState(self, wake, make_future)
@@ -154,7 +156,6 @@ class Playhead:
         """
         thread = _thread.get_ident() if acts else None
         if place.passed:
-            self._late(place)
             self.time.follow(place.ns)
             return
         if self.is_now(place):
@@ -187,9 +188,7 @@ class Playhead:
 
     def note(self, place: Place, state: LoopState | None) -> None:
         """A point was taken where nothing may wait: in the thread of an event loop."""
-        if place.passed:
-            self._late(place)
-        else:
+        if not place.passed:
             self.time.follow(place.ns)
             self.pass_by(place)
             if state is not None:
@@ -248,16 +247,18 @@ class Playhead:
             order = self.table.segments[place.segment]
             for at in range(self._next[place.segment], place.index):
                 if not order[at].passed:
-                    order[at].passed = order[at].skipped = True
+                    order[at].passed = True
+                    self.first_skipped = self.first_skipped or order[at]
             self._next[place.segment] = max(self._next[place.segment], place.index)
         finally:
             _give(self._guard)
         self.pass_by(place, acts)
 
-    def _late(self, place: Place) -> None:
-        if place.skipped:
-            place.skipped = False
-            self.overtaken.append(place)
+    def report_skip(self) -> None:
+        """Report the first skipped point, once. Never called under a lock: the report is written to disk."""
+        if self.first_skipped is not None and self.on_skip is not None:
+            report, self.on_skip = self.on_skip, None
+            report(self.first_skipped)
 
 
 def _is_same_answer(one: Place, other: Place) -> bool:

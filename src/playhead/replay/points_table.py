@@ -23,7 +23,7 @@ class Place:
     loop: int
     turn: int
 
-    __slots__ = ("index", "loop", "ns", "passed", "rank", "segment", "skipped", "turn", "what")
+    __slots__ = ("index", "loop", "ns", "passed", "rank", "segment", "turn", "what")
 
     def __init__(self, segment: str, index: int, row: list[Any]) -> None:
         self.segment = segment
@@ -31,9 +31,8 @@ class Place:
         self.ns, self.loop, self.turn = row[:3]
         self.what = tuple(row[3:])
         self.rank = 0
-        # Whether the replay has come by here, and whether it did so without the lane.
+        # Whether the replay has come by here, with the lane of the point or without it.
         self.passed = False
-        self.skipped = False
 
     def __repr__(self) -> str:
         return f"<{self.rank}: {' '.join(map(str, self.what))}>"

@@ -87,6 +87,7 @@ def enter(
         if isinstance(mode, ReplayMode) and mode.table:
             source.time.order = Playhead(mode.table, source.time)
             order_slot.begin(source.time.order)
+            source.time.order.on_skip = mode.note_skip
             source.time.on_stall = ender(mode)
         virtual_time.begin(source.time)
     if isinstance(mode, ReplayMode):

@@ -13,6 +13,7 @@ from playhead.event import brought_along
 from playhead.events import Event, Status
 from playhead.story.agent_output import OutputStream, reported_events
 from playhead.story.call_contents import whole_number
+from playhead.story.derived_tools import with_derived_tools
 from playhead.story.items import (
     PlacedEvent,
     call_item,
@@ -188,7 +189,7 @@ class _Draft:
         self.order.append(ref)
 
     def story(self, tape: Tape, prices: Prices | None) -> Story:
-        items = self._items(prices)
+        items = with_derived_tools(self._items(prices))
         status = self._status(tape)
         # Calls that are open in a beginning may end in the rest of the tape: not a failure.
         turn = _last_turn(items, status) if self.whole else None

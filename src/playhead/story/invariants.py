@@ -13,7 +13,7 @@ from typing import Any
 
 from playhead import events
 from playhead.recording.chunks import as_bytes
-from playhead.story.compare import results_alike, sides_of
+from playhead.story.comparison.compare import results_alike, sides_of
 from playhead.story.shape import CallItem, NoteItem, Story
 from playhead.story.totals import usages
 

@@ -142,11 +142,18 @@ def turn_item(
         how=ended.get("how"),
         took_ns=ended.get("took_ns"),
         value=ended.get("value"),
+        context=_text(begun.get("context")),
+        decision=_text(ended.get("decision")),
+        reason=_text(ended.get("reason")),
         failure=failure_from(ended.get("error")),
         seams=tuple(_seam(one) for one in seams),
         place=place,
         ended=_mark(end),
     )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def note_item(placed: PlacedEvent) -> NoteItem:

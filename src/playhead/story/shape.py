@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from playhead.events import Status
 from playhead.llm import LlmExchange
@@ -104,6 +104,10 @@ class TurnItem:
     how: str | None = None
     took_ns: int | None = None
     value: Any = None
+    # Of an iteration of a loop: its input context, and what it decided about the next iteration.
+    context: str | None = None
+    decision: str | None = None
+    reason: str | None = None
     failure: Failure | None = None
     seams: tuple[SeamItem, ...] = ()
     place: int = 0
@@ -131,6 +135,8 @@ class NoteItem:
     data: Any = None
     place: int = 0
 
+
+_Kind = TypeVar("_Kind", CallItem, TurnItem)
 
 Item = Union[CallItem, TurnItem, NoteItem]  # noqa: UP007 - read by 3.10 too
 
@@ -187,6 +193,23 @@ class Story:
     file_events: int = 0
     # False: this is the beginning of a longer tape. Calls that are open here are not in flight.
     whole: bool = True
+
+    def failures(self) -> tuple[str, ...]:
+        """Return the failed steps in the order of time: calls that failed, and those that an ended run never got an
+        answer to. Turns only if there are none: a turn usually fails because of a call in it.
+        """
+        calls = [one.ref for one in self._in_time(CallItem) if self._failed(one)]
+        turns = (one.ref for one in self._in_time(TurnItem) if one.failure is not None)
+        return tuple(calls or turns)
+
+    def _in_time(self, kind: type[_Kind]) -> list[_Kind]:
+        found = [item for item in self.items.values() if isinstance(item, kind)]
+        return sorted(found, key=lambda item: item.place)
+
+    def _failed(self, call: CallItem) -> bool:
+        # Calls that are open at the end of a part of a tape may have been answered later.
+        is_over = self.status != "running" and self.whole
+        return call.failure is not None or (call.how is None and is_over)
 
     def calls(self) -> list[CallItem]:
         found = [item for item in self.items.values() if isinstance(item, CallItem)]

@@ -19,6 +19,8 @@ from playhead.llm.http_headers import undo
 from playhead.recording.chunks import as_text
 from playhead.story.call_contents import text_pieces
 from playhead.story.shape import CallItem, Failure, Item, NoteItem, Story, TurnItem
+from playhead.tape.ending import ending_of
+from playhead.tape.manifest import DETAILS, verdict_of
 
 # Members of an outcome that have a place of their own in the form.
 _NOT_REPEATED = frozenset({"call", "how", "took_ns", "value", "error"})
@@ -61,7 +63,10 @@ def run_json(story: Story) -> dict[str, Any]:
         "redacted": manifest.redacted,
         "exit_code": manifest.exit_code,
         "replay_of": manifest.replay_of,
+        "verdict": verdict_of(manifest),
+        "ending": ending_of(story.status, manifest).as_json(),
         "keep": manifest.keep,
+        "details": manifest.extra.get(DETAILS),
         "failure": failure_json(story.failure),
         "last_seam": story.last_seam,
         "failed_turn": story.failed_turn,
@@ -87,6 +92,8 @@ def item_json(item: Item) -> dict[str, Any]:
             "purpose": item.purpose,
             "how": item.how,
             "took_ns": item.took_ns,
+            "decision": item.decision,
+            "reason": item.reason,
             "last_seam": item.last_seam,
             "seams": [dataclasses.asdict(seam) for seam in item.seams],
             "failure": failure_json(item.failure),
@@ -137,7 +144,7 @@ def whole_item_json(item: Item) -> dict[str, Any]:
     if isinstance(item, CallItem):
         return {**whole, **_call_contents(item)}
     if isinstance(item, TurnItem):
-        return {**whole, "input": item.input, "value": item.value}
+        return {**whole, "input": item.input, "context": item.context, "value": item.value}
     return whole
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from playhead import events
 from playhead.llm import LlmExchange, Usage
+from playhead.story.derived_tools import DERIVED
 from playhead.story.prices import Cost, cost_of
 from playhead.story.shape import CallItem, Item, NoteItem, Totals, TurnItem
 from playhead.transcripts.transcript_events import RESULT
@@ -77,7 +78,8 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
             counts["failed_turns"] += item.how == "raised"
         if not isinstance(item, CallItem):
             continue
-        counts["calls"] += 1
+        # A derived tool is no crossing of a boundary of its own.
+        counts["calls"] += DERIVED not in item.facts
         kind = (
             "tool"
             if item.boundary == "mcp" and item.facts.get("method", "tools/call") == "tools/call"

@@ -26,6 +26,8 @@ class Annotations:
     tags: Mapping[str, str | None] = field(default_factory=dict)
     note: str | None = None
     keep: bool | None = None
+    # From a program that joined the run; see `playhead.record(details=…)`.
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 NONE = Annotations()
@@ -43,6 +45,7 @@ def read_annotations(run: Path) -> Annotations:
 def _from(members: dict[str, Any]) -> Annotations:
     name, tags = members.get("name"), members.get("tags")
     note, keep = members.get("note"), members.get("keep")
+    details = members.get("details")
     return Annotations(
         name=name if isinstance(name, str) else None,
         tags={
@@ -52,6 +55,7 @@ def _from(members: dict[str, Any]) -> Annotations:
         },
         note=note if isinstance(note, str) else None,
         keep=keep if isinstance(keep, bool) else None,
+        details=details if isinstance(details, dict) else {},
     )
 
 
@@ -63,6 +67,8 @@ def annotate(run: Path, **said: Any) -> Annotations:
         before = read_annotations(run)
         if "tags" in said:
             said["tags"] = {**before.tags, **said["tags"]}
+        if "details" in said:
+            said["details"] = {**before.details, **said["details"]}
         after = replace(before, **said)
         _write(run, after)
     announce(run)

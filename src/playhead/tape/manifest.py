@@ -23,6 +23,8 @@ from playhead.tape.store import MANIFEST
 FILE = MANIFEST
 # The member of `extra` that holds the user's note about the run.
 NOTE = "note"
+# The member of `extra` that holds what the program started with: its configuration, the tasks done before.
+DETAILS = "details"
 # The member of `extra` that holds the verdict on a replay or a fork.
 VERDICT = "verdict"
 # Our manifests have a few kilobytes; a larger file in an untrusted folder is not read into memory.
@@ -106,14 +108,21 @@ def marked(manifest: Manifest, marks: Annotations) -> Manifest:
     if marks is NONE:
         return manifest
     tags = {**manifest.tags, **marks.tags}
-    note = {} if marks.note is None else {NOTE: marks.note}
+    said: dict[str, Any] = {} if marks.note is None else {NOTE: marks.note}
+    if marks.details:
+        said[DETAILS] = {**_details(manifest), **marks.details}
     return dataclasses.replace(
         manifest,
         name=manifest.name if marks.name is None else marks.name,
         tags={key: value for key, value in tags.items() if value is not None},
         keep=manifest.keep if marks.keep is None else marks.keep,
-        extra={**manifest.extra, **note},
+        extra={**manifest.extra, **said},
     )
+
+
+def _details(manifest: Manifest) -> dict[str, Any]:
+    found = manifest.extra.get(DETAILS)
+    return found if isinstance(found, dict) else {}
 
 
 def from_members(members: Any, run: Path) -> Manifest:

@@ -18,7 +18,7 @@ from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
 from playhead.host.private_files import create_part, read_regular
 from playhead.tape.format import FORMAT_VERSION, SEGMENT_PREFIX, SEGMENT_SUFFIX, close_line
-from playhead.tape.manifest import Manifest, write_manifest
+from playhead.tape.manifest import DETAILS, Manifest, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.store import MANIFEST
 
@@ -107,7 +107,10 @@ _FOLDER = "recorded_in"
 def _packed(tape: Tape) -> Iterator[str]:
     manifest = tape.manifest
     threads: dict[tuple[str, int], int] = {}
-    yield _line({"playhead": FORMAT_VERSION, **{name: getattr(manifest, name) for name in _KEPT}})
+    head = {"playhead": FORMAT_VERSION, **{name: getattr(manifest, name) for name in _KEPT}}
+    if DETAILS in manifest.extra:
+        head[DETAILS] = manifest.extra[DETAILS]
+    yield _line(head)
     names: dict[str, str] = {}
     began: int | None = None
     for event in tape.events():
@@ -189,9 +192,9 @@ def unpack(source: Path, target: Path) -> Path:
     for segment, rows in _by_segment(source, lines[1:], int(head.get("started_ns") or 0)).items():
         _write_segment(target / f"{SEGMENT_PREFIX}{segment}{SEGMENT_SUFFIX}", rows)
     known = {name: head[name] for name in _KEPT if name in head}
-    write_manifest(
-        target, Manifest(**{**known, "host": clock.host(), "status": head.get("status", "ok")})
-    )
+    known |= {"host": clock.host(), "status": head.get("status", "ok")}
+    extra = {DETAILS: head[DETAILS]} if DETAILS in head else {}
+    write_manifest(target, Manifest(**known, extra=extra))
     return target
 
 

@@ -55,7 +55,9 @@ class TapeRun:
     @property
     def tools(self) -> list[str]:
         """Names of the tools called, in order."""
-        return [call.name for call in self.calls if call.boundary in ("tool", "mcp")]
+        called = [call for call in self.calls if call.boundary in ("tool", "mcp")]
+        # By place: the number of a derived tool is higher than that of every recorded call.
+        return [call.name for call in sorted(called, key=lambda call: call.place)]
 
     @property
     def steps(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from playhead.story.compare import Comparison, Kind, Side, Step
+from playhead.story.comparison.compare import Comparison, Kind, Side, Step
 from playhead.views.html_page import boundary_mark, fold, head, page, table, text
 from playhead.views.text.safe import one_line
 from playhead.views.text.words import change, shown

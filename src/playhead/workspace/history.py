@@ -42,8 +42,13 @@ class FileEffect:
     ref: str
     # The call that started right after these changes, where that is known.
     before: str | None = None
-    # Whether changes by the program's own code are in effects of their own, without calls.
-    own_apart: bool = False
+    # The run was resumed after this call, and the files were changed in between.
+    resumed_after: str | None = None
+
+    @property
+    def served_with(self) -> tuple[str, ...]:
+        """The calls with which a replay makes these changes; none: the agent's own code makes them."""
+        return self.calls or ((self.resumed_after,) if self.resumed_after else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +59,6 @@ class WorkspaceStart:
     root: str
     tree: str | None
     facts: Mapping[str, Any]
-
-    @property
-    def only(self) -> tuple[str, ...] | None:
-        """The names of single files in a folder that is not a workspace; None for a workspace."""
-        names = self.facts.get("only")
-        return None if names is None else tuple(str(one) for one in names)
 
     @property
     def refused(self) -> str | None:
@@ -178,7 +177,10 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
     """Read the file history of a tape. `home` is the store whose pool has the content."""
     pool = Pool(home)
     history = FileHistory([], [], pool)
+    last_call: str | None = None
     for event in tape.events():
+        if event.kind == events.CALL and event.ours:
+            last_call = event.ref
         if event.kind in (events.WORKSPACE, events.FILES) and event.ours:
             whole = tape.whole(event)
             if not isinstance(whole.data, dict):
@@ -186,12 +188,14 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
             if event.kind == events.FILES:
                 history.effects.append(_effect(whole))
             else:
-                _begin(history, _start(whole), event)
+                _begin(history, _start(whole), event, last_call)
     return history
 
 
-def _begin(history: FileHistory, start: WorkspaceStart, event: Event) -> None:
-    """A run that was resumed has a second snapshot: what changed in between belongs to no call."""
+def _begin(
+    history: FileHistory, start: WorkspaceStart, event: Event, last_call: str | None
+) -> None:
+    """A run that was resumed has a second snapshot: the changes in between belong to no call."""
     known = [one for one in history.starts if one.tree and one.number == start.number]
     if not known or start.tree is None:
         history.starts.append(start)
@@ -206,6 +210,7 @@ def _begin(history: FileHistory, start: WorkspaceStart, event: Event) -> None:
             changes=tuple(between(history.at(None, start.number), now)),
             gaps=0,
             ref=event.ref,
+            resumed_after=last_call,
         )
     )
 
@@ -232,7 +237,6 @@ def _effect(event: Event) -> FileEffect:
             gaps=int(data.get("gaps", 0)),
             ref=event.ref,
             before=data.get("before"),
-            own_apart=data.get("own_apart") is True,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TapeDamaged(f"Event {event.ref} is not about files ({error!r}).") from None

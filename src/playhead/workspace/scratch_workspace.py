@@ -39,11 +39,8 @@ class ScratchWorkspace:
         excluded: tuple[bytes, ...] = (),
         code: frozenset[bytes] = frozenset(),
         number: int = 0,
-        only: frozenset[bytes] | None = None,
     ) -> None:
-        """`only`: the names of single files, where the folder is not a workspace."""
         self._history = history
-        self._only = only
         self._folder = folder
         self._excluded = excluded
         self._number = number
@@ -53,7 +50,7 @@ class ScratchWorkspace:
         self._code = code - changed
         self._changed = len({one for one in changed if not one.startswith(b".git/")})
         self._served: set[str] = set()
-        self._waiting = [(at, one) for at, one in enumerate(self._effects) if one.calls]
+        self._waiting = [(at, one) for at, one in enumerate(self._effects) if one.served_with]
         self._root = next((one.root for one in history.starts if one.number == number), folder)
         # The effect that each path has its content from.
         self._latest: dict[bytes, int] = {}
@@ -64,13 +61,13 @@ class ScratchWorkspace:
     @property
     def calls(self) -> set[str]:
         """The calls that changed files."""
-        return {one for _, effect in self._waiting for one in effect.calls}
+        return {one for _, effect in self._waiting for one in effect.served_with}
 
     def prepare(self, until: int | None = 0) -> None:
         """Restore the start of the run, or a later moment."""
         wanted = self._history.at(until, self._number)
         back = []
-        for one in compare_folder(wanted, self._folder, self._excluded, only=self._only):
+        for one in compare_folder(wanted, self._folder, self._excluded):
             if one.path in self._code:
                 self._code_differs.append(shown(one.path))
             else:
@@ -98,14 +95,13 @@ class ScratchWorkspace:
     def serve(self, call: str) -> None:
         """A call was answered from the tape: its changes happen now."""
         self._served.add(call)
-        due = [one for one in self._waiting if self._served.issuperset(one[1].calls)]
+        due = [one for one in self._waiting if self._served.issuperset(one[1].served_with)]
         if not due:
             return
         self._waiting = [one for one in self._waiting if one not in due]
         # The program writes to files that it has open (a database, a log), as it did during the recorded
-        # call. Newer tapes have such changes apart.
-        is_known = all(effect.own_apart for _, effect in due)
-        own = set() if is_known else open_for_writing(self._root)
+        # call.
+        own = open_for_writing(self._root)
         for at, effect in due:
             self._apply(tuple(self._to_apply(at, effect.changes, own)))
 
@@ -125,6 +121,8 @@ class ScratchWorkspace:
             code=tuple(sorted(self._code_differs)),
             unused_edits=self._unused_edits,
         )
+        if self._history.gaps:
+            return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
         if self.problem is not None:
             return replace(report, why=self.problem)
         wanted = dict(self._history.start(self._number))
@@ -132,12 +130,9 @@ class ScratchWorkspace:
             apply_changes(wanted, effect.changes)
         found = [
             shown(one.path)
-            for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
+            for one in compare_folder(wanted, self._folder, self._excluded)
             if one.path not in self._code
         ]
-        if found and self._history.gaps:
-            # The end of the recording is not known for certain.
-            return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
         return replace(report, same=not found, differing=tuple(found))
 
     def forked(self, base: Tree, root: str) -> ForkedFiles:

@@ -45,6 +45,57 @@ def test_a_session_that_failed_and_was_resumed_is_replayed_as_a_whole(project):
     assert replayed.stdout == failed.stdout + resumed.stdout
 
 
+LONGER = ("--stage", "plan:1", "--stage", "work:7", "--stage", "check:1")
+
+
+def resumed(project, *words, **more):
+    stages = (*LONGER, "--prompt", "prompts/{stage}.md")
+    return project.playhead(
+        "loop", "--session", "fix", *stages, "--resume", *words, *project.agent, **more
+    )
+
+
+@pytest.mark.parametrize("words", [(), ("--record",), (*RECORD, "full")])
+def test_a_session_resumed_with_more_stages_replays_as_a_whole(project, words):
+    failed = project.loop(*RECORD, "full", code=1, AGENT_FAILS_AT="work2")
+    (project.folder / "prompts" / "check.md").write_text("Check it.\n")
+    # People edit the prompt of a session that failed.
+    (project.folder / "prompts" / "work.md").write_text("Do the work better.\n")
+    longer = resumed(project, *words, AGENT_STOPS_AT="work6")
+    assert project.state()["counts"] == [1, 6, 1]
+    for _ in range(2):
+        replayed = project.playhead("replay", "fix")
+        assert "identical" in replayed.stderr, replayed.stderr
+        assert replayed.stdout == failed.stdout + longer.stdout
+
+
+def test_a_session_that_was_done_and_got_more_stages_replays_as_a_whole(project):
+    first = project.loop(*RECORD, "full")
+    (project.folder / "prompts" / "check.md").write_text("Check it.\n")
+    second = resumed(project)
+    replayed = project.playhead("replay", "fix")
+    assert "identical" in replayed.stderr, replayed.stderr
+    assert replayed.stdout == first.stdout + second.stdout
+
+
+def test_a_session_that_is_recorded_from_its_middle_replays_from_there(project):
+    project.loop(code=1, AGENT_FAILS_AT="work2")
+    rest = project.loop(*RECORD, "full", "--resume")
+    assert rest.stdout.startswith("work2:")
+    replayed = project.playhead("replay", "fix")
+    assert "identical" in replayed.stderr, replayed.stderr
+    assert replayed.stdout == rest.stdout
+
+
+def test_a_recorded_session_stays_recorded_when_it_is_resumed_unless_told_otherwise(project):
+    project.loop(*RECORD, "standard", code=1, AGENT_FAILS_AT="work1")
+    project.loop("--resume", code=1, AGENT_FAILS_AT="work2")
+    names = ["plan 1/1", "work 1/5", "work 1/5", "work 2/5"]
+    assert [turn["name"] for turn in turns(project)] == names
+    project.loop("--resume", "--no-record", AGENT_STOPS_AT="work3")
+    assert len(turns(project)) == 4
+
+
 @pytest.mark.parametrize("level", ["standard", "full"])
 def test_ctrl_c_ends_it_cleanly_and_resume_goes_on_there(project, level):
     words = ["loop", "--session", "fix", *project.stages, *RECORD, level, *project.agent]

@@ -31,22 +31,47 @@ def size_of_an_iteration(project):
 def test_minimal_keeps_decision_and_timing_in_about_half_a_kilobyte(project):
     project.loop(*RECORD, "minimal")
     assert sorted(project.files()) == expected(["status.json", "timing.json"])
-    assert size_of_an_iteration(project) < 800
+    assert size_of_an_iteration(project) <= 614 + len(',"reason":"all done"') * 2
     assert project.json("show", "fix")["totals"]["calls"] == 0
 
 
 def test_standard_keeps_hashes_in_place_of_texts_in_about_two_kilobytes(project):
     project.loop(*RECORD, "standard", AGENT_SIZE="50000")
-    hashes = [f"{name}.sha256" for name in TEXTS]
-    assert sorted(project.files()) == expected([*hashes, "status.json", "timing.json"])
+    hashes = [f"{name}.sha256" for name in TEXTS if name != "context.md"]
+    assert sorted(project.files()) == expected(
+        ["context.md", *hashes, "status.json", "timing.json"]
+    )
     assert size_of_an_iteration(project) < 2_300
     everything = b"".join(path.read_bytes() for path in project.run().rglob("*") if path.is_file())
     assert b"Do the work" not in everything
-    assert b"all done" not in everything
     totals = project.json("show", "fix")["totals"]
     assert (totals["input_tokens"], totals["output_tokens"], totals["cost_usd"]) == (360, 90, 0.03)
     refused = project.playhead("replay", "fix", code=4)
     assert "standard" in refused.stderr
+
+
+@pytest.mark.parametrize("level", ["minimal", "standard", "full"])
+def test_the_reason_of_a_decision_is_kept_at_every_level_and_found(project, level):
+    project.loop(*RECORD, level)
+    status = json.loads(project.files()[f"{ITERATIONS[2]}/status.json"].read_text())
+    assert status == {"decision": "stop", "reason": "all done"}
+    assert "work 2/5 · stop: all done" in project.playhead("show", "fix").stdout
+    turns = [item for item in project.json("show", "fix")["tree"] if item["type"] == "turn"]
+    assert [turn["decision"] for turn in turns] == ["continue", "continue", "stop"]
+    assert turns[-1]["reason"] == "all done"
+    found = project.playhead("search", '"all done"', "--all", "--json").stdout
+    assert '"fix"' in found
+
+
+@pytest.mark.parametrize("level", ["standard", "full"])
+def test_the_input_context_is_copied_and_found(project, level):
+    project.loop(*RECORD, level)
+    assert project.files()[f"{ITERATIONS[1]}/context.md"].read_text() == "What is known.\n"
+    assert '"fix"' in project.playhead("search", '"what is known"', "--all", "--json").stdout
+    (project.folder / "context.md").write_text("x" * 100_000)
+    project.loop(*RECORD, level, session="long")
+    kept = project.files("long")[f"{ITERATIONS[0]}/context.md"]
+    assert kept.stat().st_size == 100_000
 
 
 def test_full_keeps_everything_that_was_said(project):

@@ -6,6 +6,8 @@ import shlex
 import subprocess
 import sys
 
+import pytest
+
 from playhead.tape.reader import Tape
 
 SCRIPT = """
@@ -23,9 +25,9 @@ playhead session end
 """
 
 
-def run_script(project, level, **more):
+def run_script(project, level, script=SCRIPT, **more):
     python, agent = shlex.quote(sys.executable), shlex.quote(project.agent[-1])
-    script = SCRIPT.replace("PYTHON", python).replace("AGENT", agent).replace("LEVEL", level)
+    script = script.replace("PYTHON", python).replace("AGENT", agent).replace("LEVEL", level)
     return subprocess.run(
         ["bash", "-c", script], cwd=project.folder, env=project.env(**more),
         capture_output=True, text=True, check=False,
@@ -48,6 +50,88 @@ def test_a_script_leaves_the_same_as_a_loop(project):
     # One segment for all the steps, and nothing that a replay could take for a command.
     assert len(list(project.run().glob("tape-*.jsonl"))) == 1
     assert "has no command" in project.playhead("replay", "fix", code=4).stderr
+
+
+ONE_CALL = """
+set -u
+playhead() { PYTHON -m playhead "$@"; }
+playhead session init fix --stage plan:1 --stage work:5 SWITCH || exit
+while env=$(playhead session next fix --prompt 'prompts/{stage}.md' --context context.md \\
+              --response out.jsonl --exit-code $? --command claude); do
+  eval "$env"
+  echo "$PLAYHEAD_STAGE $PLAYHEAD_ITERATION"
+  PYTHON AGENT < "$PLAYHEAD_PROMPT" > out.jsonl
+done
+playhead session end
+"""
+
+
+@pytest.mark.parametrize("switch", ["--record", "--record-level full", "PLAYHEAD_RECORD"])
+def test_one_call_an_iteration_leaves_the_same_as_three(project, switch):
+    level = "full" if "full" in switch else "standard"
+    more = {switch: "1"} if switch.isupper() else {}
+    script = ONE_CALL.replace("SWITCH", "" if more else switch)
+    done = run_script(project, level, script, **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "plan 1\nwork 1\nwork 2\n"
+    one = {name: path.stat().st_size for name, path in project.files().items()}
+    steps = [turn_steps(project, "fix")]
+    project.playhead("verify", "fix")
+    run_script(project, level, SCRIPT.replace(" fix", " fix2"))
+    three = {name: path.stat().st_size for name, path in project.files("fix2").items()}
+    assert sorted(one) == sorted(three)
+    assert [one[name] for name in one if "timing" not in name and "response" not in name] == [
+        three[name] for name in three if "timing" not in name and "response" not in name
+    ]
+    steps.append(turn_steps(project, "fix2"))
+    assert steps[0] == steps[1]
+
+
+def turn_steps(project, session):
+    items = [one for one in project.json("show", session)["tree"] if one["type"] == "turn"]
+    return [(item["name"], item["decision"], item["reason"], item["how"]) for item in items]
+
+
+def test_a_script_is_not_recorded_unless_it_is_switched_on(project):
+    done = run_script(project, "", ONE_CALL.replace("SWITCH", ""))
+    assert done.stdout == "plan 1\nwork 1\nwork 2\n"
+    assert project.state()["counts"] == [1, 2]
+    assert list(project.store.glob("runs/*")) == []
+    more = run_script(project, "", ONE_CALL.replace("SWITCH", "--force"), PLAYHEAD_RECORD="0")
+    assert more.stdout == done.stdout
+    assert list(project.store.glob("runs/*")) == []
+
+
+def test_a_failed_iteration_ends_the_script_of_one_call_and_resume_repeats_it(project):
+    failed = run_script(project, "", ONE_CALL.replace("SWITCH", "--record"), AGENT_FAILS_AT="work1")
+    assert failed.stdout == "plan 1\nwork 1\n"
+    assert "work 1/5 failed: API Error: 529 overloaded" in failed.stderr
+    assert project.json("show", "fix")["status"] == "failed"
+    again = run_script(project, "", ONE_CALL.replace("SWITCH", "--resume"))
+    assert again.stdout == "work 1\nwork 2\n"
+    assert project.json("show", "fix")["status"] == "ok"
+    assert project.json("show", "fix")["totals"]["failed_turns"] == 1
+
+
+def test_an_iteration_of_a_script_costs_one_start_of_python(project):
+    """The time of a start depends on the machine; so the test counts starts, and compares with a bare one."""
+    step(project, "init", "fix", "--stage", "work:*", "--record")
+    (project.folder / "out.txt").write_text("Done.")
+    words = ("session", "next", "fix", "--prompt", "prompts/work.md", "--response", "out.txt")
+    loaded = [sys.executable, "-X", "importtime", "-m", "playhead", *words]
+    for _ in range(2):
+        done = subprocess.run(
+            loaded,
+            cwd=project.folder,
+            env=project.env(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    slow = ("click", "rich", "msgspec", "asyncio", "sqlite3", "playhead.cli", "playhead.config")
+    assert not modules & set(slow)
+    assert sum(name.startswith("playhead.") for name in modules) <= 45
 
 
 def test_a_failed_step_ends_the_script_and_the_run(project):

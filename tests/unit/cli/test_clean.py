@@ -52,4 +52,5 @@ def test_a_script_has_to_say_yes(family, store, playhead, monkeypatch):
 
 
 def test_nothing_to_do_is_no_error(store, playhead):
+    store.mkdir()
     assert playhead("clean", "--yes", "--store", store).out == "Deleted 0 runs (0 B).\n"

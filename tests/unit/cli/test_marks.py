@@ -28,6 +28,15 @@ def test_tags_are_added_and_taken_away(run, store, playhead):
     assert playhead("list", "--tag", "reviewed", "--store", store).out.count("run") == 1
 
 
+def test_removing_a_tag_that_is_not_there_is_a_usage_error_that_names_the_tags(
+    run, store, playhead
+):
+    ended = playhead("tag", "run", "--remove", "nope", "--store", store)
+    assert ended.code == 2
+    assert "run has no tag 'nope'. Its tags: env." in ended.err
+    assert listed(playhead, store)["tags"] == {"env": "ci"}
+
+
 def test_a_tag_without_a_name_is_a_usage_error(run, store, playhead):
     assert playhead("tag", "run", "=x", "--store", store).code == 2
 

@@ -59,9 +59,13 @@ def test_a_folder_without_a_tape_does_not_keep_the_others_from_being_checked(tap
     }
 
 
-@pytest.mark.parametrize("words", [["verify"], ["verify", "last", "--all"], ["seal"]])
-def test_what_to_look_at_must_be_said(tape, store, playhead, words):
-    assert playhead(*words, "--store", store).code == 2
+def test_a_run_and_all_runs_cannot_be_asked_for_together(tape, store, playhead):
+    assert playhead("verify", "last", "--all", "--store", store).code == 2
+
+
+@pytest.mark.parametrize("verb", ["verify", "seal"])
+def test_without_a_run_the_last_is_meant(tape, store, playhead, verb):
+    assert "20261115-071105-k3f9" in playhead(verb, "--store", store).out
 
 
 def test_repair_saves_what_can_be_read_and_moves_the_damaged_aside(tape, store, playhead):

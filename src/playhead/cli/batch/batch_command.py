@@ -26,8 +26,9 @@ from playhead.cli.batch.batch_options import (
 )
 from playhead.cli.batch.batch_selection import Shard, Target, cores, select, shard_of
 from playhead.cli.batch.batch_workers import WorkerPool
-from playhead.cli.common import Duration, find_tape, home_of, overrides, store_option
+from playhead.cli.common import Duration, home_to_read, overrides, store_option
 from playhead.cli.replaying.approval import approved_command, can_ask
+from playhead.cli.run_names import find_tape
 from playhead.errors import StoreError, TapeError, UsageError
 from playhead.exporters.batch_reports import junit_xml, step_summary
 from playhead.host.private_files import write_export
@@ -139,7 +140,13 @@ def command(
         return
     _ask_once(asked, targets)
     results = _run(
-        asked, targets, home_of(store), jobs or cores(), timeout, fail_fast=fail_fast, resume=resume
+        asked,
+        targets,
+        home_to_read(store),
+        jobs or cores(),
+        timeout,
+        fail_fast=fail_fast,
+        resume=resume,
     )
     _write(results, junit=junit, json_file=json_file, html=html)
     print_results(results)

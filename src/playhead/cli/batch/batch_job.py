@@ -19,11 +19,11 @@ from typing import Any
 
 from playhead import clock
 from playhead.cli.batch.batch_selection import Target
-from playhead.cli.common import find_tape
+from playhead.cli.run_names import find_tape
 from playhead.errors import PlayheadError
 from playhead.llm import Usage
 from playhead.story import Prices, Story, tell
-from playhead.story.compare import result_of, results_alike, sides_of
+from playhead.story.comparison.compare import result_of, results_alike, sides_of
 from playhead.story.invariants import Broken, Invariants, check
 from playhead.story.prices import cost_of
 from playhead.story.verdicts import Outcome, Verdict

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from playhead import clock
-from playhead.cli.common import Duration, find_run, home_of, tag_of
+from playhead.cli.common import Duration, home_to_read, tag_of
+from playhead.cli.run_names import find_run
 from playhead.errors import PlayheadError, RunNotFound, UsageError
 from playhead.host.project import project_of
 from playhead.library.catalogue import Filter, Library
@@ -79,7 +80,7 @@ def _filtered(store: Path | None, words: list[str]) -> list[Target]:
         name=asked["name"][0] if asked["name"] else None,
         since_ns=clock.wall_ns() - int(min(since) * 1e9) if since else None,
     )
-    entries = Library(home_of(store)).entries(wanted)
+    entries = Library(home_to_read(store)).entries(wanted)
     return [
         Target(key=one.id, id=one.id, name=one.manifest.name, path=one.path)
         for one in entries

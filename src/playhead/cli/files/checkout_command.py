@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import run_argument, store_option
+from playhead.cli.common import store_option
 from playhead.cli.files.file_runs import FileRun, open_file_run
 from playhead.cli.files.in_place import (
     change_files,
@@ -15,6 +15,7 @@ from playhead.cli.files.in_place import (
     kept_tree,
     print_missing,
 )
+from playhead.cli.run_names import run_argument
 from playhead.story.file_steps import moment_after
 from playhead.workspace.history import reader_of
 from playhead.workspace.restore import Read, restore_tree

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead.cli.common import find_tape
+from playhead.cli.run_names import find_tape
 from playhead.errors import PlayheadError, UsageError
 from playhead.host.project import project_of
 from playhead.story import Story, tell

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import home_of, json_option, print_json, run_argument, store_option
+from playhead.cli.common import home_to_read, json_option, print_json, store_option
 from playhead.cli.files.file_runs import file_runs_of, open_file_run, path_in
+from playhead.cli.run_names import run_argument
 from playhead.errors import UsageError
 from playhead.exporters.files_json import blame_across_json, blame_json, files_json
 from playhead.story.blame_across import BlameAcross
@@ -107,7 +108,7 @@ def blame_command(
 
 def _across(typed: str, store: Path | None, *, everything: bool, as_json: bool) -> None:
     file = Path(os.path.realpath(Path(typed).parent)) / Path(typed).name
-    home = home_of(store)
+    home = home_to_read(store)
     runs = file_runs_of(home, file, everywhere=everything or store is not None)
     if not runs:
         raise UsageError(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import find_run, json_option, print_json, run_argument, store_option
+from playhead.cli.common import json_option, print_json, store_option
+from playhead.cli.run_names import find_run, named_run_argument, run_argument
+from playhead.errors import UsageError
 from playhead.library.annotate import change_tags, keep_run, rename_run, write_note
 from playhead.library.run_rows import note_of
 from playhead.tape.manifest import read_manifest
@@ -15,7 +17,7 @@ from playhead.views.text.safe import clean, one_line
 
 
 @click.command("tag")
-@run_argument
+@named_run_argument
 @click.argument("tags", metavar="[K[=V]]...", nargs=-1)
 @click.option("--remove", multiple=True, metavar="K", help="Remove this tag.")
 @json_option
@@ -33,6 +35,11 @@ def tag_command(
     A tag without a value gets the value true.
     """
     path = find_run(store, run)
+    there = read_manifest(path).tags
+    for key in remove:
+        if key not in there:
+            names = ", ".join(one_line(one) for one in there) or "none"
+            raise UsageError(f"{path.name} has no tag {key!r}. Its tags: {names}.")
     said: dict[str, str | None] = dict.fromkeys(remove)
     for one in tags:
         key, equals, value = one.partition("=")
@@ -48,7 +55,7 @@ def tag_command(
 
 
 @click.command("note")
-@run_argument
+@named_run_argument
 @click.argument("text", nargs=-1)
 @click.option("--remove", is_flag=True, help="Remove the note.")
 @json_option
@@ -77,7 +84,7 @@ def note_command(
 
 
 @click.command("rename")
-@run_argument
+@named_run_argument
 @click.argument("name")
 @store_option
 def rename_command(*, run: str, name: str, store: Path | None) -> None:

@@ -14,18 +14,9 @@ from click.shell_completion import get_completion_class
 from rich.text import Text
 
 from playhead import clock
-from playhead.cli.common import (
-    find_run,
-    find_tape,
-    home_of,
-    json_option,
-    overrides,
-    print_json,
-    run_argument,
-    runs_argument,
-    store_option,
-)
+from playhead.cli.common import home_to_read, json_option, overrides, print_json, store_option
 from playhead.cli.progress_line import bar, counted
+from playhead.cli.run_names import find_run, find_tape, run_argument, runs_argument
 from playhead.errors import TapeError, UsageError
 from playhead.launch.examination import examine
 from playhead.tape import store as stores
@@ -85,11 +76,11 @@ def verify_command(
 def _runs_to_verify(
     runs: tuple[str, ...], store: Path | None, *, everything: bool
 ) -> Sequence[Path]:
-    if everything == bool(runs):
-        raise UsageError("Name the runs to check, such as `playhead verify last`, or use --all.")
+    if everything and runs:
+        raise UsageError("Name the runs to check, or use --all for every run; not both.")
     if everything:
-        return list(stores.runs(home_of(store)))
-    return [find_tape(store, run) for run in runs]
+        return list(stores.runs(home_to_read(store)))
+    return [find_tape(store, run) for run in runs or ("last",)]
 
 
 def _verified(path: Path) -> Verification | TapeError:
@@ -114,7 +105,10 @@ def _verification_json(path: Path, found: Verification | TapeError) -> dict[str,
 @click.command("repair")
 @run_argument
 @click.option(
-    "--force", is_flag=True, help="Repair a run of another machine that is still marked as running."
+    "--force",
+    "-f",
+    is_flag=True,
+    help="Repair a run of another machine that is still marked as running.",
 )
 @json_option
 @store_option
@@ -158,9 +152,8 @@ def seal_command(*, runs: tuple[str, ...], as_json: bool, store: Path | None) ->
     \b
     playhead seal last
     """
-    if not runs:
-        raise UsageError("Name the run to seal, such as `playhead seal last`.")
-    done = [seal(path) for path in counted([find_run(store, run) for run in runs], "Sealing")]
+    found = [find_run(store, run) for run in runs or ("last",)]
+    done = [seal(path) for path in counted(found, "Sealing")]
     if as_json:
         print_json([{**dataclasses.asdict(one), "path": str(one.path)} for one in done])
         return
@@ -209,7 +202,7 @@ def reindex_command(*, as_json: bool, store: Path | None) -> None:
 
     began = clock.mono_ns()
     with bar("Reading runs") as progress:
-        count = reindex(home_of(store), prices=overrides(), progress=progress)
+        count = reindex(home_to_read(store), prices=overrides(), progress=progress)
     took_s = (clock.mono_ns() - began) / 1e9
     if as_json:
         print_json({"runs": count, "took_s": round(took_s, 3)})

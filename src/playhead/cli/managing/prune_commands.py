@@ -10,14 +10,7 @@ from typing import Any
 import click
 
 from playhead import clock, config
-from playhead.cli.common import (
-    Duration,
-    Size,
-    home_of,
-    json_option,
-    print_json,
-    store_option,
-)
+from playhead.cli.common import Duration, Size, home_to_read, json_option, print_json, store_option
 from playhead.cli.progress_line import counted
 from playhead.config import Settings
 from playhead.errors import ConfigError, UsageError
@@ -73,7 +66,7 @@ def prune_command(
     playhead prune --older-than 30d --dry-run
     playhead prune --older-than 30d --keep 100 --max-size 5GB --yes
     """
-    home = home_of(store)
+    home = home_to_read(store)
     project = None if everything or store is not None else str(project_of(Path.cwd()))
     found = list(Library(home).entries(Filter(project=project)))
     runs = [Sized(entry=one, bytes=run_size(one.path)) for one in counted(found, "Weighing")]
@@ -152,7 +145,7 @@ def clean_command(
     playhead clean --dry-run
     playhead clean --yes
     """
-    home = home_of(store)
+    home = home_to_read(store)
     project = None if everything or store is not None else str(project_of(Path.cwd()))
     going = _replays(home, project)
     if going and not dry_run:

@@ -25,7 +25,7 @@ from playhead.views.text.safe import one_line
 @click.option("--all", "everything", is_flag=True, help="Include the sessions of all projects.")
 @click.option("--since", type=Duration(), help="Only files modified within this time: 7d.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="Maximum number of sessions, newest first."
+    "--limit", "-n", type=click.IntRange(min=1), help="Maximum number of sessions, newest first."
 )
 @click.option("--no-redact", is_flag=True, help="Do not redact secrets.")
 @json_option

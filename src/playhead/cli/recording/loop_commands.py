@@ -25,14 +25,16 @@ from playhead.launch.command import record_command
 from playhead.loop import steps
 from playhead.loop.beginning import (
     check_free,
-    check_level,
     chosen_level,
     is_replaying,
+    resumed_level,
+    started_state,
     wants_record,
     wish_for,
 )
 from playhead.loop.plan import Plan, check_plan, prompt_path, takes_prompt
 from playhead.loop.progress import Progress
+from playhead.loop.resumed_parts import facts_of
 from playhead.loop.running import run
 from playhead.loop.shell import STATUSES
 from playhead.loop.stages import parse_stages, spell_stage
@@ -64,18 +66,20 @@ from playhead.tape.store import run_path
 @click.option(
     "--record/--no-record",
     default=None,
-    help="Record the session. Default: PLAYHEAD_RECORD, else no.",
+    help="Record the session. Default: PLAYHEAD_RECORD, else no, but a recorded session stays recorded with --resume.",
 )
 @click.option(
     "--record-level",
     "level",
     type=click.Choice(LEVELS),
-    help="How much to record. Default: standard.",
+    help="How much to record; implies --record. Default: standard.",
 )
 @click.option("--resume", is_flag=True, help="Continue where the session ended.")
-@click.option("--force", is_flag=True, help="Start over; rename the old session to NAME.old.TIME.")
+@click.option(
+    "--force", "-f", is_flag=True, help="Start over; rename the old session to NAME.old.TIME."
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be run.")
-@click.option("--quiet", is_flag=True, help="Print only the agent's output, no progress.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the agent's output, no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stderr.")
 @click.option("--within", is_flag=True, hidden=True)
 @store_option
@@ -116,17 +120,18 @@ def loop_command(
     check_plan(plan, replaying=is_replaying())
     home = home_of(store)
     check_free(home, session, resume=resume, force=force)
-    check_level(home, session, level, resume=resume)
+    recorded = wants_record(home, session, asked=plan.record, level=level, resume=resume)
+    level = resumed_level(home, session, level, resume=resume)
     if dry_run:
-        click.echo("\n".join(forecast(plan)))
+        click.echo("\n".join(forecast(plan, chosen_level(level) if recorded else None)))
         return
     around = isinstance(runs.current(), runs.Run)
-    if not (within or around) and wants_record(asked=record) and chosen_level(level) == "full":
+    if recorded and not around and chosen_level(level) == "full":
         sys.exit(_recorded(plan, home, quiet=quiet, as_json=as_json))
     result = run(plan, Progress(quiet=quiet))
     if as_json:
         say(json.dumps(asdict(result)))
-    if not (within or around) and wants_record(asked=record):
+    if recorded and not around:
         _prune(home, session, quiet=quiet or as_json)
     sys.exit(result.exit_code)
 
@@ -147,7 +152,8 @@ def _recorded(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> int:
     """
     settings = config.load()
     words = [sys.executable, "-m", "playhead", *words_of(plan, home, quiet=quiet, as_json=as_json)]
-    wish = wish_for(plan.session, home, "full", resume=plan.resume, force=plan.force)
+    facts = facts_of(plan, started_state(home, plan.session, plan.stages, resume=plan.resume))
+    wish = wish_for(plan.session, home, "full", resume=plan.resume, force=plan.force, facts=facts)
     done = record_command(words, wish, settings, meanwhile=None if quiet else load_model)
     if not quiet and not as_json:
         say(note(done, counted(done, settings)).replace("show last", f"show {plan.session}"))
@@ -167,8 +173,8 @@ def words_of(plan: Plan, home: Path, *, quiet: bool, as_json: bool) -> list[str]
     return [*words, "--", *plan.command]
 
 
-def forecast(plan: Plan) -> list[str]:
-    """The lines of --dry-run."""
+def forecast(plan: Plan, level: Level | None) -> list[str]:
+    """The lines of --dry-run. `level` is None if nothing is recorded."""
     lines = []
     for stage in plan.stages:
         path = prompt_path(plan, stage, 1)
@@ -176,11 +182,7 @@ def forecast(plan: Plan) -> list[str]:
         most = f"at most {stage.most}" if stage.most > 1 else "1" if stage.most else "any number"
         lines.append(f"{stage.name}: {most} × {' '.join(plan.command)}  ({asked})")
     where = "by {prompt}" if takes_prompt(plan.command) else "by stdin"
-    told = (
-        f"recorded at {chosen_level(plan.level)}"
-        if wants_record(asked=plan.record)
-        else "not recorded"
-    )
+    told = "not recorded" if level is None else f"recorded at {level}"
     return [*lines, f"prompts {where}; {told}"]
 
 
@@ -191,34 +193,71 @@ _context = click.Path(path_type=Path)
 
 @click.group("session")
 def session_command() -> None:
-    """Record a loop from a shell script, step by step. Each step takes well under 100 ms.
+    """Run a loop from a shell script, step by step, and optionally record it.
 
     \b
-    playhead session init fix --stage work:5 --level full
-    while env=$(playhead session iteration-start fix); do
+    playhead session init fix --stage work:5 --record
+    while env=$(playhead session next fix --prompt 'prompts/{stage}.md' \\
+                  --response out.jsonl --exit-code $?); do
       eval "$env"
-      playhead session prompt fix prompts/work.md
-      claude -p --output-format stream-json --verbose < prompts/work.md > out.jsonl
-      playhead session response fix out.jsonl --exit-code $? || break
+      claude -p --output-format stream-json --verbose < "$PLAYHEAD_PROMPT" > out.jsonl
     done
     playhead session end fix
 
-    NAME defaults to PLAYHEAD_SESSION. If the disk fails, the recording is lost but the script continues.
-    The session becomes a run with this name: playhead show fix.
+    `next` is one process per iteration. iteration-start, prompt and response do the same in three.
+    NAME defaults to PLAYHEAD_SESSION. Nothing is recorded without --record or PLAYHEAD_RECORD=1. If the
+    disk fails, the recording is lost but the script continues. The session becomes a run with this name:
+    playhead show fix.
     """
 
 
 @session_command.command("init")
 @_name
 @click.option("--stage", multiple=True, metavar="NAME[:N]", help="As in playhead loop.")
-@click.option("--level", type=click.Choice(LEVELS), help="How much to record. Default: standard.")
+@click.option(
+    "--record/--no-record",
+    default=None,
+    help="Record the session. Default: PLAYHEAD_RECORD, else no, but a recorded session stays recorded with --resume.",
+)
+@click.option(
+    "--record-level",
+    "--level",
+    "level",
+    type=click.Choice(LEVELS),
+    help="How much to record; implies --record. Default: standard.",
+)
 @click.option("--resume", is_flag=True, help="Continue the session with this name.")
-@click.option("--force", is_flag=True, help="Start over; rename the old session to NAME.old.TIME.")
+@click.option(
+    "--force", "-f", is_flag=True, help="Start over; rename the old session to NAME.old.TIME."
+)
 @json_option
 @store_option
 def init(**given: Any) -> None:
     """Start or continue a session."""
     _perform("init", given)
+
+
+@session_command.command("next")
+@_name
+@click.option(
+    "--prompt", metavar="FILE", help="Prompt of the next iteration: 'prompts/{stage}.md'."
+)
+@click.option(
+    "--response", metavar="FILE", help="Answer of the agent in the current iteration; - is stdin."
+)
+@click.option("--exit-code", type=int, help="Exit code of the agent in the current iteration.")
+@click.option("--command", help="The command line of the agent.")
+@click.option("--stage", help="Switch to this stage.")
+@click.option("--context", type=_context, help="A context file for the iteration.")
+@json_option
+@store_option
+def next_step(**given: Any) -> None:
+    """End the current iteration, start the next one, and print its variables for eval.
+
+    The first call has no current iteration, and ignores --response and --exit-code. Exit code 1: no
+    iteration is left, or the current one failed.
+    """
+    _perform("next", given)
 
 
 @session_command.command("iteration-start")
@@ -272,6 +311,8 @@ def end(**given: Any) -> None:
 def _perform(step: str, given: dict[str, Any]) -> None:
     renamed = {"as_json": "json", "exit_code": "exit-code"}
     told = {renamed.get(name, name): value for name, value in given.items() if value is not None}
+    if told.get("record") is False:
+        told["no-record"] = True
     text, code = steps.perform(step, told)
     if text:
         click.echo(text)

@@ -102,8 +102,8 @@ def _replay(
     listener: socket.socket, common: dict[str, Any], run: str, store: Path | None,
     asked: dict[str, Any], *, pace: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    from playhead.cli.common import find_tape
     from playhead.cli.replaying.replay_arguments import options_from, plain, plan_of
+    from playhead.cli.run_names import find_tape
     from playhead.launch import standalone_proxy as alone
     from playhead.launch.opening import Wish
     from playhead.launch.replay_run import check_tape

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead import clock, config
-from playhead.cli.common import find_run, store_option
+from playhead.cli.common import store_option
+from playhead.cli.run_names import find_run
 from playhead.config import Settings
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
@@ -31,7 +32,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--name", help="Name of the run. Default: the program's name.")
+@click.option("--name", "-n", help="Name of the run. Default: the program's name.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Add a tag. Repeatable.")
 @click.option("--level", type=click.Choice(LEVELS), help="How much to record. Default: full.")
 @store_option
@@ -43,7 +44,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
     help="Continue RUN, or the last run with --name.",
 )
 @click.option(
-    "--force", is_flag=True, help="Move an existing run with this --run-id or --name aside."
+    "--force", "-f", is_flag=True, help="Move an existing run with this --run-id or --name aside."
 )
 @click.option("--run-id", metavar="ID", help="Id of the run. Default: derived from the time.")
 @click.option("--no-redact", is_flag=True, help="Do not redact secrets.")
@@ -81,7 +82,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 )
 @click.option("--no-workspace", is_flag=True, help="Do not record the files of the project.")
 @click.option("--no-seal", is_flag=True, help="Do not compress the finished tape.")
-@click.option("--quiet", is_flag=True, help="Do not print the closing line.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print the closing line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the closing line as JSON, on stderr.")
 @click.argument(
     "command_line", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED

@@ -15,16 +15,10 @@ from typing import Any
 
 import click
 
-from playhead.cli.common import (
-    Duration,
-    find_tape,
-    json_option,
-    print_json,
-    run_argument,
-    store_option,
-)
+from playhead.cli.common import Duration, json_option, print_json, store_option
 from playhead.cli.replaying.approval import approved_command, trust_option
 from playhead.cli.replaying.replay_arguments import plain
+from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import UsageError
 from playhead.launch.replay_run import check_tape
 from playhead.replay.matching.taped import load
@@ -32,7 +26,9 @@ from playhead.replay.modes.chaos_trials import Trial, TrialResult, ranked, resul
 from playhead.views.text.replay_results import ChaosProgress, print_chaos
 
 
-@click.command()
+@click.command(
+    cls=RunThenCommand,
+)
 @run_argument
 @click.option(
     "--runs",

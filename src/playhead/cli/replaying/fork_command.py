@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from playhead import config
-from playhead.cli.common import find_tape, run_argument, store_option
+from playhead.cli.common import store_option
 from playhead.cli.files.apply_fork import apply_fork
 from playhead.cli.files.in_place import check_own
 from playhead.cli.replaying.approval import (
@@ -26,6 +26,7 @@ from playhead.cli.replaying.replay_arguments import (
     plan_of,
 )
 from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
+from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import UsageError
 from playhead.launch.replay_run import check_tape, replay_command
 from playhead.launch.replayed_files import calls_that_changed_files
@@ -37,7 +38,9 @@ from playhead.replay.report.forecast import forecast
 from playhead.views.text.report import fork_state_line, print_forecast
 
 
-@click.command()
+@click.command(
+    cls=RunThenCommand,
+)
 @run_argument
 @click.option(
     "--at", "at", type=int, required=True, metavar="STEP", help="Number of the first live call."
@@ -61,7 +64,7 @@ from playhead.views.text.report import fork_state_line, print_forecast
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @click.option("--unfenced", is_flag=True, help="Run without the kernel fence.")
-@click.option("--quiet", is_flag=True, help="Do not print the report.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
 @environment_options
 @mixed_options

@@ -8,14 +8,8 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import (
-    find_run,
-    home_of,
-    json_option,
-    print_json,
-    run_argument,
-    store_option,
-)
+from playhead.cli.common import home_to_read, json_option, print_json, store_option
+from playhead.cli.run_names import find_run, run_argument
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.exporters.promoted_test import fixtures_of, test_source
 from playhead.host.project import project_of
@@ -73,7 +67,7 @@ def accept_command(run: str, files: tuple[Path, ...], as_json: bool, store: Path
     written = list(dict.fromkeys(one.resolve() for one in (*files, *found)))
     for target in written:
         pack(path, target)
-    superseded = make_golden(home_of(store), path)
+    superseded = make_golden(home_to_read(store), path)
     if as_json:
         told = {"golden": path.name, "superseded": superseded}
         print_json({**told, "written": [str(one) for one in written]})
@@ -89,7 +83,7 @@ def accept_command(run: str, files: tuple[Path, ...], as_json: bool, store: Path
 @click.option(
     "--fixtures", is_flag=True, help="Also write tool calls, LLM responses and turns as JSON files."
 )
-@click.option("--force", is_flag=True, help="Replace an existing test with this name.")
+@click.option("--force", "-f", is_flag=True, help="Replace an existing test with this name.")
 @json_option
 @store_option
 def promote_command(

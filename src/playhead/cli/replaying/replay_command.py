@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from playhead import config
-from playhead.cli.common import find_tape, run_argument, store_option
+from playhead.cli.common import store_option
 from playhead.cli.replaying.approval import (
     approved_command,
     environment_choice,
@@ -30,6 +30,7 @@ from playhead.cli.replaying.replay_arguments import (
     plain,
     plan_of,
 )
+from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.launch.replay_run import Replayed, check_tape, replay_command
 from playhead.replay.modes.replay_options import ReplayOptions
@@ -41,7 +42,10 @@ from playhead.views.text.safe import clean_json
 EXIT_CODES = {"identical": 0, "changed": 0, "diverged": 3, "unproven": 6}
 
 
-@click.command(context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
+@click.command(
+    cls=RunThenCommand,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True},
+)
 @run_argument
 @click.option(
     "--report",
@@ -74,7 +78,7 @@ EXIT_CODES = {"identical": 0, "changed": 0, "diverged": 3, "unproven": 6}
     is_flag=True,
     help="Run without the kernel fence. The verdict is then never `identical`.",
 )
-@click.option("--quiet", is_flag=True, help="Do not print the report.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
 @click.option(
     "--in-place", is_flag=True, help="Use the project files of today, not the recorded ones."
@@ -178,7 +182,7 @@ def report_end(
 def _compare(left: Tape, right: Tape) -> None:
     """Only where something was live: the story and its comparison take a tenth of a second to load."""
     from playhead.story import Prices, tell
-    from playhead.story.compare import compare
+    from playhead.story.comparison.compare import compare
     from playhead.views.text.comparison_text import print_comparison
 
     prices = Prices(overrides=config.load().sections.get("prices", {}))

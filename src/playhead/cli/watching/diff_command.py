@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from playhead import config
-from playhead.cli.common import find_tape, json_option, print_json, store_option
+from playhead.cli.common import json_option, print_json, store_option
+from playhead.cli.run_names import find_tape
 from playhead.exporters.files_json import trees_json
 from playhead.host.private_files import write_export
 from playhead.story import Prices, tell
-from playhead.story.compare import compare
-from playhead.story.tree_difference import TreeDifference, tree_difference
+from playhead.story.comparison.compare import compare
+from playhead.story.comparison.tree_difference import TreeDifference, tree_difference
 from playhead.tape.reader import Tape
 from playhead.views.html_comparison import comparison_page
 from playhead.views.text.comparison_text import print_comparison, print_first

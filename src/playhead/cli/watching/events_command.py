@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import find_tape, run_argument, store_option
+from playhead.cli.common import store_option
+from playhead.cli.run_names import find_tape, run_argument
 from playhead.events import BOUNDARIES, Event
 from playhead.story.event_filter import EventFilter, EventSelection, parse_range
 from playhead.tape.reader import Tape
@@ -40,9 +41,13 @@ Printer = Callable[[Event, bytes], None]
     "--seq", metavar="A..B", help="Only these events: 10..20, 10.., 17, or SEGMENT:10..20."
 )
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=0, help="Maximum number of events; 0 for all."
+    "--limit",
+    "-n",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Maximum number of events; 0 for all.",
 )
-@click.option("--follow", is_flag=True, help="Wait for new events while the run continues.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for new events while the run continues.")
 @click.option("--pretty", is_flag=True, help="Print one readable line per event.")
 @click.option("--json", is_flag=True, help="Print JSON lines (the default).")
 @store_option

@@ -9,14 +9,8 @@ from typing import Any
 
 import click
 
-from playhead.cli.common import (
-    find_tape,
-    json_option,
-    overrides,
-    print_json,
-    run_argument,
-    store_option,
-)
+from playhead.cli.common import json_option, overrides, print_json, store_option
+from playhead.cli.run_names import find_tape, run_argument
 from playhead.errors import UsageError
 from playhead.host.private_files import write_export
 from playhead.story import Prices, Story, tell

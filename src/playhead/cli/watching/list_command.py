@@ -13,7 +13,7 @@ from playhead import clock
 from playhead.cli.common import (
     STATUSES,
     Duration,
-    home_of,
+    home_to_read,
     json_option,
     overrides,
     print_json,
@@ -39,6 +39,7 @@ from playhead.tape.manifest import verdict_of
 @click.option("--since", type=Duration(), help="Only runs started within this time: 2h, 7d.")
 @click.option(
     "--limit",
+    "-n",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
@@ -74,7 +75,7 @@ def command(
     playhead list --tree                    with replays and forks
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
     """
-    home = home_of(store)
+    home = home_to_read(store)
     with tally("Looking at new runs") as progress:
         library = Library(home, progress)
         library.scan()

@@ -11,7 +11,8 @@ import click
 from rich.console import Console
 
 from playhead import clock
-from playhead.cli.common import Duration, find_tape, overrides, run_argument, store_option
+from playhead.cli.common import Duration, overrides, store_option
+from playhead.cli.run_names import find_tape, run_argument
 from playhead.events import BOUNDARIES
 from playhead.story import Prices, tell
 from playhead.tape.reader import Tape

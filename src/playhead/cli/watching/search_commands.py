@@ -10,7 +10,7 @@ import click
 from playhead import clock
 from playhead.cli.common import (
     filter_options,
-    home_of,
+    home_to_read,
     json_option,
     overrides,
     print_json,
@@ -34,6 +34,7 @@ from playhead.library.fulltext import SCOPES, Scope
 )
 @click.option(
     "--limit",
+    "-n",
     type=click.IntRange(1, 1000),
     default=10,
     show_default=True,
@@ -70,7 +71,7 @@ def search_command(
     from playhead.library.search import Search, query
     from playhead.views.text.run_lists import print_hits
 
-    home, prices = home_of(store), overrides()
+    home, prices = home_to_read(store), overrides()
     typed = " ".join(_as_typed(one) for one in words)
     with bar("Reading new runs") as progress:
         update(home, prices=prices, progress=progress)
@@ -98,6 +99,7 @@ def _as_typed(word: str) -> str:
 @filter_options
 @click.option(
     "--limit",
+    "-n",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
@@ -126,9 +128,13 @@ def stats_command(
 
     with bar("Reading new runs") as progress:
         found = stats(
-            home_of(store), by=by, wanted=Search(**wanted), prices=overrides(), progress=progress
+            home_to_read(store),
+            by=by,
+            wanted=Search(**wanted),
+            prices=overrides(),
+            progress=progress,
         )
-    contents = pool_size(home_of(store))
+    contents = pool_size(home_to_read(store))
     if as_json:
         print_json({**stats_json(found), "store": {"file_bytes": contents}})
         return

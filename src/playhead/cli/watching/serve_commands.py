@@ -18,15 +18,8 @@ from urllib.request import Request, urlopen
 
 import click
 
-from playhead.cli.common import (
-    find_run,
-    home_of,
-    json_option,
-    overrides,
-    print_json,
-    run_argument,
-    store_option,
-)
+from playhead.cli.common import home_of, json_option, overrides, print_json, store_option
+from playhead.cli.run_names import find_run, run_argument
 from playhead.errors import UsageError
 from playhead.host.project import project_of
 

@@ -7,14 +7,8 @@ from pathlib import Path
 
 import click
 
-from playhead.cli.common import (
-    find_tape,
-    json_option,
-    overrides,
-    print_json,
-    run_argument,
-    store_option,
-)
+from playhead.cli.common import json_option, overrides, print_json, store_option
+from playhead.cli.run_names import find_tape, run_argument
 from playhead.errors import UsageError
 from playhead.events import Event
 from playhead.exporters.files_json import call_files_json
@@ -33,12 +27,17 @@ from playhead.workspace.history import read_history
 @run_argument
 @click.option("--call", "number", type=int, metavar="N", help="Show call N in full.")
 @click.option("--event", "event", metavar="N", help="Show event N of the tape in full.")
-@click.option("--output", is_flag=True, help="Include the program's output.")
+@click.option("--output", "-o", is_flag=True, help="Include the program's output.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=0, help="Maximum number of lines; 0 for all."
+    "--limit",
+    "-n",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Maximum number of lines; 0 for all.",
 )
 @click.option(
     "--full",
+    "-v",
     is_flag=True,
     help="Do not shorten the program's own events; with --call, texts, diffs and messages.",
 )

@@ -1,15 +1,10 @@
-"""Files that the program is about to write, announced to the process that watches the workspaces.
+"""Files outside the workspace that a program opens for writing, copied before it can change them.
 
-A file outside the workspaces is copied before the program can change it: a replay runs the program's own code
-again, and must find the file as the recording found it. From then on it is watched like a workspace, so that a
-replay also makes the changes of calls that it serves.
+A replay runs the program's own code again, so it must find such a file as the recording found it. Python
+announces every open file by an audit event, before it is opened. Files that native libraries open
+(DuckDB, FAISS) are not announced: they are recorded if they are in a workspace.
 
-A file in a workspace that the program's own code changes while a call of another thread is open is announced, too:
-otherwise the change would count as the call's, and a replay would make it twice.
-
-Python announces opened, moved and deleted files by audit events, before they are touched. Files that native libraries
-open (DuckDB, FAISS) are not announced: they are recorded if they are in a workspace. An audit hook cannot be removed,
-so there is one per process, and it looks up the active deck.
+An audit hook cannot be removed, so there is one a process, and it asks for the active deck.
 """
 
 from __future__ import annotations
@@ -27,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from playhead.recording.deck import Deck
     from playhead.recording.recorder import Recorder
     from playhead.workspace import chosen_files
     from playhead.workspace.watch.call_marks import CallMarks
@@ -47,9 +41,6 @@ _CREDENTIALS = frozenset(
     {"auth.json", ".credentials.json", "token.json", "oauth_creds.json", "hosts.yml"}
 )
 
-# The boundaries whose calls own changes of files: a copy of `call_marks.OWNERS`, which is loaded later.
-_OWNERS = ("tool", "process", "mcp")
-
 _listening = False
 _seen: set[str] = set()
 _bytes = 0
@@ -65,67 +56,38 @@ def begin() -> None:
         sys.addaudithook(_hear)
 
 
-# Audit events about a change of files: which of their arguments are paths that change.
-_CHANGES = {
-    "open": (0,),
-    "os.rename": (0, 1),
-    "os.remove": (0,),
-    "os.truncate": (0,),
-    "os.mkdir": (0,),
-    "os.rmdir": (0,),
-    "os.symlink": (1,),
-    "os.link": (1,),
-    "os.chmod": (0,),
-}
-
-
 def _hear(event: str, args: tuple[Any, ...]) -> None:
-    # This runs for every audit event of the process: anything but a change of a file leaves here.
-    if event == "open":
-        if not args[2] & (os.O_WRONLY | os.O_RDWR):
-            return
-        # A file that must be new has no content to keep.
-        is_new = bool(args[2] & os.O_EXCL)
-    elif event in _CHANGES:
-        is_new = event == "os.mkdir"
-    else:
+    # This runs for every audit event of the process: anything but an open for writing leaves here.
+    if event != "open" or not args[2] & (os.O_WRONLY | os.O_RDWR):
         return
     current = deck.active()
     if current is None or current.marks is None or current.mode is not None:
         return
+    # A file that must be new has no content to keep.
+    if args[2] & os.O_EXCL or len(_seen) >= _MOST:
+        return
     try:
-        for place in _CHANGES[event]:
-            _changing(current, args[place], is_new=is_new)
+        _opening(current.recorder, current.marks, args[0])
     except Exception as error:  # noqa: BLE001  raising here would forbid the open
         current.recorder.warn(
             f"a file could not be copied before it was written ({safe_str(error)})."
         )
 
 
-def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
+def _opening(recorder: Recorder, marks: CallMarks, name: Any) -> None:
     if not isinstance(name, (str, bytes)):
         return  # a descriptor that is open already
-    recorder, marks = current.recorder, current.marks
     path = os.path.abspath(os.fsdecode(name))
-    is_own = marks is not None and marks.has_open_calls and not current.is_inside(*_OWNERS)
-    if marks is None or not (is_own or (path not in _seen and len(_seen) < _MOST)):
-        return
-    if path.startswith((*_SKIPPED_STARTS, f"{recorder.folder}{os.sep}")):
-        return
-    # The folder resolved, the name not: a change of a link is not a change of its target.
-    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    if is_own:
-        marks.note_own(real)
-    if path in _seen or path.endswith(_SKIPPED_ENDS):
+    if path in _seen or path.startswith(_SKIPPED_STARTS) or path.endswith(_SKIPPED_ENDS):
         return
     if path.startswith(os.path.dirname(os.path.dirname(recorder.folder)) + os.sep):
         return  # Playhead's own store
     _seen.add(path)
-    if not is_new and not marks.covers(os.path.realpath(path)):
-        _copy(recorder, marks, path)
+    if not marks.covers(os.path.realpath(path)):
+        _copy(recorder, path)
 
 
-def _copy(recorder: Recorder, marks: CallMarks, path: str) -> None:
+def _copy(recorder: Recorder, path: str) -> None:
     global _bytes  # noqa: PLW0603  one count a process
     name = f"file:{where.shown(path)}"
     size, value = 0, {}
@@ -139,9 +101,6 @@ def _copy(recorder: Recorder, marks: CallMarks, path: str) -> None:
             return
         value = {"main": content}
     _bytes += size
-    if not os.path.islink(path) and marks.note_outside(os.path.realpath(path)):
-        return
-    # The watcher is busy or gone: onto the tape from here.
     data = {"store": name, "when": "start", "path": path, "bytes": size, "value": value}
     # Looked through already, and to be restored byte by byte.
     recorder.append(NewEvent(events.SNAPSHOT, freeze(data), where.asked(2), redacted=True))

@@ -102,11 +102,11 @@ class Streams:
         except OSError:
             os.open(os.devnull, os.O_RDWR)
             self.closed.append(fd)
-            return "closed"
+            return "inherited" if fd == 0 and _is_callers(is_open=False) else "closed"
+        if fd == 0 and _is_callers(is_open=True):
+            return "inherited"
         if stat.S_ISCHR(mode) and os.fstat(fd).st_rdev == os.stat(os.devnull).st_rdev:
             return "null"
-        if fd == 0 and _is_callers():
-            return "inherited"
         if stat.S_ISREG(mode):
             return "file"
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
@@ -114,11 +114,12 @@ class Streams:
         return "tty" if os.isatty(fd) else "device"
 
 
-def _is_callers() -> bool:
+def _is_callers(*, is_open: bool) -> bool:
+    """Whether the caller has the same stdin. `is_open`: ours is open."""
     try:
-        return os.path.samestat(os.fstat(0), os.stat(f"/proc/{os.getppid()}/fd/0"))
-    except OSError:
-        return True
+        return os.path.samestat(os.fstat(0), os.stat(f"/proc/{os.getppid()}/fd/0")) and is_open
+    except OSError as error:
+        return error.errno != errno.ENOENT or not is_open  # ENOENT: the caller's is closed
 
 
 class StreamPump:
@@ -232,8 +233,7 @@ class Real:
                 reads, writes = _joined(fd)
                 theirs[fd] = writes if fd else reads
                 os.set_blocking(reads if fd else writes, False)
-                pump = StreamPump(fd, reads if fd else 0, fd or writes, self._line)
-                self._pumps.append(pump)
+                self._pumps.append(StreamPump(fd, reads if fd else 0, fd or writes, self._line))
         if self._streams.kinds[2] == "stdout":
             theirs |= {2: theirs[1]} if 1 in theirs else {}
         return theirs

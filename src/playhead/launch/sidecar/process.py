@@ -19,9 +19,11 @@ from contextlib import suppress
 from playhead import clock
 from playhead.host.descriptors import frame, take_frames
 from playhead.launch.guest.printed import OutputBuffer
+from playhead.launch.sidecar import process_tree
 from playhead.launch.sidecar.command_streams import Pump, Stream
 from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.tape.output_position import OutputPage
+from playhead.tape.store import PLAN
 
 # The messages between launcher and sidecar; see `control`.
 WATCH, SIGNALS, END = b"W", b"G", b"E"
@@ -58,6 +60,8 @@ class SidecarProcess:
         self._buffer = bytearray()
         # Readable when the command has ended; used when the launcher was killed.
         self._command_end: int | None = None
+        # The mount namespace of the fence that the command is in.
+        self._namespace: str | None = None
         self._early_at: int | None = None
         self._is_draining = False
         self._end_at: int | None = None
@@ -156,6 +160,7 @@ class SidecarProcess:
         for letter, payload in take_frames(self._buffer):
             if letter == WATCH:
                 self._world.command = int.from_bytes(payload, "big")
+                self._namespace = process_tree.namespace_of(self._world.command)
                 if any(one.starts_early for one in self._services):
                     self._early_at = clock.mono_ns() + _EARLY_NS
             elif letter == SIGNALS:
@@ -173,10 +178,15 @@ class SidecarProcess:
             pump.drain()
 
     def _outlive_launcher(self) -> None:
-        """The launcher was killed: serve until the command has ended. Without a way to see its end (before
-        Linux 5.3) services end now.
+        """The launcher was killed. A recorded command must not notice: serve it until it has ended. Without a way
+        to see its end (before Linux 5.3) services end now. A replay without its launcher has no use, and may
+        wait forever for what the launcher would have served: end all of its processes.
         """
         self._close_line()
+        if (self._recorder.run / PLAN).exists():
+            process_tree.end_all(
+                str(self._recorder.run), root=self._world.command, namespace=self._namespace
+            )
         with suppress(OSError, AttributeError):
             if self._world.command is not None:
                 self._command_end = os.pidfd_open(self._world.command)

@@ -17,6 +17,9 @@ Places = Sequence[tuple[re.Pattern[str], str]]
 
 # Where a prompt may be cut for caching follows the last message, and changes no answer.
 _PASSING = frozenset({"cache_control"})
+# Kinds of a stdin that a program does not read. A stdin from /dev/null cannot be told from an inherited one if the
+# caller's is /dev/null, and older shims recorded an inherited one as `null` or `closed`.
+_SILENT = ("null", "closed")
 _DEEPEST = 60
 _MOST_KNOWN = 50_000
 # Numbers from here on may be moments.
@@ -116,13 +119,15 @@ def settled_text(request: Any, places: Places = ()) -> str:
 
 def settled(request: Any) -> Any:
     """JSON inside texts as structure, results of tools in the order in which they were asked for, programs by
-    their names.
+    their names, an empty stdin like an inherited one.
     """
     form = _opened(request, 0)
     for one in form if isinstance(form, list) else [form]:
         if isinstance(one, dict) and isinstance(argv := one.get("argv"), list) and argv:
             # Where a program is installed is the machine's affair: `git` was `/usr/bin/git` then.
             one["argv"] = [str(argv[0]).rpartition("/")[2], *argv[1:]]
+            if one.get("stdin") in _SILENT:
+                one["stdin"] = "inherited"
     asked: dict[str, int] = {}
     for name in _asked(form):
         asked.setdefault(name, len(asked))

@@ -33,6 +33,7 @@ from playhead.tape.reader import Tape
 
 if TYPE_CHECKING:
     from playhead.replay.matching import nearest
+    from playhead.replay.points_table import Place
     from playhead.replay.report import divergence
     from playhead.replay.report.divergence import Parting
 else:
@@ -210,6 +211,25 @@ class ReplayMode:
         self._recorder.append(NewEvent(events.DIVERGENCE, parting.as_json(), parting_at(parting)))
         return Divergence(str(parting), parting)
 
+    def note_skip(self, place: Place) -> None:
+        """Put on the tape that no lane came to this point: from here on the order differs. The report shows it."""
+        lane = place.what[0] if type(place.what[0]) is str else None
+        found = {
+            "step": self._step_of(place),
+            "lane": lane,
+            "point": " ".join(map(str, place.what[1:3])),
+        }
+        self._recorder.append(NewEvent(events.ORDER, {"skipped": found}))
+
+    def _step_of(self, place: Place) -> int:
+        """The taped call that the point belongs to, or the last one with a point before it."""
+        numbers = {(one.event.segment, one.event.seq): one.number for one in self.recording.calls}
+        order = self.table.segments[place.segment] if self.table is not None else []
+        for one in reversed(order[: place.index + 1]):
+            if type(one.what[0]) is int and (found := numbers.get((one.segment, one.what[0]))):
+                return found
+        return 1
+
     def part_within(
         self, call: Call, lane: str, kind: str, detail: str, advice: str | None
     ) -> None:
@@ -260,10 +280,16 @@ class ReplayMode:
     def _step(self) -> int:
         return next(self._steps)  # one step in C: no two threads get the same
 
+    def _expected(self, lane: str, step: int) -> int:
+        """The taped call that this lane should have made now. `step` counts calls as they begin, which is a race
+        between threads; it is the answer for a lane that has no call left on the tape.
+        """
+        return next((one.number for one in self.matcher.unserved() if one.lane == lane), step)
+
     def _missed(self, call: Call, name: str, request: Any, lane: str, step: int) -> Parting:
         return divergence.Parting(
             kind="missed",
-            step=step,
+            step=self._expected(lane, step),
             boundary=call.boundary,
             name=name,
             lane=lane,

@@ -67,6 +67,24 @@ def unchanged(now: TapedRun) -> list[str]:
     return list(dict.fromkeys(told))
 
 
+def order(now: TapedRun) -> list[str]:
+    """Where the order of concurrent work first differs from the tape, if a point was skipped."""
+    skipped = [
+        event.data["skipped"]
+        for event in now.tape.events()
+        if event.kind == events.ORDER and event.ours and isinstance(event.data.get("skipped"), dict)
+    ]
+    if not skipped:
+        return []
+    first = min(skipped, key=lambda one: int(one["step"]))
+    lane = (
+        f": lane {first['lane']} did not come to its point `{first['point']}`"
+        if first["lane"]
+        else ""
+    )
+    return [f"The order differs from the tape at step {first['step']}{lane}."]
+
+
 def _matched(now: TapedRun) -> Iterator[tuple[TapedCall, dict[str, Any]]]:
     for call in now.calls:
         match = _match(call)

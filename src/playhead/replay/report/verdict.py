@@ -102,9 +102,10 @@ def judge(
     divergences += [_never_made(call) for call in unused]
     divergences += _stopped(original, replayed, wishes)
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
-    same_exit = exits["recorded"] is None or exits["recorded"] == exits["replayed"]
+    same_exit = _same_exit(exits)
     if not same_exit and wishes.fork_at is None:
-        detail = f"Exit code: {exits['recorded']} recorded, {exits['replayed']} replayed."
+        recorded = "none" if exits["recorded"] is None else exits["recorded"]
+        detail = f"Exit code: {recorded} recorded, {exits['replayed']} replayed."
         divergences.append({"kind": "exit", "detail": detail})
     difference = outputs.difference(then, now)
     if difference is not None and not wishes.mixed:
@@ -122,8 +123,11 @@ def judge(
         or bool(extras.blocked(now))
         or _llm_calls(then) != _llm_calls(now)
     )
+    verdict = _verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere)
+    # Workers of a process pool take jobs as they like, so a replay that is identical may skip points, too.
+    skipped = extras.order(now) if verdict == "diverged" else []
     return Report(
-        verdict=_verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere),
+        verdict=verdict,
         fence=fence,
         files=files,
         order=order,
@@ -139,7 +143,7 @@ def judge(
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
-        notes=[*notes, *outputs.remarks(then, now), *extras.unchanged(now)],
+        notes=[*notes, *skipped, *outputs.remarks(then, now), *extras.unchanged(now)],
         live=list(wishes.policy.live),
         inexact=extras.inexact(now) if wishes.mixed else [],
         blocked=extras.blocked(now),
@@ -149,6 +153,18 @@ def judge(
         forked_at=wishes.fork_at,
     )
 
+
+def _same_exit(exits: dict[str, int | None]) -> bool:
+    """A run that was recorded in its own process, or was killed, has no exit code to compare. A replay whose
+    command could not be started proves nothing, whatever is on the tape.
+    """
+    if exits["recorded"] is None:
+        return exits["replayed"] not in _NOT_STARTED
+    return exits["recorded"] == exits["replayed"]
+
+
+# Exit codes of shells and of our launcher for a command that is not executable or does not exist.
+_NOT_STARTED = (126, 127)
 
 # Differences that are a result where something was live on purpose: another prompt led elsewhere.
 _RESULTS = frozenset({"missed", "unused", "exit", "output", "state", "files"})

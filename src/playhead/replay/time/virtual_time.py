@@ -430,6 +430,7 @@ class VirtualTime:
                 else:
                     self.order.skip_to(place, acts)
             wait.release(place)
+        self.order.report_skip()
         return True
 
     def _all_wait(self) -> bool:

@@ -1,7 +1,4 @@
-"""The frames of a playback: what a viewer sees, with its time since the start of the run. Pure.
-
-The pause before a run was resumed is cut out: it may be days, and the monotonic clock may have restarted.
-"""
+"""The frames of a playback: what a viewer sees, with its time since the start of the run. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from playhead import events
 from playhead.recording.chunks import as_bytes
 from playhead.story import CallItem, Item, Mark, NoteItem, SeamItem, Story, TurnItem
 from playhead.story.call_contents import text_pieces
+from playhead.story.run_clock import generations, offsets
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
 
@@ -67,29 +65,17 @@ class FrameFilter:
 def frames_of(story: Story, wanted: FrameFilter | None = None) -> list[PlayFrame]:
     """Return the frames in the order of the tape. Their times never decrease."""
     depths = _depths(story)
+    since = offsets(story)
     placed: list[PlayFrame] = []
     latest = 0
-    for generation in _generations(story.items.values()):
+    for generation in generations(story.items.values()):
         made = [frame for item in generation for frame in _item_frames(item)]
         made.sort(key=lambda frame: frame.place)
-        offset = latest - made[0].at_ns if made else 0
         for frame in made:
-            latest = max(latest, frame.at_ns + offset)
+            latest = max(latest, frame.at_ns + since[frame.item.ref])
             placed.append(replace(frame, at_ns=latest, depth=depths[frame.item.ref]))
     chosen = wanted or FrameFilter()
     return [frame for frame in _with_totals(placed) if chosen.matches(frame)]
-
-
-def _generations(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Split the items where the run was resumed."""
-    here: list[Item] = []
-    for item in items:
-        if isinstance(item, NoteItem) and item.kind == events.RUN_START and here:
-            yield here
-            here = []
-        here.append(item)
-    if here:
-        yield here
 
 
 def _item_frames(item: Item) -> Iterator[PlayFrame]:

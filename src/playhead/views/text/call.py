@@ -9,6 +9,7 @@ from rich.text import Text
 
 from playhead import llm as wire
 from playhead.story import CallItem, Story, TurnItem
+from playhead.story.run_clock import position_of
 from playhead.story.totals import usages
 from playhead.views.text import words
 from playhead.views.text.console import console, width_of
@@ -50,7 +51,7 @@ def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
     yield "who", one_line(f"{call.who or '?'}, lane {call.lane}", 200)
     effect = f", effect: {call.effect}" if call.effect else ""
     yield "what", one_line(f"{call.boundary} {call.name}{effect}", 400)
-    since = words.position(call.mono - _start_of(story))
+    since = words.position(position_of(story, call))
     yield (
         "when",
         f"{words.moment(call.wall)}, {since} into the run, took {words.took(call.took_ns)}",
@@ -134,10 +135,6 @@ def _longest_pause(pieces: Sequence[object]) -> str:
     moments = [getattr(piece, "at_ns", 0) for piece in pieces]
     pause = max((later - earlier for earlier, later in pairwise(moments)), default=0)
     return f"longest pause {words.took(pause)}"
-
-
-def _start_of(story: Story) -> int:
-    return min((item.mono for item in story.items.values()), default=0)
 
 
 def _shortened(body: str, *, full: bool) -> str:

@@ -8,7 +8,7 @@ from difflib import unified_diff
 from rich.table import Table
 from rich.text import Text
 
-from playhead.story.compare import Comparison, Side, Step
+from playhead.story.comparison.compare import Comparison, Side, Step
 from playhead.views.text.console import console
 from playhead.views.text.safe import clean, one_line
 from playhead.views.text.words import change, shown

@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.text import Text
 from rich.theme import Theme
 
-GLYPHS = {"ok": "✓", "failed": "✗", "interrupted": "◐", "running": "●"}
-
 # Only the sixteen standard colours: users choose them for their terminal.
 THEME = Theme(
     {
@@ -48,6 +46,7 @@ THEME = Theme(
 # Width of piped output, which programs read, and people in windows of any width.
 PIPED_WIDTH = 80
 _MAX_WIDTH = 120
+_MIN_WIDTH = 40
 
 
 class _Console(Console):
@@ -65,10 +64,16 @@ def console(*, stderr: bool = False) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        width=None if stream.isatty() else PIPED_WIDTH,
+        width=None if stream.isatty() else piped_width(),
         color_system=colours(stream),
         legacy_windows=False,
     )
+
+
+def piped_width() -> int:
+    """The width of output that is not a terminal: COLUMNS, if the user has set it."""
+    asked = os.environ.get("COLUMNS", "")
+    return max(int(asked), _MIN_WIDTH) if asked.isascii() and asked.isdigit() else PIPED_WIDTH
 
 
 def colours(stream: TextIO) -> Literal["auto"] | None:

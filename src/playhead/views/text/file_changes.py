@@ -8,6 +8,7 @@ from rich.text import Text
 
 from playhead.errors import PlayheadError
 from playhead.story.blame_across import AcrossLine
+from playhead.story.comparison.tree_difference import TreeDifference
 from playhead.story.file_steps import (
     CountedChange,
     FileStep,
@@ -17,7 +18,6 @@ from playhead.story.file_steps import (
     prompt_of,
 )
 from playhead.story.line_origins import BlamedLine
-from playhead.story.tree_difference import TreeDifference
 from playhead.views.text.console import console, width_of
 from playhead.views.text.labels import heading
 from playhead.views.text.safe import clean, one_line

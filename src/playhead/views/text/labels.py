@@ -10,6 +10,7 @@ from rich.text import Text
 from playhead import events
 from playhead import llm as wire
 from playhead.story import CallItem, Failure, Item, NoteItem, TurnItem
+from playhead.story.derived_tools import DERIVED
 from playhead.story.totals import usages
 from playhead.views.text import words
 from playhead.views.text.safe import one_line, unstyled
@@ -80,6 +81,10 @@ def _turn(turn: TurnItem) -> Text:
     line = Text.assemble(("turn ", "quiet"), (one_line(turn.name, 60), "turn"))
     if turn.purpose:
         line.append(f" · {one_line(turn.purpose, 200)}", style="why")
+    if turn.decision and turn.decision != "error":
+        line.append(f" · {one_line(turn.decision, 20)}", style="why")
+        if turn.reason:
+            line.append(f": {one_line(turn.reason, 200)}", style="why")
     return line
 
 
@@ -127,6 +132,8 @@ def unusual_end(call: CallItem) -> str:
         return " … never answered"
     side = call.facts.get("side")
     marks = [f"side: {one_line(str(side), 20)}"] if side else []
+    if call.facts.get(DERIVED):
+        marks.append("derived")
     if call.how in _ENDS:
         marks.append(_ENDS[call.how])
     return f" ({', '.join(marks)})" if marks else ""

@@ -1,6 +1,6 @@
 """Lists of runs on a terminal: the table of `list`, its tree of replays and forks, and search results.
 
-Every line fits 80 columns. Knows entries and summaries.
+Every line fits 60 columns. Knows entries and summaries.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from playhead.library.catalogue import Entry
 from playhead.library.fulltext import Snippet
 from playhead.library.run_rows import Summary, is_golden, note_of
 from playhead.library.search import FoundRun, ResultPage
+from playhead.tape.ending import ending_of
 from playhead.tape.manifest import verdict_of
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console, print_line, width_of
+from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.safe import clean, one_line
 
 _HEADINGS = ("RUN", "NAME", "AGE", "TOOK", "CALLS", "TOKENS", "COST", "WHY, TAGS")
 _STYLES = ("default", "name", "quiet", "default", "default", "default", "money", "quiet")
 _LEFT = {0, 1, 7}
+# Columns that a narrow terminal does without, the least important one first: TOKENS, CALLS, TOOK, COST.
+_FIRST_LEFT_OUT = (5, 4, 3, 6)
 _GAP = 2
 # Minimum widths of the names and of the remarks at the end of a line.
 _NAME = 12
@@ -60,6 +63,7 @@ def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int)
     """Return the headings, then one line per run."""
     cells = [_cells(entry, summary, now_ns) for entry, summary in rows]
     widths = _widths([_HEADINGS, *cells], width)
+    _leave_out(widths, width)
     lines = [_line(_HEADINGS, widths, ["quiet"] * len(_HEADINGS))]
     for (entry, _), row in zip(rows, cells, strict=True):
         line = Text.assemble(_glyph(entry))
@@ -67,18 +71,9 @@ def run_lines(rows: Sequence[tuple[Entry, Summary]], *, width: int, now_ns: int)
     return lines
 
 
-_VERDICTS = {
-    "diverged": ("✗ ", "failed"),
-    "unproven": ("? ", "interrupted"),
-}
-
-
 def _glyph(entry: Entry) -> tuple[str, str]:
-    """How a run ended. Of a replay its verdict: a program may exit with 0 and have done something else."""
-    verdict = verdict_of(entry.manifest)
-    if verdict in _VERDICTS:
-        return _VERDICTS[verdict]
-    return f"{GLYPHS[entry.status]} ", entry.status
+    ending = ending_of(entry.status, entry.manifest)
+    return f"{ending.glyph} ", ending.tone
 
 
 def _cells(entry: Entry, summary: Summary, now_ns: int) -> tuple[str, ...]:
@@ -128,9 +123,20 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     return [widths[0], name, *widths[2:-1], min(widths[-1], room - name - _GAP)]
 
 
+def _leave_out(widths: list[int], width: int) -> None:
+    """Give columns the width 0 that a narrow terminal has no room for."""
+    for at in _FIRST_LEFT_OUT:
+        shown = [one for one in widths if one]
+        if sum(shown) + _GAP * (len(shown) - 1) <= width:
+            return
+        widths[at] = 0
+
+
 def _line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str]) -> Text:
     line = Text()
     for at, (cell, width, style) in enumerate(zip(cells, widths, styles, strict=False)):
+        if not width:
+            continue
         text = Text(cell, style=style)
         if text.cell_len > width:
             text.truncate(width, overflow="ellipsis")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from playhead.library.stats import Group, Stats
+from playhead.tape.ending import GLYPHS
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console, print_line, width_of
+from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.safe import one_line
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from playhead import clock
 from playhead.story import CallItem, Failure, Story, TurnItem
-from playhead.tape.manifest import NOTE
+from playhead.tape.ending import Ending, ending_of
+from playhead.tape.manifest import DETAILS, NOTE
 from playhead.views.text import words
-from playhead.views.text.console import GLYPHS, console, print_line, width_of
+from playhead.views.text.console import console, print_line, width_of
 from playhead.views.text.labels import heading, reason
 from playhead.views.text.safe import one_line
 from playhead.views.text.tree import TreeLine, tree_lines
@@ -97,21 +98,23 @@ def _short_prefix(prefix: str, width: int) -> str:
 def head_of(story: Story, width: int) -> Iterator[Text]:
     """Yield the outcome, its reason, then command, time and tags."""
     manifest = story.manifest
+    ending = ending_of(story.status, manifest)
     yield Text.assemble(
-        (f"{GLYPHS[story.status]} ", story.status),
+        (f"{ending.glyph} ", ending.tone),
         (one_line(manifest.name, 40), "name"),
         f"  {one_line(manifest.run, 60)}  ",
-        (_ended(story), story.status),
+        (_ended(story, ending), ending.tone),
     )
     yield from _why(story, width)
     yield from (Text(f"  {line}", style="quiet") for line in _origin(story, width - 2))
 
 
-def _ended(story: Story) -> str:
+def _ended(story: Story, ending: Ending) -> str:
     took = words.took(story.duration_ns)
     if story.status == "running":
         return f"running, {took} so far"
-    return f"{story.status} after {took}"
+    program = "" if ending.word == story.status else f"; the program: {story.status}"
+    return f"{ending.word} after {took}{program}"
 
 
 def _why(story: Story, width: int) -> Iterator[Text]:
@@ -165,6 +168,9 @@ def _origin(story: Story, room: int) -> Iterator[str]:
     facts += [f"{key}={value}" for key, value in manifest.tags.items()]
     if facts:
         yield one_line(" · ".join(facts), room)
+    details = manifest.extra.get(DETAILS)
+    for name, value in details.items() if isinstance(details, dict) else ():
+        yield one_line(f"{name}: {words.compact(value)}", room)
     note = manifest.extra.get(NOTE)
     if isinstance(note, str) and note:
         yield one_line(f"note: {note}", room)

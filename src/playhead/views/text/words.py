@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.encoding.values import thaw
 
 if TYPE_CHECKING:  # `playhead list --json` must not load the story
-    from playhead.story.compare import Figure
+    from playhead.story.comparison.compare import Figure
 
 
 def duration(seconds: float | None) -> str:

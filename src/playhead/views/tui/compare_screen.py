@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from playhead.errors import PlayheadError
-from playhead.story.compare import Comparison
+from playhead.story.comparison.compare import Comparison
 from playhead.views.text.comparison_text import step_lines, verdict_line
 from playhead.views.text.safe import one_line
 from playhead.views.text.words import change, shown

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from rich.text import Text
 
 from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
+from playhead.story.run_clock import position_of
 from playhead.views.text import words
 from playhead.views.text.call import fact_style, facts, sections, why
 from playhead.views.text.labels import heading, reason
@@ -124,16 +125,13 @@ class TreeRows:
         return at
 
     def next_failure(self, after: int) -> int | None:
-        """Return the line of the first failure after this line, else of the first failure."""
-        refs = [ref for ref, item in self.story.items.items() if self._failed(item)]
-        # A turn fails because of a call in it: go to the call.
-        calls = [ref for ref in refs if isinstance(self.story.items[ref], CallItem)]
-        places = sorted(
-            place
-            for place in map(self._line_of(), calls or refs)
-            if place is not None and place in self
-        )
-        return next((place for place in places if place > after), places[0] if places else None)
+        """Return the line of the failure after the one on this line, else of the first failure."""
+        line_of = self._line_of()
+        here = self.item(after)
+        refs = list(self.story.failures())
+        at = refs.index(here.ref) + 1 if here is not None and here.ref in refs else 0
+        places = map(line_of, [*refs[at:], *refs[:at]])
+        return next((place for place in places if place is not None), None)
 
     def _line_of(self) -> Callable[[str], int | None]:
         self.folded.clear()
@@ -145,13 +143,6 @@ class TreeRows:
 
     def __contains__(self, at: object) -> bool:
         return isinstance(at, int) and 0 <= at < len(self._seen)
-
-    def _failed(self, item: Item) -> bool:
-        """Return whether an item failed, or was never answered in a run that has ended."""
-        if isinstance(item, CallItem):
-            unanswered = item.how is None and self.story.status != "running"
-            return item.failure is not None or unanswered
-        return isinstance(item, TurnItem) and item.failure is not None
 
 
 _LABEL = 8
@@ -184,8 +175,7 @@ def _facts(story: Story, item: Item) -> Iterator[tuple[str, str, str]]:
         return
     yield "who", f"{item.who or '?'}, lane {item.lane}", ""
     yield "what", item.name if isinstance(item, TurnItem) else item.kind, ""
-    began = min((one.mono for one in story.items.values()), default=0)
-    since = words.position(item.mono - began)
+    since = words.position(position_of(story, item))
     took = ""
     if isinstance(item, TurnItem):
         took = f", took {words.took(item.took_ns)}" if item.how else ", never ended"

@@ -11,7 +11,7 @@ from playhead.library.change_feed import ChangeFeed
 from playhead.library.run_rows import stamp_of
 from playhead.library.search import ResultPage, Search, query
 from playhead.story import Prices, Story, tell
-from playhead.story.compare import Comparison, compare
+from playhead.story.comparison.compare import Comparison, compare
 from playhead.tape.reader import Tape
 from playhead.workspace.history import FileHistory, read_history
 

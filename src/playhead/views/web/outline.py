@@ -15,6 +15,7 @@ from typing import Any
 from playhead import events
 from playhead.llm import ToolResult
 from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
+from playhead.story.run_clock import offsets
 from playhead.story.story_json import run_json
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
@@ -119,6 +120,8 @@ def outline(story: Story) -> dict[str, Any]:
         "version": VERSION,
         "run": {**run, "duration_us": story.duration_ns // 1000},
         **beside,
+        # The steps that "First failure" goes to, in the order of time.
+        "failures": list(story.failures()),
         "printed": _printed(story),
         # 0: the page has no need to ask for the files of the run.
         "file_events": story.file_events,
@@ -135,7 +138,7 @@ def outline(story: Story) -> dict[str, Any]:
 
 def _printed(story: Story) -> list[list[Any]]:
     """Return the last part of the program's output: [microseconds, stream, text], a line or more each."""
-    first = min((item.mono for item in story.items.values()), default=0)
+    since = offsets(story)
     pieces: list[list[Any]] = []
     size = 0
     outputs = (one for one in story.items.values() if isinstance(one, NoteItem))
@@ -144,7 +147,7 @@ def _printed(story: Story) -> list[list[Any]]:
         text, stream = data.get("text"), str(data.get("stream", "stdout"))
         if not isinstance(text, str):
             continue
-        at = (note.mono - first) // 1000
+        at = max(0, note.mono + since[note.ref]) // 1000
         # Output within 50 ms is one piece: the page can draw a limited number of pieces.
         if pieces and pieces[-1][1] == stream and pieces[-1][0] - at < _BLINK_US:
             pieces[-1][0], pieces[-1][2] = at, text + pieces[-1][2]
@@ -165,7 +168,7 @@ class _Columns:
         self._reasons = reasons(story)
         # The row of an item: where it has two, the one that is the item itself.
         self._row_of = {row.ref: index for index, row in enumerate(rows)}
-        self._first = min((item.mono for item in story.items.values()), default=0)
+        self._since = offsets(story)
 
     def filled(self, rows: list[PageRow]) -> dict[str, list[Any]]:
         table = [self._row(row) for row in rows]
@@ -205,7 +208,7 @@ class _Columns:
 
     def _time(self, row: PageRow) -> tuple[int, int]:
         item = row.item
-        since = (item.mono - self._first) // 1000
+        since = max(0, item.mono + self._since[item.ref]) // 1000
         if isinstance(item, TurnItem) and row.kind == "seam":
             return since + item.seams[row.seam].at_ns // 1000, MOMENT
         if isinstance(item, NoteItem) or row.kind == "person":

@@ -14,7 +14,7 @@ import queue
 import select
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,8 +35,6 @@ from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, pars
 _QUIET_S = 0.25
 # Without events, scanning may take this share of the time.
 _SCAN_SHARE = 10
-# Files outside the workspaces are numbered from here.
-FIRST_OUTSIDE = 1000
 # How many changes one event on the tape holds.
 _MOST_CHANGES = 2_000
 
@@ -47,8 +45,7 @@ class WatchQueue:
     def __init__(self, folder: bytes) -> None:
         self.marks = os.path.join(folder, os.fsencode(marks.FOLDER))
         os.mkdir(self.marks, 0o700)
-        # The number of a watch → workspaces that have this folder: (number, path in it).
-        self.places: dict[int, set[tuple[int, bytes]]] = {}
+        self.places: dict[int, tuple[int, bytes]] = {}
         self.why_scan: str | None = None
         self.events = Inotify()
         self._marks_watch = self.events.add(self.marks)
@@ -61,8 +58,7 @@ class WatchQueue:
         if self.why_scan is not None:
             return
         try:
-            watch = self.events.add(os.path.join(root, folder))
-            self.places.setdefault(watch, set()).add((number, folder))
+            self.places[self.events.add(os.path.join(root, folder))] = (number, folder)
         except FileNotFoundError:
             return
         except PermissionError:
@@ -77,14 +73,9 @@ class WatchQueue:
     def forget(self, number: int, folder: bytes) -> None:
         """A folder was moved or deleted: events of its watches say nothing until it is found again."""
         prefix = folder + b"/"
-        for watch, places in list(self.places.items()):
-            gone = {
-                (one, path)
-                for one, path in places
-                if one == number and (path == folder or path.startswith(prefix))
-            }
-            if gone:
-                self.places[watch] = places - gone
+        for watch, (one, path) in list(self.places.items()):
+            if one == number and (path == folder or path.startswith(prefix)):
+                del self.places[watch]
 
     def close(self) -> None:
         self.events.close()
@@ -98,16 +89,9 @@ class Watcher:
     """Records effects from `start` to `stop`. Nothing of it reaches the command, whatever fails."""
 
     def __init__(
-        self,
-        states: Sequence[WorkspaceState],
-        watches: WatchQueue,
-        recorder: Recorder,
-        *,
-        outside: Callable[[bytes, int], WorkspaceState | None] | None = None,
+        self, states: Sequence[WorkspaceState], watches: WatchQueue, recorder: Recorder
     ) -> None:
-        """`outside` takes a snapshot of a file that no workspace has, under a number of its own."""
-        self._all = dict(enumerate(map(Effects, states)))
-        self._outside = outside
+        self._all = [Effects(one) for one in states]
         self._watches = watches
         self._recorder = recorder
         self._batches: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
@@ -165,7 +149,7 @@ class Watcher:
         is_ended = False
         until = clock.mono_ns()
         while not is_ended:
-            is_dirty = any(one.dirty for one in self._all.values())
+            is_dirty = any(one.dirty for one in self._all)
             try:
                 batch = self._batches.get(timeout=_QUIET_S if is_dirty else None)
             except queue.Empty:
@@ -199,13 +183,9 @@ class Watcher:
             self._note(event, read_at)
 
     def _note(self, event: FileEvent, read_at: int) -> None:
-        for number, folder in tuple(self._watches.places[event.watch]):
-            path = folder + b"/" + event.name if folder else event.name
-            if self._all[number].state.selection.has_name(path):
-                self._note_in(number, path, event, read_at)
-
-    def _note_in(self, number: int, path: bytes, event: FileEvent, read_at: int) -> None:
+        number, folder = self._watches.places[event.watch]
         effects = self._all[number]
+        path = folder + b"/" + event.name if folder else event.name
         if read_at < effects.read_at.get(path, 0):
             self._gaps += 1  # it changed again before its content was read
         if not event.mask & inotify.IS_FOLDER:
@@ -234,9 +214,6 @@ class Watcher:
         """A call starts or ends: what changed so far belongs to those that were open."""
         kind, _, rest = os.fsdecode(name).partition(".")
         moment, _, call = rest.partition(".")
-        if kind in (marks.OWN, marks.OUTSIDE):
-            self._heed_path(kind, os.path.join(self._watches.marks, name), call)
-            return
         is_settled = not self._scans or self._may_scan()
         if is_settled:
             if self._scans:
@@ -258,29 +235,6 @@ class Watcher:
         with suppress(OSError):
             os.unlink(path)
 
-    def _heed_path(self, kind: str, mark: bytes, sender: str) -> None:
-        """A process is about to change the file that the mark points to."""
-        with suppress(OSError):
-            path = os.readlink(mark)
-            if kind == marks.OUTSIDE:
-                self._take_in(path)
-            else:
-                pid = int(sender.partition(".")[0])
-                for effects in self._all.values():
-                    effects.note_own(path, pid)
-        with suppress(OSError):
-            os.unlink(mark)
-
-    def _take_in(self, path: bytes) -> None:
-        """A file outside the workspaces is about to be written: its content now is the start of its history."""
-        if self._outside is None:
-            return
-        number = FIRST_OUTSIDE + sum(one >= FIRST_OUTSIDE for one in self._all)
-        self._watches.watch(number, os.path.dirname(path), b"")
-        state = self._outside(path, number)
-        if state is not None:
-            self._all[number] = Effects(state)
-
     def _may_scan(self) -> bool:
         """A scan of a large folder takes long: then several calls share one."""
         since = clock.mono_ns() - self._scanned_ns
@@ -288,7 +242,7 @@ class Watcher:
 
     def _scan(self) -> None:
         started = clock.mono_ns()
-        for number, effects in self._all.items():
+        for number, effects in enumerate(self._all):
             root = effects.state.root
             # Watches again: folders may have come while events were lost.
             effects.scan(lambda one, n=number, r=root: self._watches.watch(n, r, one))  # type: ignore[misc]
@@ -302,7 +256,7 @@ class Watcher:
         `before` is the call that starts now.
         """
         calls = sorted(self._group)
-        for number, effects in self._all.items():
+        for number, effects in enumerate(self._all):
             try:
                 changes = effects.settle()
             except OSError as error:
@@ -310,14 +264,6 @@ class Watcher:
                 self._gaps += len(effects.dirty)
                 effects.dirty.clear()
                 continue
-            self._gaps += effects.missed
-            effects.missed = 0
-            if calls and changes:
-                own = effects.own_of(changes, {_pid_of(one) for one in calls})
-                mine = [one for one in changes if one.path in own]
-                changes = [one for one in changes if one.path not in own]
-                if mine:
-                    self._record(number, mine, [], until, before)
             self._record(number, changes, calls, until, before)
 
     def _record(
@@ -335,8 +281,6 @@ class Watcher:
                 "until_ns": until,
                 "changes": encode_changes(changes[start : start + _MOST_CHANGES]),
             }
-            if calls:
-                data["own_apart"] = True
             if not calls and self._last_ended is not None:
                 data["after"] = self._last_ended
             if not calls and before is not None:
@@ -351,9 +295,3 @@ class Watcher:
                 ]
                 left_out = []
             self._recorder.append(NewEvent(events.FILES, data, redacted=True))
-
-
-def _pid_of(call: str) -> int:
-    """The process that made a call: segments of a tape are named by processes."""
-    digits = call.partition(":")[0].partition("-")[0]
-    return int(digits) if digits.isdigit() else 0

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -156,9 +157,19 @@ def test_a_library_that_cannot_be_written_is_done_without(forge, store, playhead
 
 
 def test_an_empty_store_says_how_to_begin_and_is_not_made(store, playhead):
-    ended = playhead("list", "--store", store)
+    ended = playhead("list", "--all")
     assert ended.code == 0
     assert "playhead record" in ended.out
+    assert not (store.parent / "home").exists()
+
+
+@pytest.mark.parametrize(
+    "verb", ["list", "search x", "stats", "show", "verify", "prune --keep 1", "rm x"]
+)
+def test_a_store_that_is_not_there_is_a_usage_error(store, playhead, verb):
+    ended = playhead(*verb.split(), "--store", store)
+    assert ended.code == 2
+    assert f"There is no folder {store}." in ended.err
     assert not store.exists()
 
 
@@ -184,9 +195,9 @@ def test_replays_and_forks_stand_below_their_parents(forge, store, playhead):
     forge("sprout", extra={"forked_from": "replay", "forked_at": 3}).end()
     forge("orphan", replay_of="gone").end()
     lines = playhead("list", "--tree", "--store", store).out.splitlines()
-    drawn = {line.split("✓ ")[1].split()[0]: line for line in lines}
+    drawn = {re.split("[✓?] ", line)[1].split()[0]: line for line in lines}
     assert drawn["first"].startswith("✓ first")
-    assert drawn["replay"].startswith("└ ✓ replay")
+    assert drawn["replay"].startswith("└ ? replay")
     assert drawn["sprout"].startswith("  └ ✓ sprout")
     assert "fork at 3" in drawn["sprout"]
     assert drawn["orphan"].startswith("✓ orphan")

@@ -109,6 +109,17 @@ def test_a_stdin_that_the_caller_reads_from_is_left_to_him(desk):
     assert [call.request["stdin"] for call in desk.end()] == ["inherited"] * 3
 
 
+def test_only_a_stdin_that_the_program_redirects_from_dev_null_is_null(desk):
+    cat = f"{desk.shims.folder}/bin/cat"
+    script = f"{cat} /dev/null; {cat} </dev/null"
+    for redirect in ("exec </dev/null", "exec <&-", ":"):
+        words = ["/bin/bash", "-c", f"{redirect}; {script}; :"]
+        subprocess.run(words, input=b"", env=desk.env, check=True, timeout=30)
+    kinds = [call.request["stdin"] for call in desk.end()]
+    # If the caller's own stdin is /dev/null, a redirection from there cannot be told from an inherited stdin.
+    assert kinds == ["inherited", "inherited", *("inherited", "null") * 2]
+
+
 def test_files_are_the_programs_own_and_their_contents_are_on_the_tape(desk, tmp_path):
     (tmp_path / "in").write_text("question\n")
     (tmp_path / "out").write_text("before\n")

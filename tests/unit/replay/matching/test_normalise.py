@@ -107,3 +107,11 @@ def test_a_program_is_the_same_wherever_it_is_installed():
     assert settled_text(then) == settled_text(now)
     assert settled_text(["git log", then]) == settled_text(["git log", now])
     assert settled_text(then) != settled_text({"argv": ["/usr/bin/hg", "log", "/usr/bin/git"]})
+
+
+def test_an_empty_stdin_matches_an_inherited_one_and_no_other():
+    texts = {
+        kind: settled_text(["git", {"argv": ["git"], "stdin": kind}])
+        for kind in ("null", "closed", "inherited", "pipe")
+    }
+    assert texts["null"] == texts["closed"] == texts["inherited"] != texts["pipe"]

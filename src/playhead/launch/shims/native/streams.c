@@ -24,20 +24,24 @@ static int is_same(const struct stat *one, const struct stat *other) {
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* Whether the caller has this stdin as well. Where that cannot be told, it is taken for his. */
+/* Whether the caller has the same stdin as this process. `own` is NULL if ours is closed. If /proc refuses to show
+ * the caller's stdin, it counts as the same one. */
 static int is_callers(const struct stat *own) {
     char path[64];
-    struct stat his;
+    struct stat callers;
     snprintf(path, sizeof path, "/proc/%ld/fd/0", (long)getppid());
-    return stat(path, &his) < 0 || is_same(own, &his);
+    if (stat(path, &callers) < 0)
+        return errno != ENOENT || !own; /* ENOENT: the caller's stdin is closed */
+    return own && is_same(own, &callers);
 }
 
 static const char *kind_of(int fd, const struct stat *stat) {
     struct stat null;
-    if (S_ISCHR(stat->st_mode) && !lstat("/dev/null", &null) && null.st_rdev == stat->st_rdev)
-        return "null";
+    /* Before everything else: an inherited stdin is a pipe in one run, and a terminal or /dev/null in the next. */
     if (fd == 0 && is_callers(stat))
         return "inherited";
+    if (S_ISCHR(stat->st_mode) && !lstat("/dev/null", &null) && null.st_rdev == stat->st_rdev)
+        return "null";
     if (S_ISREG(stat->st_mode))
         return "file";
     if (S_ISFIFO(stat->st_mode) || S_ISSOCK(stat->st_mode))
@@ -51,7 +55,7 @@ void look_at_streams(void) {
         if (fstat(fd, &stats[fd]) < 0) {
             /* Held, or something of ours would get its number. */
             was_closed[fd] = open("/dev/null", O_RDWR | O_CLOEXEC) == fd;
-            kinds[fd] = "closed";
+            kinds[fd] = fd == 0 && is_callers(NULL) ? "inherited" : "closed";
         } else
             kinds[fd] = kind_of(fd, &stats[fd]);
     }

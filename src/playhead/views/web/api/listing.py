@@ -75,6 +75,7 @@ def search_of(asked: CheckedRequest, **more: Any) -> Search:
         project=values["project"] or None,
         min_cost=values["min_cost"],
         failed_turns=values["failed_turns"] == "true",
+        replays=values["replays"] != "false",
         max_cost=values["max_cost"],
         since_ns=None if not values["since"] else parse_moment(values["since"], now),
         until_ns=None if not values["until"] else parse_moment(values["until"], now),

@@ -115,6 +115,7 @@ SCHEMAS: dict[str, Schema] = {
         project=TEXT,
         replay_of=TEXT_OR_NULL,
         verdict=TEXT_OR_NULL,
+        ending=_object(word=TEXT, tone=TEXT),
         models=TEXTS,
         tools=TEXTS,
         llm_calls={"type": "integer"},

@@ -53,6 +53,7 @@ _FILTERS = (
     _text("name", "Only runs with this name; * and ? are wildcards."),
     _text("project", "Only runs of this project's folder.", maxLength=4096),
     _text("failed_turns", "`true`: only runs with turns that failed.", enum=["true", "false"]),
+    _text("replays", "`false`: no replays, but for accepted ones.", enum=["true", "false"]),
     _number("min_cost", "Minimum cost in US dollars."),
     _number("max_cost", "Maximum cost in US dollars."),
     _text(

@@ -16,7 +16,7 @@ from playhead.replay.modes.replay_options import read_options
 from playhead.replay.replay_plan import read_plan
 from playhead.replay.report.verdict import judge
 from playhead.story import CallItem, Item, NoteItem, Story
-from playhead.story.compare import compare
+from playhead.story.comparison.compare import compare
 from playhead.story.event_filter import EventFilter, parse_range
 from playhead.story.story_json import call_json, item_at
 from playhead.tape.blobs import pull

@@ -28,7 +28,7 @@ export class ComparePage {
   async #choose() {
     const { runs } = await this.source.runs({ limit: 100, sort: "-started" });
     const options = () =>
-      runs.map((one) => h("option", { value: one.id }, `${one.name || one.id} · ${one.status} · ${one.id}`));
+      runs.map((one) => h("option", { value: one.id }, `${one.name || one.id} · ${(one.ending ?? { word: one.status }).word} · ${one.id}`));
     const [left, right] = ["Left run", "Right run"].map((label) =>
       h("select", { "aria-label": label }, options()),
     );

@@ -142,12 +142,12 @@ export class RunModel {
     return chain;
   }
 
-  firstFailure(after = -1) {
-    for (const row of this.order) {
-      if (this.failed(row) && this.kindOf(row) !== "turn" && this.at[row] > after) return row;
-    }
-    for (const row of this.order) if (this.failed(row) && this.at[row] > after) return row;
-    return -1;
+  // The failure after the one in this row, else the first one. The server lists them, as for the terminal.
+  nextFailure(row = -1) {
+    const refs = this.outline.failures ?? [];
+    if (!refs.length) return -1;
+    const at = row < 0 ? -1 : refs.indexOf(this.refs[this.main(row)]);
+    return this.row(refs[(at + 1) % refs.length]);
   }
 
   previousLlm(row) {

@@ -193,7 +193,7 @@ export class RunPage {
     if (window.innerWidth <= 760 || this.model.run.status === "running") return;
     const turn = this.model.outline.failed_turn;
     const failed =
-      this.model.run.status === "ok" ? -1 : turn ? this.model.row(turn) : this.model.firstFailure();
+      this.model.run.status === "ok" ? -1 : turn ? this.model.row(turn) : this.model.nextFailure();
     const row =
       failed >= 0
         ? failed
@@ -314,12 +314,7 @@ export class RunPage {
   }
 
   #failure() {
-    const next = this.model.firstFailure(
-      this.tree.selected >= 0 && this.model.failed(this.tree.selected)
-        ? this.model.at[this.tree.selected]
-        : -1,
-    );
-    const row = next < 0 ? this.model.firstFailure() : next;
+    const row = this.model.nextFailure(this.tree.selected);
     if (row < 0) announce("Nothing failed in this run.");
     else this.choose(row, { scroll: "middle" });
   }

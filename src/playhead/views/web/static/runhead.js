@@ -3,8 +3,7 @@
 import { button, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural } from "./format.js";
 import { reportView } from "./report.js";
-
-const STATUSES = new Set(["ok", "failed", "interrupted", "running"]);
+import { statusBadge } from "./status.js";
 
 export function runHead(model, source, { choose, failure }) {
   const { run, totals } = model;
@@ -23,7 +22,7 @@ export function runHead(model, source, { choose, failure }) {
     h(
       "div",
       { class: "run-title" },
-      h("span", { class: `status status-${STATUSES.has(run.status) ? run.status : "failed"}` }, run.status),
+      statusBadge(run),
       h("h1", {}, run.name || run.id),
       run.name ? h("span", { class: "quiet run-id" }, run.id) : null,
       run.started_at
@@ -155,7 +154,7 @@ function trouble(model, choose, failure) {
       ),
     );
   const jump =
-    model.firstFailure() < 0
+    model.nextFailure() < 0
       ? null
       : button(
           "Go to the first failure (f)",

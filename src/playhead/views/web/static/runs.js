@@ -3,6 +3,7 @@
 import { button, fill, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural, short } from "./format.js";
 import { sparkline } from "./sparkline.js";
+import { statusBadge } from "./status.js";
 
 const PAGE = 50;
 const STATUSES = ["", "ok", "failed", "interrupted", "running"];
@@ -88,6 +89,12 @@ export class RunsPage {
       field("tag", "tag=value"),
       field("min_cost", "cost from $", { inputmode: "decimal" }),
       choice("sort", "Order", SORTS),
+      h(
+        "label",
+        { class: "check" },
+        h("input", { type: "checkbox", name: "replays", value: "true", checked: asked.get("replays") === "true" }),
+        "replays",
+      ),
     );
     this.sparks = h("div", { class: "sparks" });
     this.total = h("p", { class: "quiet total", role: "status" });
@@ -144,7 +151,7 @@ export class RunsPage {
     for (const name of ["model", "tool"])
       if (given[name] && !/[*?]/.test(given[name])) given[name] = `*${given[name]}*`;
     if (given.since) given.since = new Date(Date.now() - SECONDS[given.since] * 1000).toISOString();
-    return { ...given, limit: PAGE };
+    return { replays: "false", ...given, limit: PAGE };
   }
 
   #later(isLive = false, wait = isLive ? 300 : 200) {
@@ -256,7 +263,7 @@ export class RunsPage {
         ),
         snippets(one.snippets),
       ),
-      h("td", {}, h("span", { class: `status status-${one.status}` }, one.status)),
+      h("td", {}, statusBadge(one)),
       h("td", { class: "quiet models" }, (one.models ?? []).slice(0, 2).join(", ")),
       h("td", { class: "quiet", title: day(one.started_at) }, age(one.started_at, now)),
       number(one.duration_s === null || one.duration_s === undefined ? "–" : duration(one.duration_s * 1e6)),

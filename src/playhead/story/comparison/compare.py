@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from playhead.story.agent_output import REPORTED_BY
-from playhead.story.align import align, alike
+from playhead.story.comparison.align import align, alike
+from playhead.story.derived_tools import DERIVED
 from playhead.story.shape import CallItem, Story
 
 Kind = Literal["same", "changed", "added", "removed"]
@@ -79,7 +80,8 @@ def compare(left: Story, right: Story) -> Comparison:
 
 def sides_of(story: Story) -> list[Side]:
     """Return the calls that the agent made itself, without the calls inside its tools."""
-    calls = story.calls()
+    # A derived tool is part of the response that asked for it, which is compared itself.
+    calls = [call for call in story.calls() if DERIVED not in call.facts]
     inner = {call.ref for call in calls if _enclosed(story, call)}
     return [_side(call) for call in calls if call.ref not in inner]
 

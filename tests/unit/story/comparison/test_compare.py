@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from playhead.story import tell
-from playhead.story.align import align, alike
-from playhead.story.compare import compare
+from playhead.story.comparison.align import align, alike
+from playhead.story.comparison.compare import compare
 from playhead.tape.reader import Tape
 from playhead.testing import Reply
 

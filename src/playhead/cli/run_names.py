@@ -1,0 +1,149 @@
+"""How a user names a RUN: by id, by a prefix of one, as `last` or `last~2`, by its name, or by its path. Knows click.
+
+Without a RUN every verb takes the newest run of this project.
+"""
+
+from __future__ import annotations
+
+import atexit
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from playhead import clock
+from playhead.cli.common import home_of, home_to_read
+from playhead.errors import PlayheadError, RunNotFound
+from playhead.host.project import project_of
+from playhead.tape import store as stores
+from playhead.tape.layout import BUNDLE_SUFFIX, SINGLE_SUFFIX
+from playhead.views.text import words
+from playhead.views.text.safe import one_line
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MOST_COMPLETIONS = 50
+
+
+def run_argument(function: F) -> F:
+    """Add RUN, which is `last` if it is left out."""
+    return click.argument(
+        "run", metavar="[RUN]", required=False, default="last", shell_complete=_complete
+    )(function)
+
+
+def named_run_argument(function: F) -> F:
+    """Add RUN to a verb with a further argument, where a RUN that is left out could not be told from it."""
+    return click.argument("run", metavar="RUN", shell_complete=_complete)(function)
+
+
+def runs_argument(function: F) -> F:
+    return click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=_complete)(function)
+
+
+class RunThenCommand(click.Command):
+    """A verb with the arguments `[RUN] [-- CMD...]`. What follows `--` is never taken for the RUN."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            given, _, _ = self.make_parser(ctx).parse_args(args[: args.index("--")])
+            if not isinstance(given.get("run"), str):
+                args = ["last", *args]
+        return super().parse_args(ctx, args)
+
+
+def find_run(store: Path | None, asked: str) -> Path:
+    """The folder of run `asked`. `last` means the last of this project, unless --store is given."""
+    home = home_to_read(store)
+    last = re.fullmatch(r"last(?:~(\d+))?", asked)
+    if last is None:
+        try:
+            return stores.find_run(home, asked)
+        except RunNotFound:
+            newest = _newest_of_name(home, _project(store), asked)
+            if newest is None:
+                raise
+            return newest
+    from playhead.library.catalogue import Filter, Library  # an id is found without the catalogue
+
+    project = _project(store)
+    # `last` never means a replay.
+    entries = Library(home).entries(Filter(project=project, replays=False))
+    ids = [entry.id for entry in islice(entries, int(last.group(1) or 0) + 1)]
+    if not ids and project is not None and (elsewhere := stores.run_ids(home)):
+        raise RunNotFound(
+            f"This project has no recorded runs. {home} holds {len(elsewhere)} of other projects: "
+            "`playhead list --all` shows them.",
+            asked=asked,
+            candidates=elsewhere[:5],
+        )
+    return stores.find_run(home, asked, among=ids)
+
+
+def _project(store: Path | None) -> str | None:
+    """The project whose runs are meant; None, all runs, where --store names the folder of tapes."""
+    return None if store is not None else str(project_of(Path.cwd()))
+
+
+def _newest_of_name(home: Path, project: str | None, name: str) -> Path | None:
+    """The newest run of this name, and a line on stderr if there are several."""
+    from playhead.library.catalogue import Filter, Library
+
+    # Square brackets: a name may contain wildcards of its own.
+    exactly = re.sub(r"([*?[])", r"[\1]", name)
+    found = list(Library(home).entries(Filter(project=project, name=exactly, replays=False)))
+    if len(found) > 1:
+        click.echo(
+            f"playhead: {len(found)} runs are named {one_line(name, 60)}; this is the newest, {found[0].id}.",
+            err=True,
+        )
+    return found[0].path if found else None
+
+
+def find_tape(store: Path | None, asked: str) -> Path:
+    """The run's folder; a single-file tape or a bundle is unpacked into a temporary one."""
+    source = Path(asked).expanduser()
+    is_named = asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX))
+    if not is_named and not source.is_file():
+        return find_run(store, asked)
+    from playhead.tape.single_file import folder_of, is_single_file
+
+    if not is_named and not is_single_file(source):
+        return find_run(store, asked)
+    if not source.is_file():
+        raise RunNotFound(f"File not found: {asked}.", asked=asked)
+    folder = Path(tempfile.mkdtemp(prefix="playhead-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if asked.endswith(BUNDLE_SUFFIX):
+        from playhead.exporters.bundle import open_bundle
+
+        return open_bundle(source.resolve(), folder)
+    return folder_of(source.resolve(), folder / source.name.removesuffix(SINGLE_SUFFIX))
+
+
+def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Tab completion of RUN: `last` and matching ids, with a description for shells that show one."""
+    return list(islice(_candidates(ctx.params.get("store"), incomplete), _MOST_COMPLETIONS))
+
+
+def _candidates(store: Any, begun: str) -> Iterator[CompletionItem]:
+    from playhead.library.catalogue import Filter, Library
+
+    if "last".startswith(begun):
+        yield CompletionItem("last", help="the newest run of this project")
+    now = clock.wall_ns()
+    try:
+        home = home_of(Path(store) if store else None)
+        for entry in Library(home).entries(Filter()):
+            if entry.id.startswith(begun):
+                age = words.age(entry.manifest.started_ns, now)
+                said = f"{entry.manifest.name}, {entry.status}, {age} ago"
+                yield CompletionItem(entry.id, help=one_line(said, 60))
+    except PlayheadError:
+        return  # an error message would break the command line that is being typed

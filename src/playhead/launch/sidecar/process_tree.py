@@ -1,0 +1,132 @@
+"""Find the processes that a run started and that are still alive, and end those of a replay. Knows `/proc`.
+
+A process belongs to a run if its environment names the run, if it is in the mount namespace of the run's fence, or if
+one of these is its ancestor. The environment alone would miss programs that clear it, and the ancestors alone would
+miss daemons. A process that leaves all three is not found.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from playhead import clock
+from playhead.launch.guest.variables import RUN
+from playhead.tape.store import PLAN
+
+_ROUNDS = 50
+_PAUSE_S = 0.02
+
+
+class LeftProcess(NamedTuple):
+    """A process of a run that outlived the run's command."""
+
+    pid: int
+    program: str
+
+
+def namespace_of(pid: int) -> str | None:
+    """The mount namespace of a process, if it is not ours; None: the same, or unknown."""
+    with suppress(OSError):
+        found = os.readlink(f"/proc/{pid}/ns/mnt")
+        if found != os.readlink("/proc/self/ns/mnt"):
+            return found
+    return None
+
+
+def left_of(
+    run: str, *, root: int | None = None, namespace: str | None = None
+) -> list[LeftProcess]:
+    """The living processes of a run. `root` is the command, `namespace` that of its fence."""
+    parents: dict[int, int] = {}
+    mine: set[int] = set()
+    entry = f"{RUN}={run}".encode()
+    for name in _numbers():
+        pid = int(name)
+        parent = _parent_of(pid)
+        if parent is None or pid == os.getpid():
+            continue
+        parents[pid] = parent
+        if pid == root or _is_in(pid, entry, namespace):
+            mine.add(pid)
+    found = sorted(pid for pid in parents if _descends(pid, parents, mine))
+    named = ((pid, _program(pid)) for pid in found)
+    return [LeftProcess(pid, name) for pid, name in named if name is not None]
+
+
+def end_all(
+    run: str, *, root: int | None = None, namespace: str | None = None
+) -> list[LeftProcess]:
+    """Kill the processes of a run, also those that they start meanwhile. Returns what was killed."""
+    killed: dict[int, LeftProcess] = {}
+    for _ in range(_ROUNDS):
+        left = left_of(run, root=root, namespace=namespace)
+        if not left:
+            break
+        for one in left:
+            killed[one.pid] = one
+            with suppress(OSError):
+                os.kill(one.pid, signal.SIGKILL)
+        clock.sleep(_PAUSE_S)
+    return list(killed.values())
+
+
+def left_running(run: Path, namespace: str | None) -> list[LeftProcess]:
+    """The processes that outlived the command. Those of a replay are ended; those of a recording are the user's."""
+    if (run / PLAN).exists():
+        return end_all(str(run), namespace=namespace)
+    return left_of(str(run), namespace=namespace)
+
+
+def words(left: list[LeftProcess]) -> str:
+    """`3 processes (sh, node, …)`."""
+    names = sorted({one.program for one in left})
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    noun = "process" if len(left) == 1 else "processes"
+    return f"{len(left)} {noun} ({shown})"
+
+
+def _numbers() -> list[str]:
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []  # not Linux
+
+
+def _parent_of(pid: int) -> int | None:
+    """None: it has ended, or only its parent has not noticed yet."""
+    with suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state, parent = file.read().rpartition(b")")[2].split()[:2]
+        return None if state in (b"Z", b"X") else int(parent)
+    return None
+
+
+def _is_in(pid: int, entry: bytes, namespace: str | None) -> bool:
+    with suppress(OSError):
+        if namespace is not None and os.readlink(f"/proc/{pid}/ns/mnt") == namespace:
+            return True
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return entry in file.read().split(b"\0")
+    return False
+
+
+def _descends(pid: int, parents: dict[int, int], mine: set[int]) -> bool:
+    at = pid
+    for _ in range(len(parents)):
+        if at in mine:
+            return True
+        if at not in parents:
+            return False
+        at = parents[at]
+    return False
+
+
+def _program(pid: int) -> str | None:
+    """None: it has ended meanwhile."""
+    with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+        return file.read().decode("utf-8", "replace").strip()
+    return None
