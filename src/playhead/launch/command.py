@@ -341,7 +341,7 @@ def _possible(shims: Wanted, command: list[str]) -> Wanted:
 def _watchable(*, followed: bool) -> Fence | None:
     """A start that announces the command's connections, else one that can be followed; None: neither is possible."""
     try:
-        return barrier.watched()
+        return barrier.watched(os.environ)
     except OSError:
         pass
     try:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _MOST_NAMED = 3
+# For the person who recorded them.
+ADVICE = (
+    "Record them as calls: start the program from a script, which makes it a process call, or let it use "
+    "Playhead's proxy, a hooked client or a tool (docs/fence.md)."
+)
 
 
 class RecordedPlaces(NamedTuple):

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 from playhead.errors import NoFence
 from playhead.launch.follow import tracer
-from playhead.launch.shims.programs import native_program
+from playhead.launch.shims.programs import compiler_on, native_program
 from playhead.replay.fence import barrier
 from playhead.replay.fence.inside import FenceNeeds
 
@@ -71,7 +71,7 @@ def _watching() -> Finding:
     """Whether `record` knows the connections that nothing records."""
     scope = _ptrace_scope()
     try:
-        barrier.watched().abandon()
+        barrier.watched(os.environ).abandon()
     except OSError as error:
         why = f"not watched: {error.strerror or error}"
         return Finding(area="record", name="connections", ok=False, detail=why)
@@ -91,8 +91,7 @@ def _ptrace_scope() -> int:
 
 
 def _shims(env: Mapping[str, str]) -> Iterator[Finding]:
-    compilers = [one for one in (env.get("CC", ""), *_COMPILERS) if one and shutil.which(one)]
-    found = compilers[0] if compilers else None
+    found = compiler_on(env)
     yield Finding(
         area="record",
         name="compiler",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from playhead.config import Settings
 from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
 from playhead.events import CALL, Damage
 from playhead.launch.command import Recorded, run_command
+from playhead.launch.connections import ADVICE
 from playhead.launch.record_run import Wish
 from playhead.launch.replay_environment import restored
 from playhead.launch.replayed_files import ReplayedFiles, replayed_files
@@ -37,6 +38,7 @@ from playhead.workspace.fork_result import ForkedFiles
 # Boundaries that need the network and nothing else when they are live.
 _OF_THE_NETWORK = frozenset({"llm", "http"})
 _SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
+_MOST_NAMED = 24
 
 
 # Tapes of earlier formats do not say in which order concurrent work was done.
@@ -73,8 +75,7 @@ def check_tape(path: Path) -> Tape:
         )
     if partial := tape.manifest.extra.get("partial"):
         raise TapeNotReplayable(
-            f"{path.name} is {partial}. A replay could not answer them, and will not make them. Record "
-            "them as calls: through Playhead's proxy, a hooked client or a tool (docs/fence.md)."
+            f"{path.name} is {partial}. A replay could not answer them, and will not make them. {ADVICE}"
         )
     found = [one for one in verify(path).damages if not _torn_end(one)]
     if found:
@@ -143,7 +144,8 @@ def replay_command(
         shims = shims._replace(names=_taped_programs(tape))
     sockets = shims.followed or bool(shims.names)
     network = _needs_network(tape, wishes, followed=shims.followed)
-    fence = _fence(wishes, env, cwd, sockets=sockets, network=network) if fenced else None
+    own = _written_folders(env, cwd, command)
+    fence = _fence(wishes, own, sockets=sockets, network=network) if fenced else None
 
     served: list[ReplayedFiles] = []
 
@@ -240,16 +242,25 @@ def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool
     return any(one.get("boundary") in live and one.get("library") != "proxy" for one in calls)
 
 
+def _written_folders(env: Mapping[str, str], cwd: Path, command: Sequence[str]) -> tuple[str, ...]:
+    """The folders that the command is likely to write to: the usual ones, and those that its variables and words
+    name. Another user's folder needs to be known before (see `namespaces.survey`).
+    """
+    usual = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
+    named = [one for one in (*command, *env.values()) if one.startswith(os.sep)]
+    named += [os.path.dirname(one) for one in named]
+    found = [one for one in dict.fromkeys(named) if os.path.isdir(one) and os.access(one, os.W_OK)]
+    return (*(one for one in usual if one and os.path.isdir(one)), *found[:_MOST_NAMED])
+
+
 def _fence(
-    wishes: ReplayOptions, env: Mapping[str, str], cwd: Path, *, sockets: bool, network: bool
+    wishes: ReplayOptions, own: tuple[str, ...], *, sockets: bool, network: bool
 ) -> Fence | None:
     """The fence of the command. None: real effects are intended.
 
     Live tools of a fork work on its own files if the machine has overlays.
     """
     live = {one.partition(":")[0] for one in wishes.policy.live}
-    folders = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
-    own = tuple(one for one in folders if one and os.path.isdir(one))
     if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
         if wishes.fork_at is None:
             return None

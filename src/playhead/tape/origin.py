@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from playhead.host.cache_folder import writable_or_private
 from playhead.host.later import Later
 from playhead.host.private_files import file_of, replace_file
 from playhead.tape.manifest import Manifest
@@ -56,7 +57,7 @@ def is_own(run: Path, manifest: Manifest, environ: Mapping[str, str] = os.enviro
     if _is_in_own_store(run, environ):
         return True
     mark = manifest.extra.get(ORIGIN)
-    if not isinstance(mark, str) or not os.path.exists(default_home(environ) / _KEY):
+    if not isinstance(mark, str) or not os.path.exists(_key_folder(environ) / _KEY):
         return False
     try:
         return hmac.compare_digest(mark.encode(), _mark(run, manifest, environ).encode())
@@ -71,9 +72,14 @@ def _is_in_own_store(run: Path, environ: Mapping[str, str]) -> bool:
     )
 
 
+def _key_folder(environ: Mapping[str, str]) -> Path:
+    """The user's store; a private folder for a user without a home, who keeps runs elsewhere."""
+    return Path(writable_or_private(str(default_home(environ)), environ))
+
+
 def _mark(run: Path, manifest: Manifest, environ: Mapping[str, str]) -> str:
     """Path and inode are part of it: a copy that another person changed is not this user's run."""
-    home = default_home(environ)
+    home = _key_folder(environ)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.stat(run)
     place = [os.path.realpath(run), found.st_dev, found.st_ino]

@@ -320,6 +320,34 @@ def test_what_the_program_writes_while_a_call_runs_is_not_written_twice(project:
         assert "(5,) 5" in again.stdout
 
 
+BESIDE_A_CALL = """
+import os, pathlib, sqlite3, subprocess
+child = subprocess.Popen(["sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; echo hi > child.txt"])
+with sqlite3.connect("orders.db") as rows:
+    rows.execute("create table orders (id primary key)")
+    rows.execute("insert into orders values (1)")
+rows.close()
+with open("agent.log", "a") as log:
+    log.write("ordered\\n")
+pathlib.Path("new.txt").write_text("new")
+os.replace("new.txt", "kept.txt")
+os.mkdir("made")
+pathlib.Path("go").touch()
+child.wait()
+pathlib.Path("go").unlink()
+print(open("agent.log").read(), open("child.txt").read(), os.listdir("made"))
+"""
+
+
+def test_files_that_the_program_opens_and_closes_while_a_call_runs_belong_to_the_program(
+    project: Project,
+) -> None:
+    project.record(BESIDE_A_CALL)
+    for _ in range(2):
+        again = project.playhead("replay", "last")
+        assert again.returncode == 0, again.stderr
+
+
 def test_changes_of_calls_that_ran_at_once_end_with_the_latest(project: Project) -> None:
     # The log belongs to `tee`, which runs all the time, and in part to each of the others.
     script = (

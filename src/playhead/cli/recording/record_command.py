@@ -18,6 +18,7 @@ from playhead.config import Settings
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
 from playhead.launch.command import Recorded, record_command, workspaces_of
+from playhead.launch.connections import ADVICE
 from playhead.launch.guest.python_argv import is_python
 from playhead.launch.record_run import Wish, write_session
 from playhead.launch.shims.program_names import Wanted, wanted, where_is
@@ -213,7 +214,7 @@ def note(done: Recorded, totals: Totals | None) -> str:
         why = words.size(_size(done)) if done.plain == "large" else done.plain
         parts.append(f"left plain ({why})")
     if partial := manifest.extra.get("partial"):
-        return " · ".join([*parts, f"{partial}, so it cannot be replayed"])
+        return " · ".join([*parts, f"{partial}, so it cannot be replayed. {ADVICE}"])
     if manifest.extra.get("connections"):
         parts.append("connections not watched")
     return " · ".join([*parts, "playhead show last"])

@@ -18,6 +18,7 @@ import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 from playhead.hooks.guest import Patches, need
+from playhead.host.cache_folder import cache_folder
 from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM, package_of
@@ -41,9 +42,7 @@ _native: Any = None
 
 def path(env: Mapping[str, str]) -> str:
     """Where the compiled extension lies."""
-    home = env.get("HOME") or os.path.expanduser("~")
-    cache = env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    return os.path.join(cache, "playhead", f"locks-{DIGEST}-{os.uname().machine}.abi3.so")
+    return os.path.join(cache_folder(env), f"locks-{DIGEST}-{os.uname().machine}.abi3.so")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:

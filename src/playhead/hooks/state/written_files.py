@@ -15,7 +15,7 @@ import sys
 from playhead import events
 from playhead.encoding.values import freeze, safe_str
 from playhead.host.later import Later
-from playhead.recording import deck, where
+from playhead.recording import deck, lanes, where
 from playhead.recording.encoder import NewEvent
 
 TYPE_CHECKING = False
@@ -41,6 +41,20 @@ _CREDENTIALS = frozenset(
     {"auth.json", ".credentials.json", "token.json", "oauth_creds.json", "hosts.yml"}
 )
 
+# Audit events of changes, and which of their arguments are the changed paths.
+_CHANGES = {
+    "open": slice(1),
+    "os.rename": slice(2),
+    "os.remove": slice(1),
+    "os.mkdir": slice(1),
+    "os.rmdir": slice(1),
+    "os.truncate": slice(1),
+    "os.chmod": slice(1),
+    "os.link": slice(1, 2),
+    "os.symlink": slice(1, 2),
+    "sqlite3.connect": slice(1),
+}
+
 _listening = False
 _seen: set[str] = set()
 _bytes = 0
@@ -57,11 +71,16 @@ def begin() -> None:
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:
-    # This runs for every audit event of the process: anything but an open for writing leaves here.
-    if event != "open" or not args[2] & (os.O_WRONLY | os.O_RDWR):
+    # This runs for every audit event of the process: anything but a change of a file leaves here.
+    paths = _CHANGES.get(event)
+    if paths is None or (event == "open" and not args[2] & (os.O_WRONLY | os.O_RDWR)):
         return
     current = deck.active()
     if current is None or current.marks is None or current.mode is not None:
+        return
+    if current.marks.running:
+        _note_own(current, args[paths])
+    if event != "open":
         return
     # A file that must be new has no content to keep.
     if args[2] & os.O_EXCL or len(_seen) >= _MOST:
@@ -72,6 +91,18 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         current.recorder.warn(
             f"a file could not be copied before it was written ({safe_str(error)})."
         )
+
+
+def _note_own(current: deck.Deck, names: tuple[Any, ...]) -> None:
+    """The program's own code changes files while subprocesses run: see `CallMarks.own`."""
+    marks, around = current.marks, lanes.inside.get()
+    store = os.path.dirname(os.path.dirname(current.recorder.folder)) + os.sep
+    for name in names:
+        if marks is not None and isinstance(name, (str, bytes, os.PathLike)):
+            path = os.path.abspath(os.fsdecode(name))
+            # Marks are links in the store: without this check each mark would make another one.
+            if not path.startswith(store):
+                marks.own(path, around)
 
 
 def _opening(recorder: Recorder, marks: CallMarks, name: Any) -> None:

@@ -5,6 +5,7 @@ is started. Knows `/proc` and environments; not how programs are stopped (see `t
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -33,6 +34,8 @@ class FollowedTree:
         self._spares = None if ports is None else ports.spares
         self._ports = frozenset[int]() if ports is None else ports.numbers
         self._roles: dict[int, Role] = {}
+        # Lane and script → Pythons of it so far.
+        self._pythons: Counter[tuple[str, str]] = Counter()
 
     def begin(self, command: int | None) -> None:
         """The command runs; its pid."""
@@ -57,12 +60,26 @@ class FollowedTree:
             ticket = ticket._replace(
                 parent=asked.parent or ticket.parent, lane=asked.lane or ticket.lane
             )
+        if asked.how == "child" and self._roles.get(asked.pid) is Role.PYTHON:
+            ticket = ticket._replace(lane=self._lane_of_python(ticket.lane, asked))
         env = self._undone(agent_settings.with_dotenv(asked.argv, asked.env, asked.cwd))
         argv = agent_settings.with_settings(
             turned(asked.argv, env, self._turn), env, asked.cwd, self._turn
         )
         argv, env = equip(argv, env, ticket._replace(detours=self._ways(env)))
         return argv, _changes(asked.env, env)
+
+    def _lane_of_python(self, lane: str, asked: ShimCall) -> str:
+        """The lane of a Python that a script starts. The second one gets a lane of its own: each process of a
+        replay takes calls from the tape without knowing of the others, so two of them that send the same
+        request in one lane would both get the first answer.
+        """
+        self._pythons[lane, ""] += 1
+        if self._pythons[lane, ""] == 1:
+            return lane
+        name = _script_of(asked.argv)
+        self._pythons[lane, name] += 1
+        return f"{lane}/{name}-{self._pythons[lane, name]}"
 
     def lead(self, asked: ShimCall, parent: str) -> dict[str, str]:
         """The variables to change so that what a process call asks models is recorded as a part of it."""
@@ -125,6 +142,12 @@ def _with_interpreter(asked: ShimCall) -> list[str]:
                 return list(asked.argv)
             return [*first[2:].strip().split(None, 1), asked.real, *asked.argv[1:]]
     return list(asked.argv)
+
+
+def _script_of(argv: Sequence[str]) -> str:
+    """A short name for what a Python runs: its script, or the interpreter."""
+    scripts = (word for word in argv[1:] if word.endswith(".py"))
+    return os.path.basename(next(scripts, argv[0] if argv else "python"))
 
 
 def _words_of(pid: int) -> list[str]:

@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from playhead.launch.shims.programs import SHIM, static_program
+from playhead.host.cache_folder import cache_folder
+from playhead.launch.shims.programs import SHIM, compiler_on, static_program
 from playhead.replay.fence.barrier import Fence
 
 _FOLLOW = "playhead-follow"
@@ -73,7 +74,15 @@ def why_not(env: Mapping[str, str]) -> str | None:
         return "PLAYHEAD_FOLLOW is 0"
     program = static_program(env)
     if program is None:
-        return "no C compiler, which builds the tracer"
+        return _why_not_compiled(env)
     pid = os.posix_spawn(str(program), [_FOLLOW, "probe"], {})
     _, status = os.waitpid(pid, 0)
     return None if status == 0 else "this system does not permit tracing (ptrace)"
+
+
+def _why_not_compiled(env: Mapping[str, str]) -> str:
+    if env.get("PLAYHEAD_SHIMS_NATIVE") == "0":
+        return "PLAYHEAD_SHIMS_NATIVE is 0"
+    if compiler_on(env) is None:
+        return "no C compiler, which builds the tracer"
+    return f"the tracer cannot be compiled into {cache_folder(env)}, or not run from there"

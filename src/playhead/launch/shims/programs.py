@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from playhead.encoding.values import safe_str
+from playhead.host.cache_folder import cache_folder
 from playhead.host.later import Later
 
 if TYPE_CHECKING:
     import hashlib
+    import shutil
     import subprocess
 else:
+    shutil = Later("shutil")
     hashlib = Later("hashlib")
     subprocess = Later("subprocess")
 
@@ -71,12 +74,19 @@ def static_program(env: Mapping[str, str]) -> Path | None:
     return native_program(env) if made is None else made
 
 
+def compiler_on(env: Mapping[str, str]) -> str | None:
+    """The C compiler of this environment: the one that CC names, else the first usual one on PATH."""
+    path = env.get("PATH", os.defpath)
+    names = (env["CC"],) if env.get("CC") else _COMPILERS
+    return next((one for one in names if shutil.which(one.split()[0], path=path)), None)
+
+
 def _program(env: Mapping[str, str], name: str, options: tuple[str, ...]) -> Path | None:
     if env.get("PLAYHEAD_SHIMS_NATIVE") == "0" or sys.platform != "linux":
         return None
     sources = sorted(_NATIVE.glob("*.[ch]"))
     digest = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
-    made = _cache(env) / f"{name}-{digest}-{platform.machine()}"
+    made = Path(cache_folder(env)) / f"{name}-{digest}-{platform.machine()}"
     if os.access(made, os.X_OK):
         return made
     failed = made.with_suffix(".failed")
@@ -89,11 +99,6 @@ def _remember_failure(made: Path) -> None:
     """A machine without a static C library must not be asked for it before each run."""
     with suppress(OSError):
         made.with_suffix(".failed").touch()
-
-
-def _cache(env: Mapping[str, str]) -> Path:
-    home = env.get("HOME") or os.path.expanduser("~")
-    return Path(env.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "playhead"
 
 
 def compiled(
@@ -115,7 +120,12 @@ def _compiled(
         argv = [*compiler.split(), "-std=gnu11", "-O2", "-w", "-o", str(part), *arguments]
         try:
             done = subprocess.run(
-                argv, capture_output=True, timeout=_LONGEST_COMPILING_S, check=False, env=dict(env)
+                argv,
+                capture_output=True,
+                timeout=_LONGEST_COMPILING_S,
+                check=False,
+                # Compilers look for their own parts there.
+                env={"PATH": os.defpath, **env},
             )
         except FileNotFoundError:
             continue

@@ -9,13 +9,21 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.errors import NoFence
+from playhead.host.later import Later
 from playhead.replay.fence import inside
 from playhead.replay.fence.inside import FenceNeeds
 from playhead.replay.fence.line import FenceLine, pair
 
+if TYPE_CHECKING:
+    from playhead.replay.fence import setuid_programs
+else:
+    setuid_programs = Later("playhead.replay.fence.setuid_programs")  # not for root
+
+# The variable that switches the watching of connections on (1) or off (0).
+WATCH = "PLAYHEAD_WATCH"
 # Best first.
 KINDS = ("namespaces", "landlock")
 
@@ -144,15 +152,21 @@ def build(wanted: FenceNeeds, kinds: Sequence[str] = KINDS) -> Fence:
     raise NoFence("; ".join(reasons))
 
 
-def watched() -> Fence:
+def watched(env: Mapping[str, str]) -> Fence:
     """No fence at all, but the command's connections are announced. OSError says why that cannot be: for
     a user other than root a filter takes `sudo` away, and recording never changes the program.
     """
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, f"{sys.platform} does not announce connections")
-    if os.geteuid() and not _has_no_new_privileges():
-        raise OSError(errno.EPERM, "watching would take `sudo` from the command")
-    return _forked("open", FenceNeeds(own=()))
+    choice = env.get(WATCH)
+    if choice == "0":
+        raise OSError(errno.EPERM, f"{WATCH} is 0")
+    if os.geteuid() and choice != "1" and not _has_no_new_privileges():
+        lost = setuid_programs.privileged(env)
+        if lost is not None:
+            why = f"watching would take privileges from {lost}; {WATCH}=1 watches all the same"
+            raise OSError(errno.EPERM, why)
+    return _forked("open", FenceNeeds(own=(), unprivileged=bool(os.geteuid())))
 
 
 def opened() -> Fence:

@@ -88,6 +88,8 @@ class FenceNeeds(NamedTuple):
     network: bool = False
     # Whether it has to reach Unix sockets of the launcher: shims do.
     sockets: bool = False
+    # Whether the program may lose the privileges of setuid programs: a filter needs that from a user.
+    unprivileged: bool = False
 
 
 def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
@@ -117,6 +119,8 @@ class _Open:
 
     def __init__(self, wanted: FenceNeeds) -> None:
         self.read_only, self.uppers, self.handles = {}, {}, ()
+        if wanted.unprivileged:
+            no_new_privileges()
 
     def keep(self, path: str, *, writable: bool) -> None:
         """Everything is real."""

@@ -25,6 +25,8 @@ else:
 
 FOLDER = "marks"
 START, END, MOMENT, APPLY = "S", "E", "M", "A"
+# The program itself is about to change a file: the link's target is the path.
+OWN = "W"
 # In a replay: a list of the taped calls that changed files.
 SERVED = "served"
 # While recording: which paths the workspaces of the run have.
@@ -49,6 +51,7 @@ class OpenMark:
         self._call = call
 
     def end(self) -> None:
+        self._marks.running.pop(self._call, None)
         self._marks.end(self._call)
 
 
@@ -57,6 +60,8 @@ class CallMarks:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
+        # The calls of this process that own changes now, with their boundaries.
+        self.running: dict[str, str] = {}
         self._misses = 0
         self._served: frozenset[str] | None = None
         self._covered: tuple[list[str], list[str]] | None = None
@@ -96,6 +101,7 @@ class CallMarks:
     def open(self, boundary: str, around: Iterable[Call], call: str) -> OpenMark | None:
         """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""
         if boundary in OWNERS and not any(one.boundary in OWNERS for one in around):
+            self.running[call] = boundary
             self.start(call)
             return OpenMark(self, call)
         if boundary == "llm":
@@ -111,6 +117,23 @@ class CallMarks:
     def moment(self, call: str) -> None:
         """Changes so far happened before this call."""
         self._put(MOMENT, call, wait=False)
+
+    def own(self, path: str, around: Iterable[Call]) -> None:
+        """The program's own code is about to change a file, inside the calls `around` it.
+
+        A replay runs that code again, so the change must not belong to a subprocess that runs at the same
+        time: it would be made twice. While a tool runs, its threads cannot be told from the program's: then
+        the change belongs to the tool, as before.
+        """
+        running = tuple(self.running.values())
+        if not running or any(one != "process" for one in running):
+            return
+        if any(one.boundary in OWNERS for one in around):
+            return
+        try:
+            os.symlink(os.path.realpath(path), f"{self._folder}/{OWN}.{mono_ns()}.{os.getpid()}")
+        except OSError:
+            return
 
     def _put(self, kind: str, call: str, *, wait: bool) -> None:
         name = f"{self._folder}/{kind}.{mono_ns()}.{call}"

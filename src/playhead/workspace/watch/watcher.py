@@ -35,6 +35,8 @@ from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, pars
 _QUIET_S = 0.25
 # Without events, scanning may take this share of the time.
 _SCAN_SHARE = 10
+# SQLite changes these together with the file that the program opened.
+_SIDE_FILES = (b"", b"-wal", b"-journal", b"-shm")
 # How many changes one event on the tape holds.
 _MOST_CHANGES = 2_000
 
@@ -98,6 +100,8 @@ class Watcher:
         self._open: set[str] = set()
         # Every call that was open since the changes were stored last.
         self._group: set[str] = set()
+        # Paths that the program itself changed since the oldest of the open calls started.
+        self._own: set[bytes] = set()
         self._last_ended: str | None = None
         self._gaps = 0
         self._scan_next = watches.why_scan is not None
@@ -214,6 +218,9 @@ class Watcher:
         """A call starts or ends: what changed so far belongs to those that were open."""
         kind, _, rest = os.fsdecode(name).partition(".")
         moment, _, call = rest.partition(".")
+        if kind == marks.OWN:
+            self._note_own(os.path.join(self._watches.marks, name))
+            return
         is_settled = not self._scans or self._may_scan()
         if is_settled:
             if self._scans:
@@ -227,6 +234,8 @@ class Watcher:
             self._last_ended = call
         if is_settled:
             self._group = set(self._open)
+            if not self._open:
+                self._own.clear()
         path = os.path.join(self._watches.marks, name)
         with suppress(OSError):
             address = os.readlink(path)
@@ -234,6 +243,15 @@ class Watcher:
                 self._line.sendto(b".", b"\0" + address)
         with suppress(OSError):
             os.unlink(path)
+
+    def _note_own(self, mark: bytes) -> None:
+        with suppress(OSError):
+            path = os.readlink(mark)
+            self._own.update(path + suffix for suffix in _SIDE_FILES)
+            os.unlink(mark)
+
+    def _is_own(self, number: int, path: bytes) -> bool:
+        return bool(self._own) and os.path.join(self._all[number].state.root, path) in self._own
 
     def _may_scan(self) -> bool:
         """A scan of a large folder takes long: then several calls share one."""
@@ -264,6 +282,10 @@ class Watcher:
                 self._gaps += len(effects.dirty)
                 effects.dirty.clear()
                 continue
+            own = [one for one in changes if self._is_own(number, one.path)]
+            if own:
+                changes = [one for one in changes if one not in own]
+                self._record(number, own, [], until, before)
             self._record(number, changes, calls, until, before)
 
     def _record(

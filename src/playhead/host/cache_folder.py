@@ -1,0 +1,46 @@
+"""Folders of a user for what is made once per machine. Knows the usual places and who may write there; does not
+know what is kept in them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+
+
+def cache_folder(env: Mapping[str, str]) -> str:
+    """The user's cache, or a private temporary folder where it cannot be written."""
+    home = env.get("HOME") or os.path.expanduser("~")
+    usual = os.path.join(env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "playhead")
+    return writable_or_private(usual, env)
+
+
+def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
+    """The folder itself. Where it cannot be written or made (`nobody` has the home `/nonexistent`), one in the
+    temporary folder that no other user can read.
+    """
+    if _is_writable(folder):
+        return folder
+    private = os.path.join(env.get("TMPDIR") or "/tmp", f"playhead-cache-{os.geteuid()}")  # noqa: S108  checked
+    with suppress(OSError):
+        os.mkdir(private, 0o700)
+    return private if _is_private(private) else folder
+
+
+def _is_writable(folder: str) -> bool:
+    """Whether a folder can be written to, or made."""
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _is_private(folder: str) -> bool:
+    """Programs are executed from it: it must be ours, and no other user may write to it."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return is_ours and not found.st_mode & 0o077
