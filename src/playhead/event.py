@@ -13,7 +13,9 @@ from playhead.events import CHUNK, KINDS
 
 Level = Literal["minimal", "standard", "full"]
 Status = Literal["running", "ok", "failed", "interrupted"]
-Boundary = Literal["llm", "http", "process", "tool", "mcp", "state", "clock", "entropy"]
+Boundary = Literal[
+    "llm", "http", "process", "tool", "mcp", "state", "input", "stream", "clock", "entropy"
+]
 Effect = Literal["read", "write", "irreversible"]
 
 # An event of the same segment by its seq, or of another by "SEGMENT:SEQ".

@@ -30,6 +30,8 @@ BOUNDARIES: tuple[Boundary, ...] = (
     "tool",
     "mcp",
     "state",
+    "input",
+    "stream",
     "clock",
     "entropy",
 )
@@ -49,6 +51,7 @@ SEAM = "seam"
 RETRIEVAL = "retrieval"
 SNAPSHOT = "snapshot"
 OUTPUT = "output"
+INPUT = "input"
 AMBIENT = "ambient"
 ORDER = "order"
 HOOK = "hook"
@@ -259,6 +262,17 @@ _ROWS = (
         summary="{text}",
         line="{stream} {text}",
         defaults={"stream": "stdout", "text": "(binary)"},
+    ),
+    EventKind(
+        INPUT,
+        "The command read its stdin, which the launcher recorded",
+        metadata=("stream", "bytes"),
+        background=True,
+        style="process",
+        title="{stream}",
+        summary="{text}",
+        line="{stream} {text}",
+        defaults={"stream": "stdin", "text": "(binary)"},
     ),
     EventKind(AMBIENT, "Readings of clocks, entropy and random numbers", in_story=False),
     EventKind(ORDER, "The order in which concurrent work finished", in_story=False),

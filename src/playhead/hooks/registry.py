@@ -63,6 +63,13 @@ ROWS: tuple[Row, ...] = (
     Row("websockets.sync.client", "websocket.websockets_client", "http"),
     Row("websockets.trio.client", "websocket.websockets_client", "http"),
     Row("websockets.legacy.client", "websocket.websockets_client", "http"),
+    # input
+    Row("sys", "input.stdin_reads", "input"),
+    Row("builtins", "input.stdin_reads:hook_builtins", "input"),
+    Row("os", "input.stdin_reads:hook_os", "input"),
+    Row("getpass", "input.passwords", "input"),
+    Row("asyncio.base_events", "input.asyncio_stdin", "input"),
+    Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
     # tools
     Row("langchain_core.tools.base", "tools.langchain_tools", "tool"),
     Row("langchain_core.runnables.config", "tools.langchain_tools:hook_executor", "tool"),

@@ -14,8 +14,9 @@ from playhead.config import Settings
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, StoreError, UsageError
 from playhead.host.later import Later
-from playhead.launch import lock_extension
+from playhead.launch import command_input, lock_extension
 from playhead.launch import spawn_command as launch
+from playhead.launch.command_input import InputPlan, TapedInput
 from playhead.launch.connections import proxy_ports
 from playhead.launch.environment import kept
 from playhead.launch.guest import rules
@@ -81,6 +82,7 @@ class Start(NamedTuple):
 
     run: Run
     plan: StreamPlan
+    stdin: InputPlan
     env: Mapping[str, str]
     seed: str
     files: FilesBeside | None
@@ -141,6 +143,7 @@ def run_command(
     seed: str | None = None,
     fence: Fence | None = None,
     files: Callable[[Run], FilesBeside | None] | None = None,
+    stdin: TapedInput | None = None,
 ) -> Recorded:
     """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
 
@@ -149,9 +152,12 @@ def run_command(
 
     `prepare` gets the run before the command starts; `meanwhile` is called while it runs, to load modules
     that are needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. The command
-    runs inside the `fence`, if there is one. `files` makes what records or restores the files of the run.
+    runs inside the `fence`, if there is one. `stdin` is the recorded one of a replay. `files` makes the
+    object that records or restores the files of the run.
     """
-    start = _start(wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed)
+    start = _start(
+        wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed, stdin=stdin
+    )
     if prepare is not None:
         prepare(start.run)
     if files is not None:
@@ -174,6 +180,7 @@ def _start(
     env: Mapping[str, str] | None,
     cwd: Path | None,
     seed: str | None,
+    stdin: TapedInput | None,
 ) -> Start:
     """The run's first words, which say all that a replay has to know beforehand."""
     plan = streams.plan()
@@ -181,7 +188,16 @@ def _start(
     if seed is not None:
         env = {name: value for name, value in env.items() if name != SEED}
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
-    facts: dict[str, Any] = {**(wish.facts or {}), "output": plan.told, "hash_seed": seed}
+    if stdin is None:
+        given = command_input.plan_recording(is_python=is_python(command[0]))
+    else:
+        given = command_input.plan_replay(stdin)
+    facts: dict[str, Any] = {
+        **(wish.facts or {}),
+        "output": plan.told,
+        "input": given.facts,
+        "hash_seed": seed,
+    }
     if (wish.level or settings.level) == "full":
         lock_extension.prepare(env)
         facts["env"] = kept(env)
@@ -193,7 +209,8 @@ def _start(
         os.chdir(cwd)
     run = open_run(wish._replace(command=tuple(command), facts=facts), settings, '"playhead"')
     rules.post(run.recorder)
-    return Start(run=run, plan=plan, env=env, seed=seed, files=None)
+    command_input.record_file(run.recorder, given)
+    return Start(run=run, plan=plan, stdin=given, env=env, seed=seed, files=None)
 
 
 def workspaces_of(settings: Settings, more: Sequence[Path] = ()) -> list[Path]:
@@ -238,6 +255,7 @@ def _attended(
         terminals=plan.terminals,
         seed=start.seed,
         detours=None if ports is None else ports.detours,
+        stdin=start.stdin.identity,
     )
     argv, env = equip(command if ports is None else ports.command, start.env, ticket)
     mask = launch.block_signals()
@@ -247,13 +265,16 @@ def _attended(
     )
     if fence is not None and shims.folder is not None:
         fence.keep(str(shims.folder))
+    piped = (*plan.streams, *((start.stdin.stream,) if start.stdin.stream is not None else ()))
     sidecar = sidecars.start(
-        run.recorder, streams=plan.streams, signals=launch.PASSED_ON, proxy=ports, shims=shims
+        run.recorder, streams=piped, signals=launch.PASSED_ON, proxy=ports, shims=shims
     )
     if start.files is not None:
         start.files.start(run.recorder)
     follows = _followed(fence, run, shims)
-    started = launch.spawn([*shims.prefix, *argv], shims.env, plan.streams, mask, fence)
+    started = launch.spawn(
+        [*shims.prefix, *argv], shims.env, piped, mask, fence, stdin=start.stdin.entry
+    )
     # From here on nothing is raised: the command has been run, and must not be run again.
     watching = namespace = None
     if isinstance(started, Ended):

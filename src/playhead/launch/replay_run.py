@@ -16,6 +16,7 @@ from playhead.config import Settings
 from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
 from playhead.events import CALL, Damage
 from playhead.launch.command import Recorded, run_command
+from playhead.launch.command_input import taped_input
 from playhead.launch.connections import ADVICE
 from playhead.launch.record_run import Wish
 from playhead.launch.replay_environment import restored
@@ -179,6 +180,7 @@ def replay_command(
         seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
         fence=opened() if fence is None and shims.followed else fence,
         files=files,
+        stdin=taped_input(tape, then),
     )
     report = judge(
         tape,

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from playhead.launch.sidecar.command_streams import Stream
+from playhead.launch.sidecar.command_streams import STDIN, Stream
 from playhead.launch.sidecar.control import Sidecar
 
 TYPE_CHECKING = False
@@ -81,15 +81,19 @@ def spawn(
     streams: Sequence[Stream],
     mask: set[int],
     fence: Fence | None = None,
+    *,
+    stdin: int | None = None,
 ) -> int | Ended:
     """Start the command, inside the fence if there is one; its pid, or how it failed to start (127: not
-    found, 126: found).
+    found, 126: found). `stdin`: an open file for its stdin.
     """
+    handles = [(one.entry, one.fds) for one in streams]
+    if stdin is not None:
+        handles.append((stdin, (0,)))
     try:
         if fence is not None:
-            handles = [(one.entry, one.fds) for one in streams]
             return fence.start(argv, env, handles, mask, watch=fence.is_watched)
-        return _spawned(argv, env, streams, mask)
+        return _spawned(argv, env, handles, mask)
     except OSError as error:
         missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
         told = f"{argv[0]}: {error.strerror}"
@@ -99,12 +103,19 @@ def spawn(
             # The sidecar's read must end when the command's last writer has closed the pipe.
             os.close(stream.entry)
             os.close(stream.source)
+            if stream.name == STDIN:
+                os.close(stream.sink)  # the command's read must end when the sidecar has closed it
+        if stdin is not None:
+            os.close(stdin)
 
 
 def _spawned(
-    argv: Sequence[str], env: Mapping[str, str], streams: Sequence[Stream], mask: set[int]
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    handles: Sequence[tuple[int, Sequence[int]]],
+    mask: set[int],
 ) -> int:
-    actions = [(os.POSIX_SPAWN_DUP2, one.entry, fd) for one in streams for fd in one.fds]
+    actions = [(os.POSIX_SPAWN_DUP2, entry, fd) for entry, fds in handles for fd in fds]
 
     def start(words: list[str]) -> int:
         return os.posix_spawnp(

@@ -228,6 +228,13 @@ class Deck:
         if self.mode is not None and hasattr(self.mode, "part_within"):
             self.mode.part_within(call, lanes.current.get().name, kind, detail, advice)
 
+    def has_answer(self, call: Call) -> bool:
+        """Whether this call can be performed or served now. False: a replay has no answer for it left."""
+        mode: Any = self.mode
+        if mode is None or not hasattr(mode, "look"):
+            return True
+        return mode.look(call, lanes.current.get().name) is not None
+
     def rematch(self, crossing: Crossing, fits: Callable[[Taped], bool]) -> None:
         """Serve another taped call of the same name from here on: the first whose answer `fits`.
 

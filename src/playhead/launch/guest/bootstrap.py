@@ -74,6 +74,7 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
         source=source,
         detours=ticket.detours,
         shims=ticket.shims,
+        stdin=ticket.stdin,
         inner=ticket.inner,
     )
     _end_with(recorder, Tee(recorder, ticket.terminals))

@@ -35,12 +35,14 @@ class Carriage:
         seed: str | None = None,
         detours: Mapping[str, Detour] | None = None,
         shims: str | None = None,
+        stdin: str | None = None,
     ) -> None:
         self._run = run
         self._detours = detours
         self._shims = shims
         self._terminals = terminals
         self._seed = seed
+        self._stdin = stdin
 
     def carry(
         self, argv: list[str], env: Mapping[str, str] | None, call: str
@@ -61,6 +63,7 @@ class Carriage:
             detours=self._detours,
             inner=True,
             shims=self._shims,
+            stdin=self._stdin,
         )
         return equip(argv, given, ticket)
 

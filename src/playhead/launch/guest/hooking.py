@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 from playhead.hooks import registry
+from playhead.hooks.input import input_slot
 from playhead.hooks.order import lane_hooks
 from playhead.hooks.process import flight as process_flight
 from playhead.hooks.process.children import set_carrier
@@ -39,13 +40,15 @@ def start(
     source: ambient.Source | None = None,
     detours: Mapping[str, Detour] | None = None,
     shims: str | None = None,
+    stdin: str | None = None,
     inner: bool = False,
 ) -> Deck:
     """Everything that crosses a boundary goes through the deck from here on; children join the run.
 
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
     `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
-    `shims`. `inner`: a call of another process started this one, and owns the files it changes.
+    `shims`. `stdin` identifies the run's stdin. `inner`: a call of another process started this one, and
+    owns the files it changes.
     """
     with _changing:
         # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
@@ -65,9 +68,15 @@ def start(
         if mode is not None:
             surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
             registry.uninstall()  # a recording around this replay has fewer hooks
+        input_slot.begin(stdin)
         _hook(made)
         carriage = children.Carriage(
-            recorder.folder, terminals=terminals, seed=seed, detours=detours, shims=shims
+            recorder.folder,
+            terminals=terminals,
+            seed=seed,
+            detours=detours,
+            shims=shims,
+            stdin=stdin,
         )
         set_carrier(carriage.carry)
     return made

@@ -93,8 +93,9 @@ class OutputBuffer:
             raw = b"".join([piece for _, piece in taken])
             data = {"stream": taken[0][0], "bytes": len(raw), **chunks.as_text(raw)}
             before = self._recorder.events
+            kind = events.INPUT if taken[0][0] == "stdin" else events.OUTPUT
             try:
-                self._recorder.append(NewEvent(events.OUTPUT, data))
+                self._recorder.append(NewEvent(kind, data))
             except BaseException:
                 # Ctrl-C interrupted the write: the remaining pieces wait for the next flush.
                 if self._recorder.events == before:

@@ -55,9 +55,10 @@ RUN = "PLAYHEAD_RUN"
 PARENT = "PLAYHEAD_PARENT"
 LANE = "PLAYHEAD_LANE"
 TERMINALS = "PLAYHEAD_TERMINALS"
+STDIN = "PLAYHEAD_STDIN"
 RESTORE = "PLAYHEAD_RESTORE"
 DETOURS = "PLAYHEAD_DETOURS"
-ALL = (RUN, PARENT, LANE, TERMINALS, RESTORE, DETOURS, SHIMS)
+ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, SHIMS)
 
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
@@ -87,6 +88,8 @@ class Ticket(NamedTuple):
     inner: bool = False
     # Where the shims are: see `shims.paths`.
     shims: str | None = None
+    # The run's stdin, if its processes record it: kind, device and inode.
+    stdin: str | None = None
 
 
 def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
@@ -100,6 +103,8 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
     written[RUN], written[PARENT], written[LANE] = ticket.run, ticket.parent, ticket.lane
     if ticket.terminals:
         written[TERMINALS] = ",".join(map(str, ticket.terminals))
+    if ticket.stdin:
+        written[STDIN] = ticket.stdin
     if restore:
         written[RESTORE] = dumps(restore)
     if ticket.detours:
@@ -128,6 +133,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
         restore=restore,
         detours={name: Detour(*way) for name, way in ways.items()} or None,
         shims=env.get(SHIMS),
+        stdin=env.get(STDIN),
     )
 
 

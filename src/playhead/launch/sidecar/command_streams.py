@@ -15,13 +15,16 @@ from typing import NamedTuple
 
 from playhead.tape.output_position import OutputPage
 
+STDIN = "stdin"
 _NAMES = {1: "stdout", 2: "stderr"}
 # Above the descriptors that programs and shells use by number.
-_HIGH = 60
+HIGH = 60
 
 
 class Stream(NamedTuple):
-    """A pipe in front of one or two of the command's descriptors."""
+    """A pipe in front of one or two of the command's descriptors. For stdin the bytes go the other way: `source`
+    is the original descriptor, `entry` the end that the command reads, `sink` the end that the sidecar fills.
+    """
 
     name: str
     # The command's descriptors that lead into it.
@@ -71,10 +74,10 @@ def plan() -> StreamPlan:
 
 
 def _opened(name: str, fd: int) -> Stream:
-    source, entry = (_moved_up(end) for end in os.pipe())
+    source, entry = (moved_up(end) for end in os.pipe())
     # Only the reader: a program that finds its stdout non-blocking would lose output.
     os.set_blocking(source, False)
-    sink = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    sink = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     return Stream(name=name, fds=(fd,), source=source, entry=entry, sink=sink)
 
 
@@ -88,9 +91,9 @@ def _joined(stream: Stream, fd: int) -> Stream:
     )
 
 
-def _moved_up(fd: int) -> int:
+def moved_up(fd: int) -> int:
     """Where stdin, stdout or stderr was closed, a pipe would take its number."""
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     os.close(fd)
     return moved
 
@@ -111,6 +114,11 @@ class Pump:
         self.tail = b""
         # The bytes in the pipe when the command had ended; None: it has not ended.
         self.owed: int | None = None
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it passes on the command's stdin. That ends with the command."""
+        return self.stream.name == STDIN
 
     @property
     def is_dry(self) -> bool:

@@ -22,7 +22,7 @@ from playhead.host.descriptors import frame, take_frames
 from playhead.host.later import Later
 from playhead.launch.proxy.ports import ProxyPorts
 from playhead.launch.shims.post import Shims
-from playhead.launch.sidecar.command_streams import Stream
+from playhead.launch.sidecar.command_streams import STDIN, Stream
 from playhead.launch.sidecar.process import END, SIGNALS, WATCH, SidecarProcess
 from playhead.launch.sidecar.services import ProxyService, Service, SharedDeck
 from playhead.recording.recorder import Recorder
@@ -120,6 +120,7 @@ def start(
 
 def _output_page(run: Path, streams: Sequence[Stream]) -> OutputPage | None:
     try:
-        return OutputPage(run, {one.name: one.source for one in streams}) if streams else None
+        pipes = {one.name: one.source for one in streams if one.name != STDIN}
+        return OutputPage(run, pipes) if pipes else None
     except OSError:
         return None  # a full disk: then processes cannot tell which output is a child's own

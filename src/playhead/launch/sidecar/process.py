@@ -20,7 +20,7 @@ from playhead import clock
 from playhead.host.descriptors import frame, take_frames
 from playhead.launch.guest.printed import OutputBuffer
 from playhead.launch.sidecar import process_tree
-from playhead.launch.sidecar.command_streams import Pump, Stream
+from playhead.launch.sidecar.command_streams import STDIN, Pump, Stream
 from playhead.launch.sidecar.services import Service, SharedDeck
 from playhead.tape.output_position import OutputPage
 from playhead.tape.store import PLAN
@@ -52,7 +52,7 @@ class SidecarProcess:
     ) -> None:
         self._recorder = world.recorder
         self._tape: OutputBuffer | None = OutputBuffer(world.recorder)
-        self._pumps = [Pump(stream, page) for stream in streams]
+        self._pumps = [Pump(stream, None if stream.name == STDIN else page) for stream in streams]
         self._services = services
         self._world = world
         self._signals = signals
@@ -171,9 +171,15 @@ class SidecarProcess:
             elif letter == END:
                 self._drain()
 
+    def _end_input(self) -> None:
+        """Nothing reads the command's stdin any more."""
+        for pump in [one for one in self._pumps if one.is_input]:
+            self._end_pump(pump)
+
     def _drain(self) -> None:
         self._is_draining = True
         self._early_at = None
+        self._end_input()
         for pump in self._pumps:
             pump.drain()
 
@@ -198,6 +204,7 @@ class SidecarProcess:
         if self._command_end is not None:
             os.close(self._command_end)
             self._command_end = None
+        self._end_input()
         for one in self._services:
             one.stop(alone=True)
 

@@ -17,7 +17,7 @@ from playhead.replay.matching.matcher import is_side
 from playhead.replay.matching.nearest import differences
 from playhead.replay.matching.taped import TapedCall, TapedRun, load
 from playhead.replay.modes.replay_options import ReplayOptions
-from playhead.replay.report import extras
+from playhead.replay.report import causes, extras
 from playhead.replay.report import printed_output as outputs
 from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
@@ -106,6 +106,8 @@ def judge(
     if not same_exit and wishes.fork_at is None:
         recorded = "none" if exits["recorded"] is None else exits["recorded"]
         detail = f"Exit code: {recorded} recorded, {exits['replayed']} replayed."
+        error = _last_error(replayed)
+        detail += "" if error is None else f" {error}"
         divergences.append({"kind": "exit", "detail": detail})
     difference = outputs.difference(then, now)
     if difference is not None and not wishes.mixed:
@@ -117,6 +119,8 @@ def judge(
         divergences.append({"kind": "state", "detail": state["first_difference"]})
     if files is not None and files.detail is not None and not wishes.mixed:
         divergences.append({"kind": "files", "detail": files.detail})
+    coverage = _coverage(now, divergences, unused)
+    divergences = causes.by_cause(divergences)
     went_elsewhere = (
         difference is not None
         or state["first_difference"] is not None
@@ -134,7 +138,7 @@ def judge(
         run=original.manifest.run,
         replay=replayed.manifest.run,
         command=list(replayed.manifest.command),
-        coverage=_coverage(now, divergences, unused),
+        coverage=coverage,
         divergences=divergences,
         exit_code=exits,
         output_same=None if not then.outputs and not now.outputs else difference is None,
@@ -234,6 +238,14 @@ def _recovered(then: TapedRun, now: TapedRun, wishes: ReplayOptions, *, same_exi
         outputs.by_proxy(then) and outputs.difference(then, now) is None
     )
     return same_exit and (same_words or wishes.mixed)
+
+
+def _last_error(replayed: Tape) -> str | None:
+    """The exception that ended the replayed program, unless it is a divergence, which has its own entry."""
+    ends = [event for event in replayed.events() if event.kind == events.SEGMENT_END and event.ours]
+    errors = (causes.error_text(replayed.whole(event).data.get("error")) for event in ends)
+    found = [one for one in errors if one is not None and not one.startswith("playhead.")]
+    return found[0] if found else None
 
 
 def _heard(event: Event) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from playhead.replay.matching.nearest import around
+from playhead.replay.report.causes import WHY
 from playhead.replay.report.verdict import RUNGS, Report
 from playhead.views.text import words
 from playhead.views.text.console import console
@@ -43,13 +44,16 @@ def print_report(report: Report) -> None:
         out.print(_coverage(report))
     for line in _extras(report):
         out.print(line)
-    for number, one in enumerate(report.divergences[:_MOST_SHOWN], 1):
+    shown = [one for one in report.divergences if not one.get("consequence")]
+    for number, one in enumerate(shown[:_MOST_SHOWN], 1):
         out.print()
         for line in _divergence(number, one):
             out.print(line)
-    more = len(report.divergences) - _MOST_SHOWN
+    more = len(shown) - _MOST_SHOWN
     if more > 0:
         out.print(Text(f"… and {more} more; --report FILE.json has all of them", style="quiet"))
+    if not_made := [one for one in report.divergences if one.get("consequence")]:
+        out.print(_not_made(not_made))
     for note in (*_file_lines(report), *report.notes):
         out.print(Text(one_line(note, 200), style="quiet"))
 
@@ -197,8 +201,11 @@ def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
                 style="quiet",
             ),
         ]
+    times = f" ({one['times']} attempts)" if one.get("times") else ""
+    what = f"{number}. no taped call matches step {one.get('step')}: {asked}{times}"
     lines = [
-        Text(f"{number}. no taped call matches step {one.get('step')}: {asked}", style="failed"),
+        *([Text(f"{number}. {clean(str(one[WHY]))}", style="failed")] if one.get(WHY) else ()),
+        Text(f"   {what[len(str(number)) + 2 :]}" if one.get(WHY) else what, style="failed"),
         Text(
             f"   asked at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
             style="quiet",
@@ -210,6 +217,17 @@ def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
     if one.get("advice"):
         lines.append(Text(f"   {one_line(str(one['advice']), 300)}", style="why"))
     return lines
+
+
+def _not_made(calls: Sequence[dict[str, Any]]) -> Text:
+    """Return one line about the calls that a program did not make because it had parted before."""
+    named = [one_line(f"{one.get('boundary')} {one.get('name')}", 60) for one in calls[:3]]
+    more = f" and {len(calls) - 3:,} more" if len(calls) > 3 else ""
+    noun = "taped call was" if len(calls) == 1 else f"{len(calls):,} taped calls were"
+    prefix = "1 " if len(calls) == 1 else ""
+    return Text(
+        f"\n{prefix}{noun} not made because of that: {', '.join(named)}{more}", style="quiet"
+    )
 
 
 def _nearest(near: dict[str, Any]) -> list[Text]:

@@ -1,0 +1,1 @@
+"""Input to a run: its stdin, and passwords that a person types."""
