@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from playhead import clock, events
 from playhead.config import Settings
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, StoreError, UsageError
 from playhead.host.later import Later
+from playhead.host.stderr import say
 from playhead.launch import command_input, lock_extension
 from playhead.launch import spawn_command as launch
 from playhead.launch.command_input import InputPlan, TapedInput
@@ -124,8 +123,8 @@ def record_command(
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
-        _say(f"nothing is recorded: {safe_str(error)} The program is not affected.")
-        _become(command)
+        say(f"nothing is recorded: {safe_str(error)} The program is not affected.")
+        launch.become(command)
 
 
 def run_command(
@@ -188,10 +187,7 @@ def _start(
     if seed is not None:
         env = {name: value for name, value in env.items() if name != SEED}
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
-    if stdin is None:
-        given = command_input.plan_recording(is_python=is_python(command[0]))
-    else:
-        given = command_input.plan_replay(stdin)
+    given = command_input.plan(stdin, is_python=is_python(command[0]))
     facts: dict[str, Any] = {
         **(wish.facts or {}),
         "output": plan.told,
@@ -338,13 +334,13 @@ def _closed(
     """The run's last words; why its tape was not sealed, or None."""
     output_at.forget(run.path)
     if ended.error is not None:
-        _say(f"cannot run {ended.error}.")
+        say(f"cannot run {ended.error}.")
     try:
         closing.close(run, command, attended)
         return closing.seal_if_worth(run) if seal else "not asked for"
     except Exception as error:  # noqa: BLE001  the command has ended: its exit code is what counts now
         plain = f"{type(error).__name__}: {safe_str(error)}"
-        _say(f"the tape of {run.id} could not be closed ({plain}).")
+        say(f"the tape of {run.id} could not be closed ({plain}).")
         return plain
 
 
@@ -398,23 +394,4 @@ def _load(meanwhile: Callable[[], object] | None) -> None:
         if meanwhile is not None:
             meanwhile()
     except Exception as error:  # noqa: BLE001  it is tried again, and told, when it is needed
-        _say(f"something is wrong with this installation ({safe_str(error)}).")
-
-
-def _become(command: list[str]) -> NoReturn:
-    """Exec the command: without a recording nothing needs to run beside it."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvp(command[0], command)  # noqa: S606  as S603: argv is the caller's own
-    except OSError as error:
-        _say(f"cannot run {command[0]}: {error.strerror}.")
-        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
-
-
-def _say(message: str) -> None:
-    try:
-        sys.stderr.write(f"playhead: {message}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        return  # no stderr, or a closed one
+        say(f"something is wrong with this installation ({safe_str(error)}).")

@@ -69,7 +69,12 @@ class InputPlan(NamedTuple):
         return f"{self.kind}:{found.st_dev}:{found.st_ino}"
 
 
-def plan_recording(*, is_python: bool) -> InputPlan:
+def plan(taped: TapedInput | None, *, is_python: bool) -> InputPlan:
+    """Plan the stdin of a replay, or of a recording, which has none on the tape yet."""
+    return _recording(is_python=is_python) if taped is None else _replay(taped)
+
+
+def _recording(*, is_python: bool) -> InputPlan:
     """Look at our own stdin, which is the command's."""
     kind = _kind_of(0)
     if is_python or kind not in (PIPE, FILE):
@@ -83,7 +88,7 @@ def plan_recording(*, is_python: bool) -> InputPlan:
     )
 
 
-def plan_replay(taped: TapedInput) -> InputPlan:
+def _replay(taped: TapedInput) -> InputPlan:
     """A stdin of the recorded kind with the recorded content, whatever our own stdin is."""
     if taped.kind == PIPE and taped.by == BY_LAUNCHER:
         return InputPlan(PIPE, BY_LAUNCHER, stream=_relayed(_filled(taped.content)))

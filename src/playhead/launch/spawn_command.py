@@ -10,9 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+from playhead.host.stderr import say
 from playhead.launch.sidecar.command_streams import STDIN, Stream
 from playhead.launch.sidecar.control import Sidecar
 
@@ -173,3 +175,14 @@ def _stop_too(number: int) -> None:
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number} & _AWAITED)
+
+
+def become(command: list[str]) -> NoReturn:
+    """Exec the command: without a recording nothing needs to run beside it."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)  # noqa: S606  as S603: argv is the caller's own
+    except OSError as error:
+        say(f"cannot run {command[0]}: {error.strerror}.")
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
