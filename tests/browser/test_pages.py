@@ -90,6 +90,17 @@ def test_replays_are_listed_on_demand_and_with_their_verdict(tab, server, replay
     expect(page.locator(".run-title .status")).to_have_text("diverged")
 
 
+def test_the_figures_count_the_runs_of_the_list(tab, server, replay):
+    page = tab(server.url).open("/")
+    runs = page.locator(".spark strong").first
+    for checked in (False, True):
+        page.get_by_label("replays").set_checked(checked)
+        expect(page.locator(f"tr[data-id='{replay[1]}']")).to_have_count(int(checked))
+        listed = page.locator("tr[data-id]").count()
+        expect(page.locator(".page-head")).to_contain_text(f"{listed} runs")
+        expect(runs).to_have_text(str(listed))
+
+
 def test_two_runs_stand_side_by_side(tab, server, replay):
     shown = tab(server.url)
     page = shown.open(f"/compare/{replay[0]}/{replay[1]}")

@@ -13,6 +13,7 @@ from typing import Literal
 
 from playhead import llm as wire
 from playhead.story import CallItem, Failure, Item, NoteItem, Story, TurnItem
+from playhead.story.derived_tools import DERIVED
 from playhead.views.text.labels import answer, name_of, note_texts
 from playhead.views.text.words import arguments, compact
 
@@ -136,4 +137,5 @@ def _done(call: CallItem) -> str:
     if isinstance(request, dict) and call.boundary in ("tool", "mcp", "state"):
         given = arguments(request["arguments"]) if "arguments" in request else ""
     told = answer(call)
-    return f"{given[:_LONGEST]} → {told}" if given and told else given or told
+    said = f"{given[:_LONGEST]} → {told}" if given and told else given or told
+    return f"{cut(said)[: _LONGEST - 12]} (derived)" if call.facts.get(DERIVED) else said

@@ -138,7 +138,6 @@ export class RunsPage {
       this.more,
     );
     await this.#load(false);
-    this.#figures();
     this.stop = this.source.followRuns(() => this.#later(true));
     this.node.dataset.ready = "true";
   }
@@ -152,6 +151,12 @@ export class RunsPage {
       if (given[name] && !/[*?]/.test(given[name])) given[name] = `*${given[name]}*`;
     if (given.since) given.since = new Date(Date.now() - SECONDS[given.since] * 1000).toISOString();
     return { replays: "false", ...given, limit: PAGE };
+  }
+
+  // The sums are of the same runs as the list: without replays, and with every filter.
+  #filters() {
+    const { limit, sort, ...filters } = this.#query();
+    return filters;
   }
 
   #later(isLive = false, wait = isLive ? 300 : 200) {
@@ -177,7 +182,7 @@ export class RunsPage {
       this.#behind("list", found.indexing);
       this.#rows();
       if (found.indexing) this.#later(true, AGAIN);
-      else if (isLive) this.#figures();
+      else if (!isMore) this.#figures();
     } catch (error) {
       fill(this.total, h("span", { class: "bad" }, error.message));
     }
@@ -312,7 +317,7 @@ export class RunsPage {
     let rows;
     clearTimeout(this.sumsTimer);
     try {
-      const told = await this.source.stats("day");
+      const told = await this.source.stats("day", this.#filters());
       this.#behind("sums", told.indexing);
       if (told.indexing && !this.isOver) this.sumsTimer = setTimeout(() => this.#figures(), 2 * AGAIN);
       rows = told.rows.map((row) => ({

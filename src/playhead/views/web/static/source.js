@@ -17,8 +17,8 @@ export class ServerSource {
   runs(query) {
     return this.#get(`/api/recordings?${new URLSearchParams(query)}`);
   }
-  stats(by) {
-    return this.#get(`/api/stats?by=${encodeURIComponent(by)}`);
+  stats(by, filters = {}) {
+    return this.#get(`/api/stats?${new URLSearchParams({ by, ...filters })}`);
   }
   // `first`: number of events that are enough if the server has not cached the run; the answer then has `partial`.
   run(id, first = null) {
