@@ -324,6 +324,7 @@ def _watched(
         ports=frozenset(ports),
         shims=None if shims is None else str(shims),
         fenced=fence.kind != "open",
+        guards_sockets=fence.kind == "landlock",
     )
     return connection_watch.post(fence.announced, tree)
 

@@ -185,7 +185,7 @@ def replay_command(
     report = judge(
         tape,
         Tape(recorded.run.path),
-        notes=(*notes, *restoring.notes),
+        notes=(*notes, *restoring.notes, *_limits(fence)),
         wishes=wishes,
         order=_order_kept(tape, plan, wishes),
         fence=_report_on(fence, network=network, asked=fenced),
@@ -277,6 +277,14 @@ def _fence(
             "With `--unfenced` it runs all the same: hooks alone stop what they see, and the verdict "
             "is `unproven`. `playhead doctor` says what is missing."
         ) from None
+
+
+def _limits(fence: Fence | None) -> tuple[str, ...]:
+    """What the person has to know to read the verdict."""
+    if fence is None or fence.kind != "landlock":
+        return ()
+    limits = "the command could not write files, and files that its calls wrote are not restored"
+    return (f"This machine has no namespaces, so Landlock is the fence: {limits}.",)
 
 
 def _report_on(fence: Fence | None, *, network: bool, asked: bool) -> FenceReport:

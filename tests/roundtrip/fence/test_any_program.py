@@ -5,6 +5,7 @@ partial, and no replay sends a request or changes a file; as root, as `nobody`, 
 import contextlib
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -227,6 +228,41 @@ def test_every_language_is_served_or_refused(person, programs, server):
         "nc",
     }:  # recorded; served; later
         _is_partial_and_refused(person, server, programs[name])
+
+
+REACHES_A_DAEMON = """
+import socket, sys
+made = socket.socket(socket.AF_UNIX)
+made.settimeout(5)
+made.connect(sys.argv[1])
+made.sendall(b"deploy")
+"""
+
+
+def test_without_namespaces_programs_are_served_and_daemons_are_out_of_reach(
+    person, programs, server
+):
+    command = _command(person, programs["c"])
+    (person.folder / "reach.py").write_text(REACHES_A_DAEMON)
+    (person.folder / "agent.sh").write_text(f"{command}\nx=$({command}); echo $x\n")
+    then = person.play("record", "--", "bash", "agent.sh", denied=True)
+    assert then.stdout == "c ok\nc ok\n", then.stderr
+    sent, files = server.count, person.files()
+    for _ in range(3):
+        now = person.play("replay", "last", denied=True)
+        assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert (server.count, person.files()) == (sent, files)
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(person.folder / "daemon.sock"))
+        (person.folder / "daemon.sock").chmod(0o777)
+        daemon.listen()
+        daemon.setblocking(False)
+        changed = f"exec {person.python} -S reach.py daemon.sock"
+        now = person.play("replay", "last", "--", "sh", "-c", changed, denied=True)
+        assert now.returncode == 3, now.stderr
+        assert "PermissionError" in now.stderr
+        with pytest.raises(BlockingIOError):
+            daemon.accept()
 
 
 SAME_TWICE = "python3 plain.py; python3 plain.py > second.txt; cat second.txt"

@@ -7,6 +7,7 @@ lives, whatever happens to the launcher.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -63,6 +64,8 @@ class WatchedTree(NamedTuple):
     shims: str | None
     # The tree has a network of its own, so everything that listens there is the tree's.
     fenced: bool
+    # Unix sockets can be reached from the fence: only those of the shims may be.
+    guards_sockets: bool = False
 
 
 class Watching:
@@ -163,7 +166,7 @@ class _Seen:
         one that it talks to and the call that it belongs to may be gone.
         """
         one = self.listener.receive()
-        if one is None:
+        if one is None or (self._tree.guards_sockets and self._is_guarded(one)):
             return
         if self.keeps:
             try:
@@ -171,6 +174,27 @@ class _Seen:
             except (OSError, ValueError):
                 self._blind = self._blind or os.path.exists(f"/proc/{one.thread}")
         self.listener.proceed(one)
+
+    def _is_guarded(self, one: Announced) -> bool:
+        """Answer a call that concerns a Unix socket: connect the shims to the sidecar, refuse everything else.
+
+        The connection is made here and not by the caller: between our look at the address and the caller's own
+        call, another of its threads could replace the address.
+        """
+        try:
+            address = self.listener.address(one)
+            if address is not None and not address.path:
+                return False
+            shims = self._tree.shims
+            if address is None or shims is None or not address.path.startswith(f"{shims}/"):
+                raise PermissionError(errno.EACCES, "not a socket of the shims")
+            with self.listener.socket(one, _process_of(one.thread)) as same:
+                # As the caller would have it: the listener is ours, so this does not wait.
+                same.connect(os.path.realpath(address.path))
+            self.listener.fail(one, 0)
+        except (OSError, ValueError) as error:
+            self.listener.fail(one, (isinstance(error, OSError) and error.errno) or errno.EACCES)
+        return True
 
     def rows(self) -> list[dict[str, object]] | None:
         if self._blind:

@@ -49,9 +49,16 @@ _CLOSED_EVERYWHERE = (
         (ArgumentTest(0, (_UNIX, _INET, _INET6, _NETLINK, _ALG), inside=False),),
     ),
 )
+_NO_UNIX_SOCKETS = SyscallRule("socket", refuse(errno.EACCES), (ArgumentTest(0, (_UNIX,)),))
+# Shims talk to the sidecar by such a socket. Its `connect` is announced, and the watcher connects it to the
+# sidecar or refuses: see `connection_watch`. Datagrams need no `connect`.
+_ANNOUNCED_UNIX_SOCKETS = SyscallRule(
+    "socket",
+    refuse(errno.EACCES),
+    (ArgumentTest(0, (_UNIX,)), ArgumentTest(1, (_STREAM,), mask=_TYPE, inside=False)),
+)
 # Without namespaces: Landlock knows TCP only, and no attributes of files.
 _CLOSED_BESIDE_LANDLOCK = (
-    SyscallRule("socket", refuse(errno.EACCES), (ArgumentTest(0, (_UNIX,)),)),
     SyscallRule(
         "socket",
         refuse(errno.EACCES),
@@ -116,6 +123,8 @@ class _Open:
     read_only: dict[str, str]
     uppers: dict[str, str]
     handles: tuple[int, ...]
+    # Whether the fence is open where connections are not announced.
+    needs_watcher = False
 
     def __init__(self, wanted: FenceNeeds) -> None:
         self.read_only, self.uppers, self.handles = {}, {}, ()
@@ -167,8 +176,7 @@ class _Landlock(_Open):
         landlock.check()
         if wanted.network:
             raise OSError(errno.ENOSYS, "it cannot leave the network open to what is live")
-        if wanted.sockets:
-            raise OSError(errno.ENOSYS, "it cannot let shims through (`record --no-shims`)")
+        self.needs_watcher = wanted.sockets
         # Now, and not when the command starts: a machine that has no filters is refused before.
         no_new_privileges()
         seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=refuse(errno.ENOSYS)))
@@ -190,7 +198,9 @@ class _Landlock(_Open):
     def close(self) -> None:
         drop_capabilities()
         landlock.allow_only([*self._folders, *_DEVICES], self._ports)
-        seccomp.install(seccomp.compiled(_CLOSED_BESIDE_LANDLOCK, foreign=refuse(errno.ENOSYS)))
+        sockets = _ANNOUNCED_UNIX_SOCKETS if self.needs_watcher else _NO_UNIX_SOCKETS
+        rules = (sockets, *_CLOSED_BESIDE_LANDLOCK)
+        seccomp.install(seccomp.compiled(rules, foreign=refuse(errno.ENOSYS)))
 
 
 _MAKERS: dict[str, type[_Open]] = {
@@ -234,7 +244,12 @@ def _run(made: _Open, order: dict[str, Any], handles: list[int], line: FenceLine
     for handle, targets in zip(handles, order["targets"], strict=True):
         for target in targets:
             os.dup2(handle, target, inheritable=True)
-    line.send(*(_watched() if order["watch"] else ({"ok": False, "why": "not asked for"}, ())))
+    told, listener = _watched() if order["watch"] else ({"ok": False, "why": "not asked for"}, ())
+    line.send(told, listener)
+    if made.needs_watcher and not listener:
+        why = f"connections of shims cannot be announced ({told['why']})"
+        line.send({"ok": False, "errno": errno.ENOSYS, "why": why})
+        os._exit(125)
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, order["mask"])
