@@ -16,6 +16,7 @@ QUICK = (
     "loop_and_threads",
     "sse_streams",
     "tools_that_print",
+    "async_processes",
 )
 
 WORKERS = """

@@ -59,10 +59,14 @@ def end() -> None:
     _loops.clear()
 
 
-def make_state(wake: Callable[[], None], make_future: Callable[[], Any]) -> LoopState:
+def make_state(
+    wake: Callable[[], None],
+    make_future: Callable[[], Any],
+    place_last: Callable[[int], None] | None = None,
+) -> LoopState:
     if _active is None:
         raise AssertionError("only a replay keeps an order")
-    return _active.make_state(wake, make_future)
+    return _active.make_state(wake, make_future, place_last)
 
 
 def is_kept() -> bool:

@@ -7,18 +7,20 @@ form of these entries; not who notes a point (`hooks/order`, `crossing`), nor ho
 
     {"from": ns, "points": [row, row, …]}
 
-    [step, loop, turn, call, at_ns]                  a call: its head, a piece, or its end
+    [step, loop, turn, call, at_ns, index]           a call: its head, a piece, or its end
     [step, loop, turn, lane, kind, number, detail]   anything else that happens in a lane
 
 `step` is the time since the point before, in nanoseconds. `loop` and `turn` name the iteration of the
 event loop that the point was taken in; both are 0 outside of event loops. `number` counts the points of
-that kind in the lane, from 1.
+that kind in the lane, from 1. `index` counts the callbacks that the loop ran before in that iteration; it is
+left out outside of event loops.
 """
 
 from __future__ import annotations
 
 import _thread
 import os
+import sys
 
 from playhead import events
 from playhead.clock import mono_ns
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 # never fired.
 TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
 OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept", "done"
+# The detail of a callback that the loop's own thread gave to `call_soon_threadsafe`. Callbacks of other threads have
+# the number of callbacks that the loop ran before them in its turn.
+FROM_LOOP = "loop"
 ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
 # That locks are on the tape; and that a lock was taken by another lane than the time before.
 LOCKS, LOCK = "locks", "lock"
@@ -46,6 +51,7 @@ LOCKS, LOCK = "locks", "lock"
 _MOST_LOOSE = 2048
 _MOST_NAMES = 4096
 _NO_TURN = (0, 0)
+_RUN_ONCE = "_run_once"
 
 
 class Scopes(Protocol):
@@ -125,7 +131,7 @@ def pack(entries: list[tuple[Any, ...]], clean: Callable[[str], str] = str) -> d
         if type(who) is str:
             rows.append([now - before, *turn, clean(who), clean(what), *rest])
         else:
-            rows.append([now - before, *turn, who, what])
+            rows.append([now - before, *turn, who, what, *rest])
         before = now
     return {"from": began, "points": rows}
 
@@ -193,13 +199,33 @@ def turn() -> tuple[int, int]:
     return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
 
 
+def index_in_turn() -> int | None:
+    """How many callbacks the event loop of this thread has run in its iteration before the one that runs now;
+    None: the loop is not asyncio's.
+
+    Two tasks that wait for different things are ready in the same iteration, and which of them runs first decides
+    what the program prints. `_run_once` counts its callbacks in the variable `i` (CPython 3.10 to 3.14). A count of
+    our own would cost a hook in every callback.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == _RUN_ONCE:
+            index = frame.f_locals.get("i")
+            return index if type(index) is int else None
+        frame = frame.f_back
+    return None
+
+
 def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None) -> None:
     """The head, a piece or the end of a call on this recorder's tape has arrived, `at_ns` after the call began.
     The current lane does not decide which run it belongs to: a thread without a run may read the answer.
     """
     log = _log if _scoped is None else _scoped.log_of(recorder)
-    if log is not None and type(call) is int:
-        log.add((now, _NO_TURN if _running is None else turn(), call, at_ns))
+    if log is None or type(call) is not int:
+        return
+    here = _NO_TURN if _running is None else turn()
+    index = index_in_turn() if here[0] else None
+    log.add((now, here, call, at_ns) if index is None else (now, here, call, at_ns, index))
 
 
 def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead.replay.playhead import Playhead
+    from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
 
 _NEVER = float("inf")
@@ -19,23 +19,43 @@ _NEVER = float("inf")
 class Pending:
     """A task, a timer or a callback that waits at a place, and how to run it on."""
 
-    __slots__ = ("is_dead", "place", "run")
+    __slots__ = ("call_soon", "comes_last", "is_dead", "is_tried", "place", "run")
 
-    def __init__(self, place: Place, run: Callable[[], None], is_dead: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        run: Callable[[], None],
+        is_dead: Callable[[], bool],
+        call_soon: Callable[[Callable[[], bool]], None] | None = None,
+    ) -> None:
+        """`run` has the loop run it in the turn that begins. `call_soon` does the same, if the function that it gets
+        returns True when its turn has come: see `LoopState._try`.
+        """
         self.place = place
         self.run = run
         self.is_dead = is_dead
+        self.call_soon = call_soon
+        self.is_tried = False
+        # Whether a selector reported it: that comes behind what is ready.
+        self.comes_last = False
 
 
 class LoopState:
-    """The points for which tasks of one event loop wait. `wake` interrupts its selector."""
+    """The points for which tasks of one event loop wait. `wake` interrupts its selector; `place_last` puts the last
+    of its callbacks that are ready in the place of the n-th.
+    """
 
     def __init__(
-        self, head: Playhead, wake: Callable[[], None], make_future: Callable[[], Any]
+        self,
+        head: Playhead,
+        wake: Callable[[], None],
+        make_future: Callable[[], Any],
+        place_last: Callable[[int], None] | None = None,
     ) -> None:
         self._head = head
         self._wake = wake
         self._make_future = make_future
+        self._place_last = place_last
         self._thread = 0
         # Other threads add to it: see `call_soon_threadsafe`.
         self._pending: list[Pending] = []
@@ -45,11 +65,31 @@ class LoopState:
         # The last point that was released here: its loop and turn on the tape, and the turn here. Before
         # the first one: the start of the loop (`enter_turn`).
         self._anchor = (0, 0, 0)
+        # The process of the tape that this loop belongs to; empty before the first point.
+        self._segment = ""
+        # How many of the callbacks from other threads this loop has waited for, and the one that it waits for now.
+        self._awaited = 0
+        self._gate: Gate | None = None
 
-    def pend(self, place: Place, run: Callable[[], None], is_dead: Callable[[], bool]) -> Pending:
-        made = Pending(place, run, is_dead)
+    def pend(
+        self,
+        place: Place,
+        run: Callable[[], None],
+        is_dead: Callable[[], bool],
+        call_soon: Callable[[Callable[[], bool]], None] | None = None,
+    ) -> Pending:
+        """See `Pending`."""
+        made = Pending(place, run, is_dead, call_soon)
         self._pending.append(made)
+        self.come(place)
         return made
+
+    def come(self, place: Place) -> None:
+        """A callback was given to the loop that runs at this place."""
+        place.has_come = True
+        gate = self._gate
+        if gate is not None and gate.place is place:
+            gate.open()
 
     async def wait(self, place: Place, *, is_cancelled: bool = False) -> None:
         """For a task: wait until the replay has come to this place. `is_cancelled`: the task is cancelled,
@@ -63,13 +103,26 @@ class LoopState:
             self._head.block_loop(place)
             self.passed(place)
             return
-        future = self._make_future()
-        pending = self.pend(place, lambda: future.set_result(None), future.done)
-        try:
-            # asyncio tells a task once that it is cancelled, trio tells it whenever it waits.
-            await (future.shielded() if is_cancelled and hasattr(future, "shielded") else future)
-        finally:
-            self.drop(pending)
+        while True:
+            future = self._make_future()
+            pending = self._pend_task(place, future)
+            try:
+                # asyncio tells a task once that it is cancelled, trio tells it whenever it waits.
+                await (
+                    future.shielded() if is_cancelled and hasattr(future, "shielded") else future
+                )
+            finally:
+                self.drop(pending)
+            # Released, or only tried.
+            if _is_over(place) or self._take(place):
+                return
+
+    def _pend_task(self, place: Place, future: Any) -> Pending:
+        def run() -> None:
+            future.set_result(None)
+
+        # The task itself looks whether its place has come, when it runs.
+        return self.pend(place, run, future.done, lambda _: run())
 
     async def wait_to_be_left(self, moment: Any) -> None:
         """For a task whose call was never answered: wait until the program leaves it, as it did then.
@@ -120,6 +173,7 @@ class LoopState:
     def passed(self, place: Place) -> None:
         """A point was taken in this turn."""
         self._anchor = (place.loop, place.turn, self.turn)
+        self._segment = place.segment
 
     def _has_come(self, place: Place) -> bool:
         loop, turn, at = self._anchor
@@ -132,8 +186,11 @@ class LoopState:
             self._anchor = (number, 0, 0)
         self.turn += 1
 
-    def look(self) -> None:
-        """While the loop is busy: release what was released in this turn then."""
+    def look(self, *, is_busy: bool) -> None:
+        """Before a turn: release what was released in this turn then. `is_busy`: the loop has callbacks to run in
+        this turn anyway.
+        """
+        self._await_callbacks()
         place = self.first()
         if place is None or not self._has_come(place):
             return
@@ -142,8 +199,69 @@ class LoopState:
         elif self._head.waits_for_others(place):
             self._head.block_loop(place)
         else:
+            if is_busy:
+                self._try()
             return
         self.release(place)
+
+    def _await_callbacks(self) -> None:
+        """Wait for the callbacks that other threads had given to the loop by this turn. They were there when the
+        turn began. Now a thread may be on its way to `call_soon_threadsafe`: it has learnt that a process has
+        ended, for example, or has finished a job.
+        """
+        loop, turn, at = self._anchor
+        callbacks = self._head.table.callbacks(self._segment, loop)
+        while self._awaited < len(callbacks):
+            place = callbacks[self._awaited]
+            if place.turn > turn + self.turn - at:
+                return
+            self._awaited += 1
+            # The gate is there before we look: the other thread opens it if it comes in between.
+            gate = self._gate = self._head.gate_before(place)
+            if not place.passed and not place.has_come:
+                self._head.time.wait_at(gate)
+            self._gate = None
+
+    def _try(self) -> None:
+        """Tasks that are ready come to their points before the next point that is pending here. Look again in this
+        turn, after them: a callback of another thread stands among them, and what the selector finds behind them.
+        """
+        for one in sorted(self._pending, key=lambda one: one.place.rank):
+            if one.call_soon is not None and not one.is_tried and self._has_come(one.place):
+                one.is_tried = True
+                one.call_soon(self._taker(one))
+                self._move(one)
+
+    def _taker(self, one: Pending) -> Callable[[], bool]:
+        def take() -> bool:
+            one.is_tried = False
+            if one not in self._pending or one.is_dead() or not self._take(one.place):
+                return False
+            self.drop(one)
+            return True
+
+        return take
+
+    def _take(self, place: Place) -> bool:
+        """Pass a place in the middle of a turn; False: a task of this loop has to come to an earlier place, and will
+        in a later turn.
+        """
+        if self.is_next(place):
+            self._head.note(place, self)
+        elif self._has_come(place) and self._head.waits_for_others(place):
+            self._head.block_loop(place)
+            self.passed(place)
+        else:
+            return False
+        return True
+
+    def _move(self, one: Pending) -> None:
+        """This one was made ready last. Put it where it was among the callbacks of its turn."""
+        place: Place | None = one.place  # a timer that never fired has none
+        if self._place_last is None or place is None or one.comes_last:
+            return
+        if (position := place.position) is not None:
+            self._place_last(position)
 
     def release(self, place: Place) -> None:
         """Let the task that waits at this place continue, and those of the same turn."""
@@ -180,6 +298,11 @@ class LoopState:
         for one in due:
             if not one.is_dead():
                 one.run()
+                self._move(one)
+
+
+def _is_over(place: Place) -> bool:
+    return place.passed
 
 
 def _rank(place: Place) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import _thread
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock
@@ -64,8 +65,10 @@ class Gate:
         _acquire(self._lock)
 
     def open(self) -> None:
+        """May be called twice: by the replay, and by what the thread waits for."""
         self.is_open = True
-        _release(self._lock)
+        with suppress(RuntimeError):  # it is open
+            _release(self._lock)
 
     def attempt(self, seconds: float | None) -> bool:
         """Wait so long for the gate to open; whether it is open."""
@@ -97,8 +100,13 @@ class Playhead:
         # Called once, with that point.
         self.on_skip: Callable[[Place], None] | None = None
 
-    def make_state(self, wake: Callable[[], None], make_future: Callable[[], Any]) -> LoopState:
-        return LoopState(self, wake, make_future)
+    def make_state(
+        self,
+        wake: Callable[[], None],
+        make_future: Callable[[], Any],
+        place_last: Callable[[int], None] | None = None,
+    ) -> LoopState:
+        return LoopState(self, wake, make_future, place_last)
 
     async def arrive_async(self, moment: Any) -> bool:
         """A task has come to a moment of a call; False: the tape does not know its place."""
@@ -180,6 +188,12 @@ class Playhead:
     def ahead(self, lane: str) -> Place | None:
         """The next point of this lane."""
         return self.table.ahead(lane)
+
+    def gate_before(self, place: Place) -> Gate:
+        """For the thread of an event loop that waits for another thread to come to this place. If all threads
+        wait, the gate opens, and the place does not pass.
+        """
+        return Gate(place, is_before=True, in_loop=True)
 
     def await_turn(self, place: Place) -> None:
         """Wait until this is the next point of the tape, without passing it."""

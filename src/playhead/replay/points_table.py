@@ -23,7 +23,7 @@ class Place:
     loop: int
     turn: int
 
-    __slots__ = ("index", "loop", "ns", "passed", "rank", "segment", "turn", "what")
+    __slots__ = ("has_come", "index", "loop", "ns", "passed", "rank", "segment", "turn", "what")
 
     def __init__(self, segment: str, index: int, row: list[Any]) -> None:
         self.segment = segment
@@ -33,6 +33,16 @@ class Place:
         self.rank = 0
         # Whether the replay has come by here, with the lane of the point or without it.
         self.passed = False
+        # Of a callback: whether the event loop has got it.
+        self.has_come = False
+
+    @property
+    def position(self) -> int | None:
+        """The number of callbacks that the loop had run in its turn before the task or callback of this place; None:
+        not known.
+        """
+        detail = self.what[2 if type(self.what[0]) is int else 3 :]
+        return detail[0] if detail and type(detail[0]) is int else None
 
     def __repr__(self) -> str:
         return f"<{self.rank}: {' '.join(map(str, self.what))}>"
@@ -45,6 +55,8 @@ class PointsTable:
         self.segments: dict[str, list[Place]] = {}
         self._calls: dict[tuple[str, int, int], Place] = {}
         self._lanes: dict[tuple[str, str, int], Place] = {}
+        # Callbacks that other threads gave to an event loop, by segment and loop.
+        self._callbacks: dict[tuple[str, int], list[Place]] = {}
         self._of_lane: dict[str, list[Place]] = {}
         self._at: dict[str, int] = {}
         # Whether the tape says which lane took a lock when, and what it says of each.
@@ -66,6 +78,10 @@ class PointsTable:
 
     def lane(self, lane: str, kind: str, number: int) -> Place | None:
         return self._lanes.get((lane, kind, number))
+
+    def callbacks(self, segment: str, loop: int) -> list[Place]:
+        """The callbacks that other threads gave to this event loop, in the order in which it ran them."""
+        return self._callbacks.get((segment, loop), [])
 
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
         """The delay of a timer that never fired on the tape; None: there was no such timer."""
@@ -134,6 +150,8 @@ class PointsTable:
         place = Place(segment, len(order), row)
         order.append(place)
         self._lanes[who, kind, number] = place
+        if name == points.SOON and place.turn and row[6] != points.FROM_LOOP:
+            self._callbacks.setdefault((segment, place.loop), []).append(place)
 
     def _rank(self) -> None:
         """By time, but within a process as they stand: two threads may have read the clock and appended

@@ -150,7 +150,68 @@ def test_a_busy_loop_releases_a_point_in_its_turn_and_not_before(head_of):
     seen = []
     for _ in range(2):
         state.enter_turn(threading.get_ident(), 1)
-        state.look()
+        state.look(is_busy=True)
         state.run_due()
         seen.append([*ran])
     assert seen == [["a"], ["a", "b"]]
+
+
+def soon_row(step, lane, index=0, *, turn):
+    return [step, 1, turn, lane, "soon", 1, index]
+
+
+def test_a_busy_loop_waits_for_the_callback_that_a_thread_is_about_to_hand_over(head_of):
+    rows = [lane_row(1, "a", loop=1, turn=1), soon_row(1, "thread", turn=2)]
+    head = head_of(*rows, lane_row(1, "b", loop=1, turn=2))
+    ran, state = [], head.make_state(lambda: None, lambda: None)
+
+    def pend(place, name):
+        state.pend(place, lambda: ran.append(name), lambda: False)
+
+    for lane in "ab":
+        pend(head.table.lane(lane, "get", 1), lane)
+    state.enter_turn(threading.get_ident(), 1)
+    state.look(is_busy=True)
+    state.run_due()
+    began, go = threading.Event(), threading.Event()
+
+    def hand_over():
+        began.set()
+        go.wait()
+        pend(head.table.lane("thread", "soon", 1), "callback")
+
+    thread = threading.Thread(target=hand_over)
+    thread.start()
+    began.wait()
+    state.enter_turn(threading.get_ident(), 1)
+    go.set()
+    state.look(is_busy=True)
+    state.run_due()
+    thread.join()
+    assert ran == ["a", "callback", "b"]
+
+
+def test_a_point_is_tried_behind_the_tasks_that_print_before_it_in_its_turn(head_of):
+    rows = [lane_row(1, "a", loop=1, turn=1), lane_row(1, "prints", loop=1, turn=2)]
+    head = head_of(*rows, [1, 1, 2, 7, 30, 1])
+    ran, ready = [], []
+    state = head.make_state(lambda: None, lambda: None, lambda at: ready.insert(at, ready.pop()))
+    state.pend(head.table.lane("a", "get", 1), lambda: ran.append("a"), lambda: False)
+    state.enter_turn(threading.get_ident(), 1)
+    state.look(is_busy=True)
+    state.run_due()
+    answer = head.table.call("1", 7, 30)
+    prints = head.table.lane("prints", "get", 1)
+
+    def call_soon(take):
+        ready.append(lambda: ran.append("answer") if take() else None)
+
+    state.pend(answer, lambda: ran.append("too early"), lambda: False, call_soon)
+    state.enter_turn(threading.get_ident(), 1)
+    ready += [lambda: head.note(prints, state), lambda: ran.append("another task")]
+    state.look(is_busy=True)
+    state.run_due()
+    for callback in ready:
+        callback()
+    # Its position in the turn was 1.
+    assert ran == ["a", "answer", "another task"]

@@ -41,7 +41,7 @@ def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         if timeout is not None and timeout <= 0:
             ready = original(self, timeout)
             if loop is not None:
-                loop.look()
+                loop.look(is_busy=True)
                 loop.run_due()
             return ready
 
@@ -53,7 +53,7 @@ def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
             return bool(ready)
 
         if loop is not None:
-            loop.look()
+            loop.look(is_busy=False)
         if loop is None or not loop.is_due:
             time.wait(timeout, attempt, lambda: not _has_ready(self), loop=loop)
         if loop is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from playhead.replay.loop_points import LoopState
     from playhead.replay.playhead import Playhead
+    from playhead.replay.points_table import Place
 
 _TURN = "_playhead_turn"
 _STATE = "_playhead_state"
@@ -71,7 +72,7 @@ def state_of(loop: Any) -> LoopState:
     state: LoopState | None = loop.__dict__.get(_STATE)
     if state is None:
         state = loop.__dict__[_STATE] = order_slot.make_state(
-            loop._write_to_self, loop.create_future
+            loop._write_to_self, loop.create_future, lambda index: _place_last(loop, index)
         )
     return state
 
@@ -119,13 +120,33 @@ def _hold(head: Playhead, loop: Any, timer: Any, key: tuple[str, str, int], dela
     def run() -> None:
         loop._ready.append(timer)
 
+    def call_soon(take: Callable[[], bool]) -> None:
+        call_if_due(loop, take, timer._run)
+
     def is_dead() -> bool:
         return bool(timer._cancelled)
 
     if place is None:
         state_of(loop).pend_late(timer._when, run, is_dead)
     else:
-        state_of(loop).pend(place, run, is_dead)
+        state_of(loop).pend(place, run, is_dead, call_soon)
+
+
+def call_if_due(loop: Any, take: Callable[[], bool], run: Callable[[], None]) -> None:
+    """Call `take` in the turn that begins, and `run` if it returns True."""
+
+    def taken() -> None:
+        if take():
+            run()
+
+    loop.call_soon(taken)
+
+
+def _place_last(loop: Any, index: int) -> None:
+    """Of the callbacks that are ready, put the last one in the place of the `index`-th."""
+    ready = loop._ready
+    if index < len(ready):
+        ready.insert(index, ready.pop())
 
 
 def _unschedule(loop: Any, timer: Any) -> None:
@@ -171,16 +192,24 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
             # The end of a job is reported by its own lane, whichever thread delivers it.
             source = getattr(args[-1], "__dict__", None) if args else None
             lane = (source or {}).get(lanes.OF_JOB) or lanes.current.get()
-            number = lane.count(points.SOON)
+            number, is_own = lane.count(points.SOON), handles._get_running_loop() is self
             if head is None:
-                return original(self, _noted, lane, number, callback, args, context=context)
+                key = (lane, number, is_own)
+                return original(self, _noted, key, callback, args, context=context)
             place = head.table.lane(lane.name, points.SOON, number)
             if place is None or place.passed:
                 return original(self, callback, *args, context=context)
+            if is_own:
+                # It has its place among the callbacks of the loop already, as with `call_soon`.
+                state_of(self).come(place)
+                return original(self, _passing, self, place, callback, args, context=context)
             self._check_closed()
             handle = handles.Handle(callback, args, self, context)
             state_of(self).pend(
-                place, lambda: self._ready.append(handle), lambda: bool(handle._cancelled)
+                place,
+                lambda: self._ready.append(handle),
+                lambda: bool(handle._cancelled),
+                lambda take: call_if_due(self, take, handle._run),
             )
             self._write_to_self()
             return handle
@@ -190,6 +219,14 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
     return wrap
 
 
-def _noted(lane: lanes.Lane, number: int, callback: Any, args: tuple[Any, ...]) -> Any:
-    points.note(lane, points.SOON, None, number)
+def _noted(key: tuple[lanes.Lane, int, bool], callback: Any, args: tuple[Any, ...]) -> Any:
+    lane, number, is_own = key
+    points.note(lane, points.SOON, points.FROM_LOOP if is_own else points.index_in_turn(), number)
+    return callback(*args)
+
+
+def _passing(loop: Any, place: Place, callback: Any, args: tuple[Any, ...]) -> Any:
+    head = order_slot.active()
+    if head is not None:
+        head.note(place, state_of(loop))
     return callback(*args)

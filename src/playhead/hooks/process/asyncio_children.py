@@ -97,5 +97,9 @@ class _Feed:
         def run() -> None:
             loop._ready.append(self._handles.Handle(read, (), loop))
 
-        pending = state.pend(place, run, loop.is_closed)
+        def call_soon(take: Callable[[], bool]) -> None:
+            event_loops.call_if_due(loop, take, read)
+
+        pending = state.pend(place, run, loop.is_closed, call_soon)
+        pending.comes_last = True
         return lambda: state.drop(pending)

@@ -20,8 +20,8 @@ _MOST_CPU = 0.2
 
 # Our own thread that writes what waits: it does nothing that a program could notice.
 _BACKGROUND = ("chunks.py",)
-# The thread in which asyncio waits for a child: it is the child that counts.
-_REAPERS = ("_do_waitpid",)
+# The thread in which asyncio waits for a child, and its variable with the pid of the child.
+_REAPERS = {"_do_waitpid": "expected_pid"}
 
 
 class OutsideActivity:
@@ -55,7 +55,11 @@ class OutsideActivity:
                 return True
             patience = _SHORT_PATIENCE_NS
         elif inner.f_code.co_name in _REAPERS:
-            patience = _SHORT_PATIENCE_NS
+            # It waits as long as its child lives. Then it has news for the event loop, however long it takes to get
+            # the interpreter.
+            child = inner.f_locals.get(_REAPERS[inner.f_code.co_name])
+            state = _state_of(child) if isinstance(child, int) else None
+            return state is not None and state[1] not in ("Z", "X")
         if not self._has_stood(ident, (id(frame), frame.f_lasti), patience):
             return False
         if _is_running(ident):
