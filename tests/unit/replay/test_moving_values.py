@@ -15,6 +15,8 @@ from playhead.replay.report.moving_values import settled
             "<_MainThread(MainThread, started 140470434888576)>",
             "<_MainThread(MainThread, started 140535817665408)>",
         ),
+        ("id 139641251186992, 0x7f90605a3c50", "id 140699829045904, 0x7f985d5cee90"),
+        ("INFO [139641261394816] ready", "INFO [140699829898112] ready"),
     ],
 )
 def test_values_that_move_are_equal(then, now):
@@ -36,6 +38,11 @@ def test_values_that_move_are_equal(then, now):
         ("took 1655 ms", "took 1700 ms"),
         ("colour 0xdeadbeef", "colour 0xdeadbeee"),
         ("3.1655", "3.1684"),
+        # fifteen digits that are no address, and the parts of a longer number
+        ("order 137641251186992", "order 136699829045904"),
+        ("0.139641251186992", "0.140699829045904"),
+        ("1396412511869921", "1406998290459041"),
+        ("id 139641251186992 and 139641251186992", "id 140699829045904 and 140699829045905"),
     ],
 )
 def test_other_values_are_not(then, now):

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-# As in `<Future at 0x7f90605a3c50 state=finished>` and `<_MainThread(MainThread, started 140470434888576)>`.
+# As in `<Future at 0x7f90605a3c50 state=finished>` and `<_MainThread(MainThread, started 140470434888576)>`; and
+# without such words, `hex(id(x))`, `id(x)` and `threading.get_ident()`: what Linux maps for a process lies between
+# 0x7e0000000000 and 0x7fffffffffff, which is fifteen digits.
 _ADDRESS = re.compile(
     r"(?<= at )0x[0-9a-f]{6,16}\b|(?<=, started )\d{12,}|(?<= daemon )\d{12,}(?=\)>)"
+    r"|\b0x7[ef][0-9a-f]{10}\b|(?<![\w.])(?:13[89]|140)\d{12}(?![\w.])"
 )
 _NUMBER = re.compile(r"(?<![\w.])\d{2,10}(?![\w.])")
 
