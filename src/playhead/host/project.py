@@ -18,6 +18,20 @@ def project_of(cwd: Path) -> Path:
     return cwd
 
 
+def repository_of(project: Path) -> Path | None:
+    """The folder of the repository, where it is not in the project: for a worktree or a submodule; else None."""
+    try:
+        folder = _git_folder(project)
+        common = folder / "commondir"
+        if common.is_file():
+            folder = (folder / common.read_text().strip()).resolve()
+        if folder.is_dir() and not folder.is_relative_to(project):
+            return folder
+    except (OSError, ValueError):  # not there; not text
+        pass
+    return None
+
+
 def is_there(path: Path) -> bool:
     """Whether it exists, as far as we may know: a folder that we must not look into is none."""
     try:

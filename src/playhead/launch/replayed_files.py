@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,8 @@ class ReplayedFiles:
         try:
             self._server.stop()
             found = self._server.reports
-            self.report = next((one for one in found if one.same is not True), found[0])
+            first = next((one for one in found if one.same is not True), found[0])
+            self.report = replace(first, changed=sum(one.changed for one in found))
             for space, base in zip(self._spaces, self._bases, strict=False):
                 self.forked.append(space.forked(base.tree, base.root))
         except (OSError, PlayheadError) as error:
@@ -93,7 +95,9 @@ def replayed_files(
             folders.append(fence.open_folder(start.root))
             folder = f"/proc/self/fd/{folders[-1]}"
             known = history.start(start.number)
-            code = program_files(command, start.root, tape.manifest.cwd, known, folder)
+            code = set[bytes]()
+            if start.only is None:
+                code = program_files(command, start.root, tape.manifest.cwd, known, folder)
             space = ScratchWorkspace(
                 history,
                 folder,
@@ -103,6 +107,7 @@ def replayed_files(
                 ),
                 code=frozenset(code),
                 number=start.number,
+                only=None if start.only is None else frozenset(map(os.fsencode, start.only)),
             )
             space.prepare()
             spaces.append(space)

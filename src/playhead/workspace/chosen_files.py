@@ -119,11 +119,20 @@ class ChosenFiles:
         root: bytes,
         excluded: tuple[bytes, ...] = (),
         known: TrackedFolders | None = None,
+        *,
+        only: frozenset[bytes] | None = None,
     ) -> None:
-        """`known`: the result of the last run in this folder; valid if git's index is unchanged."""
+        """`known`: the result of the last run in this folder; valid if git's index is unchanged.
+
+        `only`: the names in it that belong to the workspace, where the folder is not a project: single files, or the
+        repository of a worktree.
+        """
         self.root = root
-        self.ignore = IgnoreRules(root, git=os.path.isdir(os.path.join(root, b".git")))
-        self._tracked: dict[bytes, bytes] | None = None
+        self.only = only
+        # In a worktree and a submodule `.git` is a file.
+        is_git = only is None and os.path.lexists(os.path.join(root, b".git"))
+        self.ignore = IgnoreRules(root, git=is_git)
+        self._tracked: dict[bytes, bytes] | None = None if only is None else {}
         self._stamp = _index_stamp(root)
         is_known = known is not None and known.stamp == self._stamp
         self._folders = known.folders if known and is_known else _parents(self.tracked)
@@ -150,6 +159,8 @@ class ChosenFiles:
         """Why a folder is left out with all that is in it; None: it is part of the workspace."""
         if path in self._excluded:
             return "store"
+        if self.only is not None:
+            return None if self.has_name(path) else "outside"
         if path in self._folders or path == b".git" or path.startswith(b".git/"):
             return None
         if is_derived(path.rpartition(b"/")[2]):
@@ -164,9 +175,15 @@ class ChosenFiles:
         """Small files that git ignores are kept: databases and logs decide what an agent does."""
         if path in self._excluded:
             return OUTPUT
+        if self.only is not None:
+            return None if self.has_name(path) else "outside"
         if size <= LARGEST_IGNORED or path.startswith(b".git/") or path in self.tracked:
             return None
         return "ignored" if self.ignore.ignores(path, is_folder=False) else None
+
+    def has_name(self, path: bytes) -> bool:
+        """Whether a path is one of the names in `only`, or below one."""
+        return self.only is None or path.partition(b"/")[0] in self.only
 
     def has(self, path: bytes) -> bool:
         """Whether all folders above a path are part of the workspace."""
@@ -186,6 +203,16 @@ class ChosenFiles:
         `entering` is called for each folder before it is listed: a watch added then misses nothing.
         """
         waiting = [top]
+        if self.only is not None and not top:
+            waiting = []
+            if entering is not None:
+                entering(b"")
+            for name in sorted(self.only):
+                with suppress(OSError):
+                    status = os.lstat(os.path.join(self.root, name))
+                    yield name, status
+                    if S_ISDIR(status.st_mode):
+                        waiting.append(name)
         while waiting:
             folder = waiting.pop()
             if entering is not None:

@@ -21,16 +21,22 @@ from playhead.workspace.tree_listing import (
 )
 
 
-def compare_folder(expected: Tree, folder: str, excluded: tuple[bytes, ...] = ()) -> list[Change]:
+def compare_folder(
+    expected: Tree,
+    folder: str,
+    excluded: tuple[bytes, ...] = (),
+    *,
+    only: frozenset[bytes] | None = None,
+) -> list[Change]:
     """The changes from the recorded tree to the folder. Empty: they are identical.
 
-    `excluded` are folders in it that do not count.
+    `excluded` are folders in it that do not count; `only` are the names of the only files that count.
 
     Files with the recorded size and modification time are taken for unchanged: restoring sets both.
     """
     # Not resolved: in a replay the name of the folder is a descriptor of another mount namespace.
     root = os.fsencode(folder)
-    selection = ChosenFiles(root, tuple(os.path.join(root, one) for one in excluded))
+    selection = ChosenFiles(root, tuple(os.path.join(root, one) for one in excluded), only=only)
     differing: list[Change] = []
     seen: set[bytes] = set()
     for path, status in selection.walk():

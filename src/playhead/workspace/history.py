@@ -42,6 +42,8 @@ class FileEffect:
     ref: str
     # The call that started right after these changes, where that is known.
     before: str | None = None
+    # Whether changes by the program's own code are in effects of their own, without calls.
+    own_apart: bool = False
     # The run was resumed after this call, and the files were changed in between.
     resumed_after: str | None = None
 
@@ -59,6 +61,12 @@ class WorkspaceStart:
     root: str
     tree: str | None
     facts: Mapping[str, Any]
+
+    @property
+    def only(self) -> tuple[str, ...] | None:
+        """The names of single files in a folder that is not a workspace; None for a workspace."""
+        names = self.facts.get("only")
+        return None if names is None else tuple(str(one) for one in names)
 
     @property
     def refused(self) -> str | None:
@@ -237,6 +245,7 @@ def _effect(event: Event) -> FileEffect:
             gaps=int(data.get("gaps", 0)),
             ref=event.ref,
             before=data.get("before"),
+            own_apart=data.get("own_apart") is True,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TapeDamaged(f"Event {event.ref} is not about files ({error!r}).") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 
 def open_for_writing(root: str) -> set[bytes]:
@@ -23,6 +23,29 @@ def open_for_writing(root: str) -> set[bytes]:
             except OSError:
                 continue
     return found
+
+
+def positions(pids: Iterable[int], paths: Container[bytes]) -> dict[bytes, int]:
+    """Of these files, the ones that the processes have open for writing, with the furthest position of each."""
+    found: dict[bytes, int] = {}
+    for pid in pids:
+        try:
+            descriptors = os.listdir(f"/proc/{pid}/fd")
+        except OSError:
+            continue  # it has ended
+        for one in descriptors:
+            try:
+                path = os.readlink(os.fsencode(f"/proc/{pid}/fd/{one}"))
+                if path in paths and _is_writing(pid, one):
+                    found[path] = max(found.get(path, 0), _position(pid, one))
+            except OSError:
+                continue  # closed meanwhile
+    return found
+
+
+def _position(pid: int, descriptor: str) -> int:
+    with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii") as file:
+        return next((int(line.split()[1]) for line in file if line.startswith("pos:")), 0)
 
 
 def _is_writing(pid: int, descriptor: str) -> bool:

@@ -24,15 +24,21 @@ _LARGEST = 1 << 20
 def program_files(
     command: Sequence[str], root: str, cwd: str, known: Iterable[bytes], folder: str
 ) -> set[bytes]:
-    """Paths relative to `root`. `known` are all paths of the workspace; `folder` is where it is now."""
+    """Paths relative to `root`. `known` are all recorded paths; `folder` is where the workspace is now.
+
+    Empty if none of the program's files is left: then the recorded program is restored with the rest.
+    """
     if not command:
         return set()
     scripts = set(_named(command, root, cwd, folder))
     name = os.path.basename(command[0])
-    is_local = _inside(command[0], root, cwd) is not None
+    # A word without a slash is looked up in PATH, not in the working folder.
+    is_local = "/" in command[0] and _inside(command[0], root, cwd) is not None
     if not scripts and (name in _RUNNERS or is_local or "-m" in command):
         ends = tuple(one.encode() for one in _SOURCE)
-        return {path for path in known if path.endswith(ends) and not path.startswith(b".git/")}
+        sources = {path for path in known if path.endswith(ends) and not path.startswith(b".git/")}
+        is_left = any(os.path.exists(os.path.join(os.fsencode(folder), one)) for one in sources)
+        return sources if is_left else set()
     found: set[bytes] = set()
     waiting = sorted(scripts)
     while waiting:

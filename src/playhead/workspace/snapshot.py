@@ -93,9 +93,13 @@ def take_snapshot(
     excluded: tuple[str, ...] = (),
     secrets: Callable[[], tuple[bytes, ...]] = tuple,
     entering: Callable[[bytes], object] | None = None,
+    only: bytes | None = None,
 ) -> tuple[Snapshot, WorkspaceState]:
-    """StoreError if the folder cannot be a workspace; OSError if the store is full."""
-    why = why_refused(root)
+    """StoreError if the folder cannot be a workspace; OSError if the store is full.
+
+    `only`: the one name in the folder that counts.
+    """
+    why = why_refused(root) if only is None else None
     if why is not None:
         raise StoreError(f"{root} is not recorded as a workspace: {why}.")
     # Hundreds of thousands of small objects are made, and none of them is garbage: looking for some
@@ -103,7 +107,9 @@ def take_snapshot(
     collects = gc.isenabled()
     gc.disable()
     try:
-        return _taken(root, pool, writer, excluded=excluded, secrets=secrets, entering=entering)
+        return _taken(
+            root, pool, writer, excluded=excluded, secrets=secrets, entering=entering, only=only
+        )
     finally:
         if collects:
             gc.enable()
@@ -117,12 +123,14 @@ def _taken(
     excluded: tuple[str, ...],
     secrets: Callable[[], tuple[bytes, ...]],
     entering: Callable[[bytes], object] | None,
+    only: bytes | None,
 ) -> tuple[Snapshot, WorkspaceState]:
     started = clock.mono_ns()
     folder = os.fsencode(os.path.realpath(root))
-    known = StatIndex(pool, folder).load()
+    names = None if only is None else frozenset((only,))
+    known = StatIndex(pool, folder, names).load()
     stores = tuple(os.fsencode(os.path.realpath(one)) for one in excluded)
-    selection = ChosenFiles(folder, stores, known.tracked)
+    selection = ChosenFiles(folder, stores, known.tracked, only=names)
     capture = Capture(folder, writer, secrets=secrets, tracked=lambda: selection.tracked)
     state = WorkspaceState(selection, capture)
     seen = list(_seen(state, entering))
@@ -141,6 +149,16 @@ def _taken(
         git=selection.has_index,
     )
     return snapshot, state
+
+
+def capture_known(state: WorkspaceState) -> None:
+    """Store the few files that a selection names."""
+    for path, status in state.selection.walk():
+        entry = state.capture.entry(path, status, None)
+        if entry is not None:
+            state.entries[path] = entry
+            state.stamps[path] = (status.st_ino, status.st_ctime_ns)
+    state.tree = state.capture.writer.put(encode_listing(state.entries))
 
 
 def _seen(
@@ -235,8 +253,9 @@ class KnownFiles:
 class StatIndex:
     """A cache of entries with their stamps, one file per workspace, in the store."""
 
-    def __init__(self, pool: Pool, root: bytes) -> None:
-        name = hashlib.sha256(root).hexdigest()[:32]
+    def __init__(self, pool: Pool, root: bytes, only: frozenset[bytes] | None = None) -> None:
+        whole = root if only is None else b"\0".join((root, *sorted(only)))
+        name = hashlib.sha256(whole).hexdigest()[:32]
         self._folder = os.path.join(pool.folder, "workspaces")
         self._path = os.path.join(self._folder, f"{name}.index")
 

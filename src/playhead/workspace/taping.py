@@ -7,19 +7,20 @@ command runs.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from playhead import events
 from playhead.encoding.values import safe_str
-from playhead.host.project import project_of
+from playhead.host.project import project_of, repository_of
 from playhead.host.stderr import say
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.workspace.blobs.pool import Pool, PoolWriter
-from playhead.workspace.chosen_files import output_files
-from playhead.workspace.snapshot import StatIndex, WorkspaceState, take_snapshot
+from playhead.workspace.capture import Capture
+from playhead.workspace.chosen_files import ChosenFiles, output_files
+from playhead.workspace.snapshot import StatIndex, WorkspaceState, capture_known, take_snapshot
 from playhead.workspace.watch.call_marks import write_covered
 from playhead.workspace.watch.watcher import Watcher, WatchQueue
 
@@ -38,10 +39,15 @@ class WorkspaceTape:
 
     def start(self, recorder: Recorder) -> None:
         """Just before the command starts, and after the last fork: threads do not survive one."""
-        if self.queue is not None and self.states:
-            roots = [one.root for one in self.states]
+        if self.queue is not None:
+            roots = [root for one in self.states for root in _roots(one.root, one.selection.only)]
             write_covered(self.queue.marks, roots, self.left_out)
-            self.watcher = Watcher(self.states, self.queue, recorder)
+            self.watcher = Watcher(
+                self.states,
+                self.queue,
+                recorder,
+                outside=lambda path, number: _take_in(self, recorder, path, number),
+            )
             self.watcher.start()
 
     def stop(self) -> None:
@@ -59,7 +65,7 @@ class WorkspaceTape:
         elif self.queue is not None:
             self.queue.close()
         for state in self.states:
-            StatIndex(self.pool, state.root).save(state)
+            StatIndex(self.pool, state.root, state.selection.only).save(state)
         self.writer.close()
 
 
@@ -74,20 +80,28 @@ def workspaces_for(cwd: Path, more: Sequence[Path] = ()) -> list[Path]:
 
 
 def open_workspaces(recorder: Recorder, home: Path, folders: Sequence[Path]) -> WorkspaceTape:
-    """Snapshot each folder onto the tape, and watch it."""
+    """Snapshot each folder onto the tape, and watch it; of a worktree, its repository as well."""
     pool = Pool(home)
     tape = WorkspaceTape(pool, PoolWriter(pool, recorder.run_id), [], _queue(recorder))
     for folder in folders:
         try:
             _open(tape, recorder, home, folder)
+            repository = repository_of(folder)
+            if repository is not None and not any(
+                repository.is_relative_to(one) for one in folders
+            ):
+                _open(tape, recorder, home, repository.parent, only=repository.name)
         except Exception as error:  # noqa: BLE001  recording fails open: the command runs all the same
             data = {"root": str(folder), "refused": safe_str(error)}
             recorder.append(NewEvent(events.WORKSPACE, data))
     return tape
 
 
-def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> None:
-    redactor, queue = recorder.redactor, tape.queue
+def _open(
+    tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path, only: str | None = None
+) -> None:
+    """`only`: the one name in the folder that is recorded."""
+    queue = tape.queue
     number, root = len(tape.states), os.fsencode(os.path.realpath(folder))
     if queue is not None:
         queue.check(root)
@@ -96,10 +110,13 @@ def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> 
         tape.pool,
         tape.writer,
         excluded=(str(home), *output_files()),
-        secrets=(lambda: ()) if redactor is None else (lambda: redactor.values),
+        secrets=_secrets(recorder),
         entering=None if queue is None else lambda one: queue.watch(number, root, one),
+        only=None if only is None else os.fsencode(only),
     )
     data = {"workspace": number, **snapshot.as_data()}
+    if only is not None:
+        data["only"] = [only]
     store = os.fsencode(os.path.realpath(home))
     if store.startswith(root + b"/"):
         # Not a part of the workspace, wherever the run is read from later.
@@ -111,6 +128,37 @@ def _open(tape: WorkspaceTape, recorder: Recorder, home: Path, folder: Path) -> 
     recorder.append(NewEvent(events.WORKSPACE, data, redacted=True))
     tape.states.append(state)
     tape.left_out += [os.path.join(root, one.path) for one in snapshot.left_out]
+
+
+def _take_in(
+    tape: WorkspaceTape, recorder: Recorder, path: bytes, number: int
+) -> WorkspaceState | None:
+    """Put one file outside the workspaces on the tape; None if its name is not text, or the store is full."""
+    folder, name = os.path.split(path)
+    try:
+        named = {"root": folder.decode(), "only": [name.decode()]}
+    except UnicodeDecodeError:
+        return None
+    capture = Capture(folder, tape.writer, secrets=_secrets(recorder), tracked=dict)
+    state = WorkspaceState(ChosenFiles(folder, only=frozenset((name,))), capture)
+    try:
+        capture_known(state)
+    except OSError as error:
+        recorder.warn(f"a file could not be copied before it was written ({safe_str(error)}).")
+        return None
+    size = sum(one.size for one in state.entries.values())
+    data = {"workspace": number, **named, "tree": state.tree, "bytes": size}
+    recorder.append(NewEvent(events.WORKSPACE, data, redacted=True))
+    return state
+
+
+def _roots(root: bytes, only: frozenset[bytes] | None) -> list[bytes]:
+    return [root] if only is None else [os.path.join(root, one) for one in only]
+
+
+def _secrets(recorder: Recorder) -> Callable[[], tuple[bytes, ...]]:
+    redactor = recorder.redactor
+    return (lambda: ()) if redactor is None else (lambda: redactor.values)
 
 
 def _queue(recorder: Recorder) -> WatchQueue | None:

@@ -383,3 +383,133 @@ def test_the_file_that_the_output_goes_to_is_not_a_file_of_the_run(
         assert done.returncode == 0, done.stderr
     assert "files: identical" in done.stderr
     assert "not used" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("sh", "go.sh"), ("python", "agent.py"), ("python", "-m", "pack")]
+)
+def test_a_program_that_was_deleted_with_its_project_comes_back(
+    command: tuple[str, ...], project: Project, tmp_path: Path
+) -> None:
+    project.write("go.sh", "date +%N > time.txt\ncat time.txt\n")
+    project.write("agent.py", "import pack.part\nprint(pack.part.WORD)\n")
+    project.write("pack/__init__.py", "")
+    project.write("pack/__main__.py", "from pack.part import WORD\nprint(WORD)\n")
+    project.write("pack/part.py", "WORD = 'then'\n")
+    assert project.playhead("record", "--quiet", "--", *command).returncode == 0
+    shutil.rmtree(project.folder)
+    told = replay(project, cwd=tmp_path)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert not project.folder.exists()
+
+
+def test_a_memory_that_is_replaced_elsewhere_is_found_as_it_was(
+    project: Project, tmp_path: Path
+) -> None:
+    """The file itself is never opened for writing: another one is moved over it."""
+    memory = tmp_path / "elsewhere" / "memory.json"
+    memory.parent.mkdir()
+    memory.write_text("[1]")
+    project.record(
+        "import json, os, pathlib\n"
+        f"path = {str(memory)!r}\n"
+        "found = json.load(open(path))\n"
+        "pathlib.Path(path + '.new').write_text(json.dumps([*found, 2]))\n"
+        "os.replace(path + '.new', path)\n"
+        "print(found)\n"
+    )
+    for _ in range(2):
+        told = replay(project)
+        assert told["verdict"] == "identical", told["stderr"]
+    assert memory.read_text() == "[1, 2]"
+
+
+def test_a_memory_elsewhere_that_a_served_tool_changed_is_changed_again(
+    project: Project, tmp_path: Path
+) -> None:
+    memory = tmp_path / "elsewhere" / "memory.txt"
+    memory.parent.mkdir()
+    memory.write_text("first\n")
+    project.record(
+        "import playhead\n"
+        f"path = {str(memory)!r}\n"
+        "@playhead.tool\n"
+        "def remember(word):\n"
+        "    with open(path, 'a') as file:\n"
+        "        file.write(word)\n"
+        "for word in 'abc':\n"
+        "    remember(word)\n"
+        "    print(open(path).read())\n"
+    )
+    before = fingerprint(memory.parent)
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert told["files"]["changed"] == 1
+    assert fingerprint(memory.parent) == before
+    shutil.rmtree(memory.parent)
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert not memory.parent.exists()
+
+
+def test_a_folder_that_is_not_recorded_does_not_hide_the_files_that_the_program_writes(
+    project: Project, tmp_path: Path
+) -> None:
+    """The home folder is refused as a workspace; a memory in it is on the tape all the same."""
+    project.record(
+        "import playhead\n"
+        "@playhead.tool\n"
+        "def remember():\n"
+        "    open('memory.txt', 'a').write('x')\n"
+        "remember()\n"
+        "print(open('memory.txt').read())\n",
+        "--no-workspace",
+    )
+    (project.folder / "memory.txt").unlink()
+    shutil.rmtree(project.home / "runs")
+    program = project.home.parent / "agent.py"
+    done = project.playhead(
+        *("record", "--quiet", "--", "env", f"HOME={project.folder}", sys.executable, str(program))
+    )
+    assert done.returncode == 0, done.stderr
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+
+
+def test_files_that_threads_write_while_other_threads_run_calls_are_written_once(
+    project: Project,
+) -> None:
+    project.record(
+        "import subprocess, threading\n"
+        "def work(n):\n"
+        "    for turn in range(3):\n"
+        "        open(f't{n}', 'a').write(f'{turn} ')\n"
+        "        script = f'cat t{n}; echo s >> t{n}'\n"
+        "        done = subprocess.run(['sh', '-c', script], capture_output=True, text=True)\n"
+        "        open(f'o{n}', 'a').write(done.stdout)\n"
+        "threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]\n"
+        "[one.start() for one in threads]\n"
+        "[one.join() for one in threads]\n"
+        "print([open(f'{kind}{n}').read() for n in range(4) for kind in 'to'])\n"
+    )
+    for _ in range(2):
+        told = replay(project)
+        assert told["verdict"] == "identical", told["stderr"]
+        assert told["files"]["same"] is True
+
+
+def test_a_log_that_the_program_and_its_calls_append_to_has_the_lines_of_both(
+    project: Project,
+) -> None:
+    project.record(
+        "import subprocess\n"
+        "log = open('log.txt', 'a')\n"
+        "for turn in range(3):\n"
+        "    log.write(f'own {turn}\\n')\n"
+        "    log.flush()\n"
+        "    subprocess.run(['sh', '-c', 'echo call >> log.txt'], check=True)\n"
+        "print(open('log.txt').read())\n"
+    )
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert told["files"]["same"] is True

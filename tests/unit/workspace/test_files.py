@@ -7,6 +7,7 @@ import os
 import pwd
 import socket
 import sqlite3
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -303,3 +304,31 @@ def test_a_resumed_run_knows_what_changed_in_between(tmp_path: Path, project: Pa
         [b"between.txt"],
     ]
     assert len(history.starts) == 1
+
+
+def test_files_that_are_deleted_before_they_are_read_are_counted_gaps(session: Session) -> None:
+    """The next call deletes what the last one made, while it is still being read."""
+    session.call("mkdir d && cd d && seq 2000 | split -l 1 -a 3 -")
+    session.call("rm -rf d")
+    history = session.stop()
+    seen = {change.path for effect in history.effects for change in effect.changes}
+    assert len([one for one in seen if one.startswith(b"d/")]) + history.gaps >= 2000
+
+
+def test_a_worktree_is_recorded_with_its_repository(tmp_path: Path, project: Path) -> None:
+    subprocess.run(
+        ["git", "worktree", "add", "-q", str(tmp_path / "tree"), "-b", "other"],
+        cwd=project,
+        check=True,
+    )
+    session = Session(tmp_path / "home", tmp_path / "tree")
+    session.call("echo more > more.txt && git add -A && git commit -qm more")
+    history = session.stop()
+    assert [(one.root, one.only) for one in history.starts] == [
+        (str(tmp_path / "tree"), None),
+        (str(project), (".git",)),
+    ]
+    assert b".git/refs/heads/other" in {
+        change.path for one in history.effects if one.workspace == 1 for change in one.changes
+    }
+    assert all(path.partition(b"/")[0] == b".git" for path in history.at(None, 1))

@@ -1,10 +1,15 @@
-"""Files outside the workspace that a program opens for writing, copied before it can change them.
+"""Files that the program is about to write, announced to the process that watches the workspaces.
 
-A replay runs the program's own code again, so it must find such a file as the recording found it. Python
-announces every open file by an audit event, before it is opened. Files that native libraries open
-(DuckDB, FAISS) are not announced: they are recorded if they are in a workspace.
+A file outside the workspaces is copied before the program can change it: a replay runs the program's own code
+again, and must find the file as the recording found it. From then on it is watched like a workspace, so that a
+replay also makes the changes of calls that it serves.
 
-An audit hook cannot be removed, so there is one a process, and it asks for the active deck.
+A file in a workspace that the program's own code changes while a call of another thread is open is announced, too:
+otherwise the change would count as the call's, and a replay would make it twice.
+
+Python announces opened, moved and deleted files by audit events, before they are touched. Files that native libraries
+open (DuckDB, FAISS) are not announced: they are recorded if they are in a workspace. An audit hook cannot be removed,
+so there is one per process, and it looks up the active deck.
 """
 
 from __future__ import annotations
@@ -15,17 +20,20 @@ import sys
 from playhead import events
 from playhead.encoding.values import freeze, safe_str
 from playhead.host.later import Later
-from playhead.recording import deck, lanes, where
+from playhead.recording import deck, where
 from playhead.recording.encoder import NewEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from playhead.hooks.state import sqlite_files
+    from playhead.recording.deck import Deck
     from playhead.recording.recorder import Recorder
     from playhead.workspace import chosen_files
     from playhead.workspace.watch.call_marks import CallMarks
 else:
+    sqlite_files = Later("playhead.hooks.state.sqlite_files")
     chosen_files = Later("playhead.workspace.chosen_files")  # for a file that is copied
 
 LARGEST = 32 * 1024 * 1024
@@ -34,26 +42,16 @@ _MOST = 500
 _MOST_BYTES = 64 * 1024 * 1024
 # Devices and kernel interfaces; byte code, which Python rebuilds.
 _SKIPPED_STARTS = ("/dev/", "/proc/", "/sys/")
-_SKIPPED_ENDS = (".pyc", "-wal", "-shm", "-journal")
+_SIDE_FILES = ("-wal", "-journal")
+_SKIPPED_ENDS = (".pyc", "-shm", *_SIDE_FILES)
 
 # Where agents and clients keep their sign-in, beside the names that count in a workspace.
 _CREDENTIALS = frozenset(
     {"auth.json", ".credentials.json", "token.json", "oauth_creds.json", "hosts.yml"}
 )
 
-# Audit events of changes, and which of their arguments are the changed paths.
-_CHANGES = {
-    "open": slice(1),
-    "os.rename": slice(2),
-    "os.remove": slice(1),
-    "os.mkdir": slice(1),
-    "os.rmdir": slice(1),
-    "os.truncate": slice(1),
-    "os.chmod": slice(1),
-    "os.link": slice(1, 2),
-    "os.symlink": slice(1, 2),
-    "sqlite3.connect": slice(1),
-}
+# The boundaries whose calls own changes of files: a copy of `call_marks.OWNERS`, which is loaded later.
+_OWNERS = ("tool", "process", "mcp")
 
 _listening = False
 _seen: set[str] = set()
@@ -70,55 +68,86 @@ def begin() -> None:
         sys.addaudithook(_hear)
 
 
+# Audit events about a change of files: which of their arguments are paths that change.
+_CHANGES = {
+    "open": (0,),
+    "os.rename": (0, 1),
+    "os.remove": (0,),
+    "os.truncate": (0,),
+    "os.mkdir": (0,),
+    "os.rmdir": (0,),
+    "os.symlink": (1,),
+    "os.link": (1,),
+    "os.chmod": (0,),
+    "sqlite3.connect": (0,),
+}
+
+
 def _hear(event: str, args: tuple[Any, ...]) -> None:
     # This runs for every audit event of the process: anything but a change of a file leaves here.
-    paths = _CHANGES.get(event)
-    if paths is None or (event == "open" and not args[2] & (os.O_WRONLY | os.O_RDWR)):
+    if event == "open":
+        if not args[2] & (os.O_WRONLY | os.O_RDWR):
+            return
+        # A file that must be new has no content to keep.
+        is_new = bool(args[2] & os.O_EXCL)
+    elif event in _CHANGES:
+        is_new = event == "os.mkdir"
+    else:
         return
     current = deck.active()
     if current is None or current.marks is None or current.mode is not None:
         return
-    if current.marks.running:
-        _note_own(current, args[paths])
-    if event != "open":
-        return
-    # A file that must be new has no content to keep.
-    if args[2] & os.O_EXCL or len(_seen) >= _MOST:
-        return
     try:
-        _opening(current.recorder, current.marks, args[0])
+        for place in _CHANGES[event]:
+            if event == "sqlite3.connect":
+                _connecting(current, sqlite_files.path_of(args[place]))
+            else:
+                _changing(current, args[place], is_new=is_new)
     except Exception as error:  # noqa: BLE001  raising here would forbid the open
         current.recorder.warn(
             f"a file could not be copied before it was written ({safe_str(error)})."
         )
 
 
-def _note_own(current: deck.Deck, names: tuple[Any, ...]) -> None:
-    """The program's own code changes files while subprocesses run: see `CallMarks.own`."""
-    marks, around = current.marks, lanes.inside.get()
-    store = os.path.dirname(os.path.dirname(current.recorder.folder)) + os.sep
-    for name in names:
-        if marks is not None and isinstance(name, (str, bytes, os.PathLike)):
-            path = os.path.abspath(os.fsdecode(name))
-            # Marks are links in the store: without this check each mark would make another one.
-            if not path.startswith(store):
-                marks.own(path, around)
+def _connecting(current: Deck, path: str | None) -> None:
+    """A database is about to be opened. `sqlite_files` has its content; its changes are watched from here on."""
+    marks = current.marks
+    if path is None or marks is None:
+        return
+    real = os.path.realpath(path)
+    if marks.has_open_calls and not current.is_inside(*_OWNERS):
+        marks.note_own(real)
+    if path in _seen or len(_seen) >= _MOST or marks.covers(real):
+        return
+    _seen.add(path)
+    for suffix in ("", *_SIDE_FILES):
+        marks.note_outside(real + suffix)
 
 
-def _opening(recorder: Recorder, marks: CallMarks, name: Any) -> None:
+def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
     if not isinstance(name, (str, bytes)):
         return  # a descriptor that is open already
+    recorder, marks = current.recorder, current.marks
     path = os.path.abspath(os.fsdecode(name))
-    if path in _seen or path.startswith(_SKIPPED_STARTS) or path.endswith(_SKIPPED_ENDS):
+    is_own = marks is not None and marks.has_open_calls and not current.is_inside(*_OWNERS)
+    if marks is None or not (is_own or (path not in _seen and len(_seen) < _MOST)):
+        return
+    if path.startswith((*_SKIPPED_STARTS, f"{recorder.folder}{os.sep}")):
+        return
+    # The folder resolved, the name not: a change of a link is not a change of its target.
+    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    if is_own:
+        marks.note_own(real)
+    if path in _seen or path.endswith(_SKIPPED_ENDS):
         return
     if path.startswith(os.path.dirname(os.path.dirname(recorder.folder)) + os.sep):
         return  # Playhead's own store
     _seen.add(path)
-    if not marks.covers(os.path.realpath(path)):
-        _copy(recorder, path)
+    if not is_new and not marks.covers(os.path.realpath(path)):
+        _copy(recorder, marks, path)
 
 
-def _copy(recorder: Recorder, path: str) -> None:
+def _copy(recorder: Recorder, marks: CallMarks, path: str) -> None:
     global _bytes  # noqa: PLW0603  one count a process
     name = f"file:{where.shown(path)}"
     size, value = 0, {}
@@ -132,6 +161,9 @@ def _copy(recorder: Recorder, path: str) -> None:
             return
         value = {"main": content}
     _bytes += size
+    if not os.path.islink(path) and marks.note_outside(os.path.realpath(path)):
+        return
+    # The watcher is busy or gone: onto the tape from here.
     data = {"store": name, "when": "start", "path": path, "bytes": size, "value": value}
     # Looked through already, and to be restored byte by byte.
     recorder.append(NewEvent(events.SNAPSHOT, freeze(data), where.asked(2), redacted=True))

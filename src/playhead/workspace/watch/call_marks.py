@@ -4,11 +4,15 @@ process: small, quick, and never raises.
 A mark is a symbolic link in a folder that the watcher's own queue of file events includes: so marks and
 changes have one exact order, for 20 µs. The link's target is the address of a socket on which this process
 waits until the changes so far are stored, at most `_LONGEST_S`: otherwise the next call might overwrite them.
+
+Two other kinds of marks have a path as their target. `OWN`: the program's own code is about to change this file
+while a call of another thread is open. `OUTSIDE`: the program is about to write this file, which no workspace has.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import count
 
 from playhead.clock import mono_ns, sleep
 from playhead.host.later import Later
@@ -25,8 +29,7 @@ else:
 
 FOLDER = "marks"
 START, END, MOMENT, APPLY = "S", "E", "M", "A"
-# The program itself is about to change a file: the link's target is the path.
-OWN = "W"
+OWN, OUTSIDE = "W", "O"
 # In a replay: a list of the taped calls that changed files.
 SERVED = "served"
 # While recording: which paths the workspaces of the run have.
@@ -37,6 +40,8 @@ _LONGEST_APPLYING_S = 30.0
 OWNERS = frozenset({"tool", "process", "mcp"})
 NO_ANSWER = "-"
 _LONGEST_S = 0.04
+# How long a program waits before it opens a file elsewhere, once per file.
+_LONGEST_COPYING_S = 1.0
 # After this many missed answers in a row the watcher counts as gone or busy: no more waiting.
 _MOST_MISSES = 5
 
@@ -51,7 +56,6 @@ class OpenMark:
         self._call = call
 
     def end(self) -> None:
-        self._marks.running.pop(self._call, None)
         self._marks.end(self._call)
 
 
@@ -60,11 +64,47 @@ class CallMarks:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        # The calls of this process that own changes now, with their boundaries.
-        self.running: dict[str, str] = {}
         self._misses = 0
         self._served: frozenset[str] | None = None
         self._covered: tuple[list[str], list[str]] | None = None
+        # The calls of this process that own file changes and have not ended.
+        self._open: set[str] = set()
+        self._numbers = count()
+
+    @property
+    def has_open_calls(self) -> bool:
+        return bool(self._open)
+
+    def note_own(self, path: str) -> None:
+        """The program's own code is about to change a file while a call of another thread is open.
+
+        A replay runs that code again, so the change must not count as the call's.
+        """
+        try:
+            os.symlink(path, self._numbered(OWN))
+        except OSError:
+            return
+
+    def note_outside(self, path: str) -> bool:
+        """A file outside the workspaces is about to be written: whether its content is stored now."""
+        name = self._numbered(OUTSIDE)
+        if self._misses >= _MOST_MISSES:
+            return False
+        try:
+            os.symlink(path, name)
+        except OSError:
+            return False
+        if _wait_until_gone(name, _LONGEST_COPYING_S):
+            return True
+        self._misses += 1
+        try:
+            os.unlink(name)
+        except OSError:
+            return True  # stored at the last moment
+        return False
+
+    def _numbered(self, kind: str) -> str:
+        return f"{self._folder}/{kind}.{mono_ns()}.{os.getpid()}.{next(self._numbers)}"
 
     def covers(self, path: str) -> bool:
         """Whether a workspace of the run has this path: its changes are recorded there."""
@@ -91,17 +131,11 @@ class CallMarks:
             os.symlink(NO_ANSWER, name)
         except OSError:
             return
-        # By looking whether it is still there: sockets do not reach out of a network namespace.
-        latest = mono_ns() + int(_LONGEST_APPLYING_S * 1e9)
-        pause = 0.0001
-        while os.path.lexists(name) and mono_ns() < latest:
-            sleep(pause)
-            pause = min(pause * 1.5, 0.005)
+        _wait_until_gone(name, _LONGEST_APPLYING_S)
 
     def open(self, boundary: str, around: Iterable[Call], call: str) -> OpenMark | None:
         """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""
         if boundary in OWNERS and not any(one.boundary in OWNERS for one in around):
-            self.running[call] = boundary
             self.start(call)
             return OpenMark(self, call)
         if boundary == "llm":
@@ -109,31 +143,16 @@ class CallMarks:
         return None
 
     def start(self, call: str) -> None:
+        self._open.add(call)
         self._put(START, call, wait=True)
 
     def end(self, call: str) -> None:
         self._put(END, call, wait=True)
+        self._open.discard(call)
 
     def moment(self, call: str) -> None:
         """Changes so far happened before this call."""
         self._put(MOMENT, call, wait=False)
-
-    def own(self, path: str, around: Iterable[Call]) -> None:
-        """The program's own code is about to change a file, inside the calls `around` it.
-
-        A replay runs that code again, so the change must not belong to a subprocess that runs at the same
-        time: it would be made twice. While a tool runs, its threads cannot be told from the program's: then
-        the change belongs to the tool, as before.
-        """
-        running = tuple(self.running.values())
-        if not running or any(one != "process" for one in running):
-            return
-        if any(one.boundary in OWNERS for one in around):
-            return
-        try:
-            os.symlink(os.path.realpath(path), f"{self._folder}/{OWN}.{mono_ns()}.{os.getpid()}")
-        except OSError:
-            return
 
     def _put(self, kind: str, call: str, *, wait: bool) -> None:
         name = f"{self._folder}/{kind}.{mono_ns()}.{call}"
@@ -153,6 +172,18 @@ class CallMarks:
                     self._misses += 1
         except (OSError, ValueError):
             return  # a full disk, no descriptors left, a platform without such sockets
+
+
+def _wait_until_gone(name: str, longest_s: float) -> bool:
+    """Whether the watcher removed a mark in time. By looking: sockets do not reach across network namespaces."""
+    latest = mono_ns() + int(longest_s * 1e9)
+    pause = 0.0001
+    while os.path.lexists(name):
+        if mono_ns() >= latest:
+            return False
+        sleep(pause)
+        pause = min(pause * 1.5, 0.005)
+    return True
 
 
 def marks_of(run: str) -> CallMarks | None:

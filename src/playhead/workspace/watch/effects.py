@@ -5,14 +5,19 @@ not know where notices of changes come from, nor who made them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from playhead import clock
+from playhead.workspace.blobs.stable_read import is_database, open_file
+from playhead.workspace.open_files import positions
 from playhead.workspace.snapshot import WorkspaceState, note_link
 from playhead.workspace.tree_listing import Change
 from playhead.workspace.watch import inotify
 
 _OBJECTS = b".git/objects/"
+# SQLite changes these together with the file that the program opened.
+_SIDE_FILES = (b"", b"-wal", b"-journal")
+_GONE = inotify.DELETE | inotify.MOVED_FROM
 _OBJECTS_INFO = b".git/objects/info/"
 
 
@@ -25,6 +30,35 @@ class Effects:
         self.dirty: dict[bytes, int] = {}
         # When a path of the last `settle` was read.
         self.read_at: dict[bytes, int] = {}
+        # Versions that were gone before they were read.
+        self.missed = 0
+        # Paths that the program's own code changes while calls are open, and the process that does.
+        self._own: dict[bytes, int] = {}
+
+    def note_own(self, full: bytes, pid: int) -> None:
+        """The program's own code is about to change a file, if it is in this workspace."""
+        prefix = self.state.root.rstrip(b"/") + b"/"
+        if full.startswith(prefix):
+            for suffix in _SIDE_FILES:
+                self._own[full[len(prefix) :] + suffix] = pid
+
+    def own_of(self, changes: Iterable[Change], pids: Iterable[int]) -> frozenset[bytes]:
+        """The changed paths that the program's own code wrote, and not the calls that were open.
+
+        `pids` are the processes of the program. A file that one of them has open and has written to the end is its
+        own: a log. Where a call wrote last, the position of the program is before the end.
+        """
+        root = self.state.root.rstrip(b"/") + b"/"
+        sizes = {root + one.path: 0 if one.after is None else one.after.size for one in changes}
+        noted = {root + one for one in self._own}
+        found = {one for one in noted if one in sizes}
+        reached = positions({*pids, *self._own.values()}, sizes.keys() | noted)
+        # Written soon, after this call has ended.
+        self._own = {path: pid for path, pid in self._own.items() if root + path in reached}
+        for path, position in reached.items():
+            if path in sizes and (position >= sizes[path] or not position or _is_database(path)):
+                found.add(path)
+        return frozenset(one[len(root) :] for one in found)
 
     def note(self, path: bytes, mask: int) -> None:
         self.dirty[path] = self.dirty.get(path, 0) | mask
@@ -34,7 +68,8 @@ class Effects:
     def note_below(self, folder: bytes) -> None:
         """A folder was moved away, with all that is in it."""
         prefix = folder + b"/"
-        for path in [one for one in self.state.entries if one.startswith(prefix)]:
+        known = (one for one in self.state.entries if one.startswith(prefix))
+        for path in [*known, *(one for one in self.dirty if one.startswith(prefix))]:
             self.note(path, inotify.DELETE)
         self.note(folder, inotify.DELETE)
 
@@ -78,6 +113,8 @@ class Effects:
         except OSError:
             state.entries.pop(path, None)
             state.stamps.pop(path, None)
+            # Its deletion was not reported yet: it was there when the call ended, and is lost.
+            self.missed += bool(mask & inotify.CONTENT) and not mask & _GONE
             return
         stamp = (status.st_ino, status.st_ctime_ns)
         if old is not None and self._is_same(path, status, mask):
@@ -112,3 +149,17 @@ class Effects:
         for one in others - {path} - self.read_at.keys():
             self.dirty.setdefault(one, inotify.MODIFY)
         note_link(self.state, path, status)
+
+
+def _is_database(path: bytes) -> bool:
+    """SQLite writes at places of its own choice: the position says nothing."""
+    if path.endswith((b"-wal", b"-journal", b"-shm")):
+        return True
+    try:
+        fd = open_file(path)
+        try:
+            return is_database(os.read(fd, 16))
+        finally:
+            os.close(fd)
+    except OSError:
+        return True

@@ -14,7 +14,7 @@ import queue
 import select
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,8 +35,8 @@ from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, pars
 _QUIET_S = 0.25
 # Without events, scanning may take this share of the time.
 _SCAN_SHARE = 10
-# SQLite changes these together with the file that the program opened.
-_SIDE_FILES = (b"", b"-wal", b"-journal", b"-shm")
+# Files outside the workspaces are numbered from here.
+FIRST_OUTSIDE = 1000
 # How many changes one event on the tape holds.
 _MOST_CHANGES = 2_000
 
@@ -47,7 +47,8 @@ class WatchQueue:
     def __init__(self, folder: bytes) -> None:
         self.marks = os.path.join(folder, os.fsencode(marks.FOLDER))
         os.mkdir(self.marks, 0o700)
-        self.places: dict[int, tuple[int, bytes]] = {}
+        # The number of a watch → workspaces that have this folder: (number, path in it).
+        self.places: dict[int, set[tuple[int, bytes]]] = {}
         self.why_scan: str | None = None
         self.events = Inotify()
         self._marks_watch = self.events.add(self.marks)
@@ -60,7 +61,8 @@ class WatchQueue:
         if self.why_scan is not None:
             return
         try:
-            self.places[self.events.add(os.path.join(root, folder))] = (number, folder)
+            watch = self.events.add(os.path.join(root, folder))
+            self.places.setdefault(watch, set()).add((number, folder))
         except FileNotFoundError:
             return
         except PermissionError:
@@ -75,9 +77,14 @@ class WatchQueue:
     def forget(self, number: int, folder: bytes) -> None:
         """A folder was moved or deleted: events of its watches say nothing until it is found again."""
         prefix = folder + b"/"
-        for watch, (one, path) in list(self.places.items()):
-            if one == number and (path == folder or path.startswith(prefix)):
-                del self.places[watch]
+        for watch, places in list(self.places.items()):
+            gone = {
+                (one, path)
+                for one, path in places
+                if one == number and (path == folder or path.startswith(prefix))
+            }
+            if gone:
+                self.places[watch] = places - gone
 
     def close(self) -> None:
         self.events.close()
@@ -91,17 +98,22 @@ class Watcher:
     """Records effects from `start` to `stop`. Nothing of it reaches the command, whatever fails."""
 
     def __init__(
-        self, states: Sequence[WorkspaceState], watches: WatchQueue, recorder: Recorder
+        self,
+        states: Sequence[WorkspaceState],
+        watches: WatchQueue,
+        recorder: Recorder,
+        *,
+        outside: Callable[[bytes, int], WorkspaceState | None] | None = None,
     ) -> None:
-        self._all = [Effects(one) for one in states]
+        """`outside` takes a snapshot of a file that no workspace has, under a number of its own."""
+        self._all = dict(enumerate(map(Effects, states)))
+        self._outside = outside
         self._watches = watches
         self._recorder = recorder
         self._batches: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._open: set[str] = set()
         # Every call that was open since the changes were stored last.
         self._group: set[str] = set()
-        # Paths that the program itself changed since the oldest of the open calls started.
-        self._own: set[bytes] = set()
         self._last_ended: str | None = None
         self._gaps = 0
         self._scan_next = watches.why_scan is not None
@@ -153,7 +165,7 @@ class Watcher:
         is_ended = False
         until = clock.mono_ns()
         while not is_ended:
-            is_dirty = any(one.dirty for one in self._all)
+            is_dirty = any(one.dirty for one in self._all.values())
             try:
                 batch = self._batches.get(timeout=_QUIET_S if is_dirty else None)
             except queue.Empty:
@@ -187,9 +199,13 @@ class Watcher:
             self._note(event, read_at)
 
     def _note(self, event: FileEvent, read_at: int) -> None:
-        number, folder = self._watches.places[event.watch]
+        for number, folder in tuple(self._watches.places[event.watch]):
+            path = folder + b"/" + event.name if folder else event.name
+            if self._all[number].state.selection.has_name(path):
+                self._note_in(number, path, event, read_at)
+
+    def _note_in(self, number: int, path: bytes, event: FileEvent, read_at: int) -> None:
         effects = self._all[number]
-        path = folder + b"/" + event.name if folder else event.name
         if read_at < effects.read_at.get(path, 0):
             self._gaps += 1  # it changed again before its content was read
         if not event.mask & inotify.IS_FOLDER:
@@ -218,8 +234,8 @@ class Watcher:
         """A call starts or ends: what changed so far belongs to those that were open."""
         kind, _, rest = os.fsdecode(name).partition(".")
         moment, _, call = rest.partition(".")
-        if kind == marks.OWN:
-            self._note_own(os.path.join(self._watches.marks, name))
+        if kind in (marks.OWN, marks.OUTSIDE):
+            self._heed_path(kind, os.path.join(self._watches.marks, name), call)
             return
         is_settled = not self._scans or self._may_scan()
         if is_settled:
@@ -234,8 +250,6 @@ class Watcher:
             self._last_ended = call
         if is_settled:
             self._group = set(self._open)
-            if not self._open:
-                self._own.clear()
         path = os.path.join(self._watches.marks, name)
         with suppress(OSError):
             address = os.readlink(path)
@@ -244,14 +258,28 @@ class Watcher:
         with suppress(OSError):
             os.unlink(path)
 
-    def _note_own(self, mark: bytes) -> None:
+    def _heed_path(self, kind: str, mark: bytes, sender: str) -> None:
+        """A process is about to change the file that the mark points to."""
         with suppress(OSError):
             path = os.readlink(mark)
-            self._own.update(path + suffix for suffix in _SIDE_FILES)
+            if kind == marks.OUTSIDE:
+                self._take_in(path)
+            else:
+                pid = int(sender.partition(".")[0])
+                for effects in self._all.values():
+                    effects.note_own(path, pid)
+        with suppress(OSError):
             os.unlink(mark)
 
-    def _is_own(self, number: int, path: bytes) -> bool:
-        return bool(self._own) and os.path.join(self._all[number].state.root, path) in self._own
+    def _take_in(self, path: bytes) -> None:
+        """A file outside the workspaces is about to be written: its content now is the start of its history."""
+        if self._outside is None:
+            return
+        number = FIRST_OUTSIDE + sum(one >= FIRST_OUTSIDE for one in self._all)
+        self._watches.watch(number, os.path.dirname(path), b"")
+        state = self._outside(path, number)
+        if state is not None:
+            self._all[number] = Effects(state)
 
     def _may_scan(self) -> bool:
         """A scan of a large folder takes long: then several calls share one."""
@@ -260,7 +288,7 @@ class Watcher:
 
     def _scan(self) -> None:
         started = clock.mono_ns()
-        for number, effects in enumerate(self._all):
+        for number, effects in self._all.items():
             root = effects.state.root
             # Watches again: folders may have come while events were lost.
             effects.scan(lambda one, n=number, r=root: self._watches.watch(n, r, one))  # type: ignore[misc]
@@ -274,7 +302,7 @@ class Watcher:
         `before` is the call that starts now.
         """
         calls = sorted(self._group)
-        for number, effects in enumerate(self._all):
+        for number, effects in self._all.items():
             try:
                 changes = effects.settle()
             except OSError as error:
@@ -282,10 +310,14 @@ class Watcher:
                 self._gaps += len(effects.dirty)
                 effects.dirty.clear()
                 continue
-            own = [one for one in changes if self._is_own(number, one.path)]
-            if own:
-                changes = [one for one in changes if one not in own]
-                self._record(number, own, [], until, before)
+            self._gaps += effects.missed
+            effects.missed = 0
+            if calls and changes:
+                own = effects.own_of(changes, {_pid_of(one) for one in calls})
+                mine = [one for one in changes if one.path in own]
+                changes = [one for one in changes if one.path not in own]
+                if mine:
+                    self._record(number, mine, [], until, before)
             self._record(number, changes, calls, until, before)
 
     def _record(
@@ -303,6 +335,8 @@ class Watcher:
                 "until_ns": until,
                 "changes": encode_changes(changes[start : start + _MOST_CHANGES]),
             }
+            if calls:
+                data["own_apart"] = True
             if not calls and self._last_ended is not None:
                 data["after"] = self._last_ended
             if not calls and before is not None:
@@ -317,3 +351,9 @@ class Watcher:
                 ]
                 left_out = []
             self._recorder.append(NewEvent(events.FILES, data, redacted=True))
+
+
+def _pid_of(call: str) -> int:
+    """The process that made a call: segments of a tape are named by processes."""
+    digits = call.partition(":")[0].partition("-")[0]
+    return int(digits) if digits.isdigit() else 0
