@@ -6,7 +6,7 @@
         playhead_run.assert_tools("lookup", "refund")
 
 `--playhead=replay` (default) answers from `tapes/refund_agent.tape.jsonl` and fails where there is
-none; `record` records what is missing; `refresh` records anew; `off` leaves the world alone.
+none; `record` records what is missing; `refresh` records again; `off` leaves the world alone.
 Knows pytest; what a taped run is lives in `testing.taperun`.
 """
 

@@ -174,7 +174,7 @@ class Run:
             self.recorder.warn(f"the manifest of {self.path} could not be written ({why}).")
 
     def _restore(self) -> None:
-        """The folder was deleted and made anew: the manifest went with it."""
+        """Write the manifest again after the run's folder was deleted and created again."""
         if not (self.path / MANIFEST).exists():
             self._write_manifest()
 

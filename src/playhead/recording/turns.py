@@ -212,14 +212,14 @@ class Turn:
 
 
 def _how(error: BaseException | None) -> str:
-    """`left`: somebody stopped listening to a generator, which is no failure of its."""
+    """Return how a turn ended. `left`: the caller closed a generator early, which is not a failure."""
     if error is None:
         return "returned"
     return "left" if isinstance(error, GeneratorExit) else "raised"
 
 
 def current() -> Turn | None:
-    """The turn that the code running now belongs to; one that has ended is nobody's."""
+    """Return the open turn that the current code belongs to; None if there is none."""
     turn = here.get()
     return turn if turn is not None and turn.is_open else None
 

@@ -34,7 +34,7 @@ class Capture:
     ) -> None:
         self.root = root
         self.writer = writer
-        # Files that were left out since somebody asked: path → why.
+        # Files that were left out and not reported yet: path and reason.
         self.left_out: list[LeftOut] = []
         # Files that changed while they were read.
         self.torn = 0

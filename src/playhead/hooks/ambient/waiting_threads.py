@@ -213,8 +213,10 @@ def _is_locked(lock: Any) -> bool:
 
 
 def _is_owned(lock: Any) -> bool:
-    """Whether somebody has this RLock. It has no other way to say so before 3.14; trying to take it
-    would fail, too, while it is on its way to the next.
+    """Return whether a thread holds this RLock.
+
+    Read from its `repr`, because an RLock has no `locked()` before Python 3.14. Trying to acquire it would also
+    fail while it passes from one thread to the next.
     """
     return not repr(lock).startswith("<unlocked")
 

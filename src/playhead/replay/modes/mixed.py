@@ -131,8 +131,9 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def _is_part_of_a_live_tool(call: Call) -> bool:
-    """What a tool does that was let through is done as well. But for the tools that it calls in its
-    turn, which nobody has named, and for state, which is never the real one.
+    """Return whether this call is made by a live tool, and is live with it.
+
+    Tools that it calls in turn are not: the user did not name them. State is never the real one.
     """
     if call.boundary in (*TOOLS, "state"):
         return False

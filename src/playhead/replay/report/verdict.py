@@ -221,7 +221,7 @@ def _kept_in(program: str, to: str, count: int) -> dict[str, Any]:
 
 
 def _expected(unused: list[TapedCall], then: TapedRun, wishes: ReplayOptions) -> list[TapedCall]:
-    """Those that the tape alone answers for: what is live is asked anew, and so is all that it did."""
+    """Return the unused calls that the tape alone answers. A live call, and every call inside it, is made again."""
     if wishes.fork_at is not None:
         return [call for call in unused if call.number < wishes.fork_at]
     live: set[str] = set()
@@ -253,7 +253,7 @@ def _heard(event: Event) -> dict[str, Any]:
 
 
 def _unused(then: TapedRun, now: TapedRun) -> list[TapedCall]:
-    """Taped calls that nobody made, and that no served call made unnecessary."""
+    """Return the taped calls that the replay did not make, without those inside a call that the tape answered."""
     served: set[str] = set()
     for call in now.calls:
         match = call.event.data.get("match")

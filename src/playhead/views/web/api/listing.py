@@ -124,7 +124,7 @@ def delete(desk: Desk, asked: CheckedRequest) -> Response:
     path = desk.stories.path(asked.values["id"])
     entry = entry_at(path)
     if is_safe(entry):
-        why = "goes on" if entry.status == "running" else "is kept or golden"
+        why = "is still running" if entry.status == "running" else "is kept or golden"
         raise Problem(409, f"{path.name} {why}: it is not deleted.", "Let go of it first.")
     marking.remove(desk.home, path.name)
     desk.stories.forget(path.name)
