@@ -24,12 +24,26 @@ def is_interrupt(error: BaseException) -> bool:
     # Python runs handlers in the main thread only.
     if error.__traceback__ is None or not _in_main_thread():
         return False
-    codes = set()
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        codes.add(step.tb_frame.f_code)
+    return _from_handler(error) is not None
+
+
+def strip_if_interrupt(error: BaseException, handled: BaseException | None) -> None:
+    """Remove the frames and the context that an exception of a signal handler got inside our own code: the program
+    was interrupted while it waited, and prints the exception. `handled` is the exception that the program handled
+    when it called us.
+    """
+    if isinstance(error, KeyboardInterrupt) or is_interrupt(error):
+        error.__context__ = handled
+        error.__traceback__ = _from_handler(error)
+
+
+def _from_handler(error: BaseException) -> TracebackType | None:
+    """The traceback from the frame of a signal handler on; None: no handler written in Python raised this."""
+    codes = {_code(number) for number in signal.valid_signals()}
+    step = error.__traceback__
+    while step is not None and step.tb_frame.f_code not in codes:
         step = step.tb_next
-    return any(_code(number) in codes for number in signal.valid_signals())
+    return step
 
 
 def _in_main_thread() -> bool:

@@ -63,6 +63,9 @@ def reduced(text: str) -> tuple[str, int]:
         source = at
         while at < len(lines) and _belongs(lines[at], frame["margin"]):
             at += 1
+        # CPython 3.11 underlines nothing, in a line of its own, where the frame was interrupted between two steps.
+        if source < at < len(lines) and not lines[at].strip():
+            at += 1
         if _LIBRARY.search(frame["file"]):
             ignored += 1
             continue

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from playhead import clock
+from playhead.host import interrupts
 from playhead.recording import lanes, pacing, where
 from playhead.replay.time.outside_activity import OutsideActivity
 
@@ -254,10 +255,13 @@ class VirtualTime:
         me = _thread.get_ident()
         if self.is_real or me in self._waits:
             return
-        wait = _Wait(None, gate.is_stuck, gate)
+        wait, handled = _Wait(None, gate.is_stuck, gate), sys.exc_info()[1]
         self._enter(me, wait)
         try:
             self._poll(wait, gate.attempt, clock.mono_ns() + _LONGEST_STAND_NS)
+        except BaseException as error:
+            interrupts.strip_if_interrupt(error, handled)
+            raise error  # noqa: TRY201  3.10 would restore the stripped frames
         finally:
             self._enter(me, None)
 
@@ -278,6 +282,7 @@ class VirtualTime:
         if self.is_real or me in self._waits:
             return attempt(timeout)
         wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck, None, loop)
+        handled = sys.exc_info()[1]
         self._enter(me, wait)
         try:
             if timeout is None and wait.first() is None:
@@ -285,6 +290,9 @@ class VirtualTime:
             if patience_ns is None:
                 patience_ns = max(_LONGEST_STAND_NS, int((timeout or 0) * 1e9))
             return self._poll(wait, attempt, clock.mono_ns() + patience_ns)
+        except BaseException as error:
+            interrupts.strip_if_interrupt(error, handled)
+            raise error  # noqa: TRY201  3.10 would restore the stripped frames
         finally:
             self._enter(me, None)
 

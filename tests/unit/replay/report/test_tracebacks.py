@@ -79,3 +79,11 @@ def test_exception_groups_are_reduced_within_their_margin():
 
 def test_text_without_tracebacks_stays_as_it_is():
     assert reduced("one\r\n  two\n") == ("one\r\n  two\n", 0)
+
+
+def test_an_empty_underline_of_a_library_frame_is_not_compared():
+    frame = '  File "/opt/playhead/replay/playhead.py", line 70, in open\n    with suppress(E):\n\n'
+    head = 'Traceback (most recent call last):\n  File "/srv/agent.py", line 3, in <module>\n    go()\n'
+    text = f"{head}{frame}KeyboardInterrupt\n\nafter\n"
+    without, _ = reduced(text.replace(frame, ""))
+    assert reduced(text) == (without, 1)
