@@ -42,6 +42,13 @@ PROGRAMS = {
         anyio.run(portable)
         trio.run(portable)
         """,
+    "a process that takes longer to start than its timeout": """
+        import subprocess, time
+        def slow_start():
+            time.sleep(0.4)
+        words = ["sh", "-c", "touch trace; exit 3"]
+        print(subprocess.run(words, timeout=0.3, preexec_fn=slow_start).returncode)
+        """,
     "time": """
         import asyncio, subprocess, time
         process = subprocess.Popen(["sh", "-c", "touch trace; sleep 0.7; echo done"], stdout=-1)

@@ -120,6 +120,8 @@ class Flight:
     @_fails_open
     def started(self, pid: int) -> None:
         self.pid = pid
+        # A busy machine takes long to start a process. Timeouts of the program count from here.
+        self._facts["started_ns"] = clock.mono_ns() - self._started
         by_pid[pid] = self
         _unfinished.add(self)
         if (crossing := self.crossing) is not None:

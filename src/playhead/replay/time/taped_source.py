@@ -124,7 +124,10 @@ class TapedSource:
         """What waits sees the time of the replay; what spins by itself sees it move on, too."""
         if not self.time.drives or kind in USED:
             return live()
-        return _as(kind, self.time.ticking_ns() if waits else self.time.moving_ns())
+        if not waits:
+            return _as(kind, self.time.moving_ns())
+        # As for timeouts: a lane may be further than the clock, which stands while the program computes.
+        return _as(kind, max(self.time.ticking_ns(), _current_lane().at_ns))
 
     def settle(self) -> None:
         return None
