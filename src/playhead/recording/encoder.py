@@ -242,13 +242,14 @@ class OpenSegment:
             return self._settled(value)
         return self._settled(value)
 
-    def learn_secrets(self, variables: Mapping[str, str]) -> None:
-        """Redact the secrets among these variables from now on, in the caches too."""
+    def learn_secrets(self, variables: Mapping[str, str]) -> bool:
+        """Redact the secrets among these variables from now on, in the caches too; whether there were new ones."""
         if self._redactor is None or not self._redactor.renew(variables):
-            return
+            return False
         self._suspects = self._redactor.suspicion()
         # Replaced, not cleared: another thread may be about to store what it encoded before.
         self.names = Names(self._redactor)
+        return True
 
     def use(self, encode: jsonbytes.Encode) -> None:
         """Encode JSON with this function from now on: for measuring one beside the other."""

@@ -22,6 +22,7 @@ from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent, OpenSegment, append
 from playhead.recording.losses import Losses, reason
 from playhead.redact import Redactor
+from playhead.redact.late_secrets import LateSecrets
 from playhead.redact.names import is_secret_variable
 from playhead.tape.layout import FORMAT_VERSION
 from playhead.tape.writer import SegmentWriter
@@ -83,6 +84,7 @@ class Recorder:
         # A value as it would stand on the tape, for matching against one.
         self.frozen = self._tape.frozen
         self._variables = {} if redactor is None else env_changes.snapshot()
+        self._late = None if redactor is None else LateSecrets(self.folder, redactor.key)
         self._first_seq = first_seq
         self._writer: SegmentWriter | None = None
         self._opening = RLock()
@@ -198,7 +200,23 @@ class Recorder:
     def learn_secrets(self, variables: Mapping[str, str]) -> None:
         """Redact the secrets among these variables from now on."""
         with _learning:
-            self._tape.learn_secrets(variables)
+            is_new = self._tape.learn_secrets(variables)
+        if is_new and self._late is not None:
+            self._late.share(variables)
+
+    def forget_shared_secrets(self) -> None:
+        """The run is over: no other process needs them any more."""
+        if self._late is not None:
+            self._late.forget()
+
+    def hear_secrets(self) -> None:
+        """Redact the secrets from now on that other processes of the run have learnt."""
+        values = [] if self._late is None else self._late.hear()
+        if values:
+            with _learning:
+                self._tape.learn_secrets(
+                    {f"LATE_{at}_SECRET": one for at, one in enumerate(values)}
+                )
 
     def _compare_variables(self) -> None:
         """Find secrets that were set without `os.putenv` (see `host.env_changes`)."""

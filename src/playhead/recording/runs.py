@@ -137,6 +137,7 @@ class Run:
             data["exit_code"] = code
         self.recorder.append(NewEvent(events.RUN_END, data))
         self.recorder.close()
+        self.recorder.forget_shared_secrets()
         self.manifest = dataclasses.replace(
             self.manifest,
             status=outcome,

@@ -88,6 +88,8 @@ class OutputBuffer:
 
     def _write(self) -> None:
         self._last = clock.mono_ns()
+        # A secret that the program set just before it printed the secret.
+        self._recorder.hear_secrets()
         while self._pieces:
             taken = self._together()
             raw = b"".join([piece for _, piece in taken])
