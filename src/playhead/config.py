@@ -38,6 +38,8 @@ class Settings:
     redact: bool = True
     redact_patterns: tuple[str, ...] = ()
     redact_names: tuple[str, ...] = ()
+    # Names and kinds of values that are not redacted.
+    redact_keep: tuple[str, ...] = ()
     # Programs that get a shim; None: the usual ones, for commands that are not Python.
     shims: tuple[str, ...] | None = None
     # Whether those shims stand over the real paths, too.
@@ -63,6 +65,7 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
         known["redact"] = _flag("redact.enabled", redact.get("enabled", True), source)
         known["redact_patterns"] = _strings("redact.patterns", redact.get("patterns", []), source)
         known["redact_names"] = _strings("redact.names", redact.get("names", []), source)
+        known["redact_keep"] = _strings("redact.keep", redact.get("keep", []), source)
     elif redact is not None:
         known["redact"] = _flag("redact", redact, source)
     folders = members.get("workspace")
@@ -102,7 +105,7 @@ _VARIABLES = {"PLAYHEAD_HOME": "store", "PLAYHEAD_RECORD": "record", "PLAYHEAD_L
 # Members of each table; None: any name.
 _TABLES: dict[str, tuple[str, ...] | None] = {
     "tags": None,
-    "redact": ("enabled", "patterns", "names"),
+    "redact": ("enabled", "patterns", "names", "keep"),
     "prices": None,
     "effects": None,
     "replay": ("ignore",),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import playhead
 from playhead import config
 from playhead.errors import ConfigError
 
@@ -143,3 +144,24 @@ def test_a_setting_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path
     with pytest.raises(ConfigError, match=re.escape(said)) as refused:
         load(tmp_path)
     assert str(tmp_path / file) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("redact = false", "redaction is OFF: "),
+        ("[redact]\nenabled = false", "redaction is OFF: "),
+        ('[redact]\nkeep = ["jwt"]', "keeps these values unredacted: jwt."),
+        ('[redact]\nnames = ["tenant"]', ""),
+    ],
+)
+def test_a_project_that_keeps_secrets_on_the_tape_is_named(
+    tmp_path, monkeypatch, capsys, text, said
+):
+    (tmp_path / "playhead.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with playhead.record(store=tmp_path / "store"):
+        pass
+    err = capsys.readouterr().err
+    assert (said in err) if said else not err
+    assert not said or str(tmp_path / "playhead.toml") in err

@@ -76,6 +76,7 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         run_id, path = _fresh(home, wish.run_id, now)
         manifest = dataclasses.replace(manifest, run=run_id, name=manifest.name or run_id)
     redactor = _redactor(wish, settings, home)
+    _say_unredacted(wish, settings)
     manifest = _redacted(manifest, redactor)
     if wish.details:
         details = {**manifest.extra.get(DETAILS, {}), **settled(wish.details, redactor)}
@@ -237,7 +238,19 @@ def _redactor(wish: Wish, settings: Settings, home: Path) -> Redactor | None:
         variables=dict(os.environ),
         patterns=settings.redact_patterns,
         names=settings.redact_names,
+        keep=settings.redact_keep,
     )
+
+
+def _say_unredacted(wish: Wish, settings: Settings) -> None:
+    """Say that a file keeps secrets on the tape: it may be one of a cloned repository, which the user never read."""
+    if wish.redact is not None or settings.source is None:
+        return
+    if not settings.redact:
+        say(f"redaction is OFF: {settings.source} says so. Secrets will be on the tape.")
+    elif settings.redact_keep:
+        kept = ", ".join(settings.redact_keep)[:120]
+        say(f"{settings.source} keeps these values unredacted: {kept}.")
 
 
 def _introduction(manifest: Manifest, *, resumed: bool) -> dict[str, Any]:

@@ -222,6 +222,7 @@ def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
         variables=dict(os.environ),
         patterns=[str(one) for one in told.get("patterns", ())],
         names=[str(one) for one in told.get("names", ())],
+        keep=[str(one) for one in told.get("keep", ())],
     )
 
 
@@ -243,7 +244,11 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
         say(f"session {state.session} is not recorded: {safe_str(error)} It is not affected.")
         return state
     recorder = run.recorder
-    secret = {"patterns": list(settings.redact_patterns), "names": list(settings.redact_names)}
+    secret = {
+        "patterns": list(settings.redact_patterns),
+        "names": list(settings.redact_names),
+        "keep": list(settings.redact_keep),
+    }
     return state._replace(
         redact=secret if settings.redact else None,
         run=run.id,

@@ -43,14 +43,17 @@ _OWN_WAY = frozenset({"b64", "argv", "command", "shell"})
 class SafeKeys(Keys):
     """Keys that are not names of secrets either."""
 
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], kept: frozenset[str] = frozenset()) -> None:
         super().__init__()
         self._names = names
+        self._kept = kept
 
     def is_safe(self, key: str) -> bool:
         return "$" not in key and key not in _OWN_WAY and not self.is_secret(key)
 
     def is_secret(self, key: str) -> bool:
+        if self._kept and key.lower() in self._kept:
+            return False
         return is_secret_name(key) or key.lower() in self._names
 
 
@@ -64,12 +67,16 @@ class Redactor:
         variables: Mapping[str, str] | None = None,
         patterns: Iterable[str] = (),
         names: Iterable[str] = (),
+        keep: Iterable[str] = (),
     ) -> None:
-        self._key = key
+        """`names` are more names of secrets, `keep` names and kinds (`jwt`) of values that stay as they are."""
+        self.key = key
         self.patterns = tuple(patterns)
         self.names = tuple(names)
         self._own = [re.compile(pattern) for pattern in self.patterns]
-        self.safe_keys = SafeKeys(frozenset(name.lower() for name in self.names))
+        self.keep = tuple(keep)
+        self._kept = frozenset(name.lower() for name in self.keep)
+        self.safe_keys = SafeKeys(frozenset(name.lower() for name in self.names), self._kept)
         self._values: dict[bytes, str] = {}
         # Beginnings of long runs in those values, and values that have none: see `suspects`.
         self._runs: tuple[bytes, ...] = ()
@@ -87,7 +94,9 @@ class Redactor:
         values = {
             value
             for name, value in variables.items()
-            if len(value) >= _SHORTEST_VALUE and is_secret_variable(name)
+            if len(value) >= _SHORTEST_VALUE
+            and is_secret_variable(name)
+            and name.lower() not in self._kept
         }
         encoded = {_utf8(one) for value in values for one in _spellings(value)}
         if encoded <= self._values.keys():
@@ -152,7 +161,7 @@ class Redactor:
 
     def secrets_in(self, raw: bytes) -> list[Span]:
         """Where in `raw` secrets are."""
-        found = spans(raw, self._values)
+        found = [one for one in spans(raw, self._values) if one[2] not in self._kept]
         if not self._own:
             return found
         text = raw.decode("utf-8", "surrogateescape")
@@ -188,7 +197,7 @@ class Redactor:
         raw = secret if isinstance(secret, bytes) else _utf8(secret)
         digest = self._digests.get(raw)
         if digest is None:
-            digest = hmac.new(self._key, raw, hashlib.sha256).hexdigest()[:8]
+            digest = hmac.new(self.key, raw, hashlib.sha256).hexdigest()[:8]
             if len(self._digests) >= _MOST_DIGESTS:
                 self._digests.clear()
             self._digests[raw] = digest
@@ -202,7 +211,7 @@ class Redactor:
         pieces, at = [], 0
         for start, end, kind in found:
             secret = raw[start:end]
-            if secret.startswith(_HIDDEN.encode()):
+            if secret.startswith(_HIDDEN.encode()) or kind in self._kept:
                 continue
             pieces += [raw[at:start], self.placeholder(kind, secret).encode()]
             at = end

@@ -61,6 +61,7 @@ _NAMES = {
     "redact": "redact.enabled",
     "redact_patterns": "redact.patterns",
     "redact_names": "redact.names",
+    "redact_keep": "redact.keep",
     "workspaces": "workspace (more folders)",
 }
 _OWN = ("tags", "redact")

@@ -88,6 +88,7 @@ def _redactor(home: Path) -> Redactor | None:
         variables=dict(os.environ),
         patterns=settings.redact_patterns,
         names=settings.redact_names,
+        keep=settings.redact_keep,
     )
 
 

@@ -33,7 +33,7 @@ def post(recorder: Recorder) -> None:
         "generation": recorder.generation,
         "redact": None
         if redactor is None
-        else {"patterns": redactor.patterns, "names": redactor.names},
+        else {"patterns": redactor.patterns, "names": redactor.names, "keep": redactor.keep},
     }
     part = recorder.run / f"{FILE}.{os.getpid()}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -66,7 +66,11 @@ def join(run: str, parent: str | None, variables: Mapping[str, str]) -> Recorder
     if (redact := members["redact"]) is not None:
         key = redaction_key(os.path.dirname(os.path.dirname(run)))
         redactor = Redactor(
-            key=key, variables=variables, patterns=redact["patterns"], names=redact["names"]
+            key=key,
+            variables=variables,
+            patterns=redact["patterns"],
+            names=redact["names"],
+            keep=redact["keep"],
         )
     return Recorder(
         run=run,
