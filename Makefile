@@ -30,7 +30,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser database test test-order test-agents check lint types layers format bench docs docs-check clean
+.PHONY: help setup demo browser database test test-order test-agents test-attack check lint types layers format bench docs docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual envi
 # Each program is recorded ten times and replayed four times, half of them on a saturated machine.
 test-order: $(READY) ## replays of concurrent programs keep the order of the tape; ARGS="gather_httpx -r 2" for some, ARGS="--seed 7" for other generated ones
 	@$(BIN)/python -m tests.order.shapes $(ARGS)
+
+# Hostile tapes, secrets, ports, kills and disk faults, on this machine alone; prints the counts. At most 30 minutes.
+test-attack: $(READY) ## attack Playhead with hostile tapes, secrets and requests; ARGS="--mutants 5000 --seed 3" for less
+	@$(BIN)/python -m tests.attack $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared
 

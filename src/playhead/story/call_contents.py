@@ -49,7 +49,8 @@ def cut(stream: str, raw: bytes, sizes: Any, times: Any, *, place: int = 0) -> l
     Sizes that do not add up (a level below full, an edited tape) give one piece: the bytes matter more.
     """
     times = times if isinstance(times, list) and times else [0]
-    if not isinstance(sizes, list) or sum(one for one in sizes if isinstance(one, int)) != len(raw):
+    are_sizes = isinstance(sizes, list) and all(type(one) is int and one >= 0 for one in sizes)
+    if not are_sizes or sum(sizes) != len(raw):
         return [StreamPiece(stream=stream, data=raw, at_ns=whole_number(times[0]), place=place)]
     pieces = []
     at = 0

@@ -62,6 +62,8 @@ def _down_to(ref: str, above: dict[str, str | None], known: dict[str, int]) -> l
 
 # An event, and how many stand before it on the tape.
 PlacedEvent = tuple[Event, int]
+# Longer than any run: numbers on a tape may be of any size.
+_LONGEST_NS = 2**62
 _SHAPED = frozenset(("boundary", "name", "request", "effect", "api"))
 
 
@@ -108,8 +110,8 @@ def call_item(
         api=api,
         request=asked.get("request"),
         facts={name: asked[name] for name in asked if name not in _SHAPED},
-        how=ended.get("how"),
-        took_ns=ended.get("took_ns"),
+        how=_text_or_none(ended.get("how")),
+        took_ns=_nanoseconds(ended.get("took_ns")),
         value=ended.get("value"),
         failure=failure,
         head=head,
@@ -139,8 +141,8 @@ def turn_item(
         at=event.at,
         who=event.who,
         parent=event.absolute(event.parent),
-        how=ended.get("how"),
-        took_ns=ended.get("took_ns"),
+        how=_text_or_none(ended.get("how")),
+        took_ns=_nanoseconds(ended.get("took_ns")),
         value=ended.get("value"),
         context=_text(begun.get("context")),
         decision=_text(ended.get("decision")),
@@ -203,3 +205,12 @@ def failure_from(frozen: Any) -> Failure | None:
     trace = frozen.get("traceback")
     lines = tuple(str(line) for line in trace) if isinstance(trace, list) else ()
     return Failure(type=name, message=str(frozen.get("message") or ""), traceback=lines)
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _nanoseconds(value: Any) -> int | None:
+    """A duration; None: a tape may contain any value, and this is not one."""
+    return min(value, _LONGEST_NS) if type(value) is int and value >= 0 else None

@@ -19,6 +19,9 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 # The cost of an answer from a tape.
 NOTHING = Cost(usd=Decimal(0), source="answered from a tape")
 
+# The last day of the year 9999: a tape may contain any number.
+_LATEST_S = 253_402_200_000.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
@@ -28,7 +31,8 @@ class Prices:
 
     def of(self, exchanges: tuple[LlmExchange, ...], wall: int) -> Cost | None:
         """Return the cost of these exchanges; None if one of them has no known price."""
-        when = datetime.fromtimestamp(wall / 1e9, timezone.utc)
+        seconds = max(0.0, min(wall / 1e9, _LATEST_S))
+        when = datetime.fromtimestamp(seconds, timezone.utc)
         costs: list[Cost] = []
         for exchange in exchanges:
             response = exchange.response

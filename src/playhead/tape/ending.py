@@ -40,6 +40,8 @@ def ending_of(status: Status, manifest: Manifest) -> Ending:
 
     A replay that ended without a verdict was not judged, which says nothing good about it either.
     """
+    if status not in GLYPHS:  # a tape may contain any word
+        return Ending(word="unknown", tone="interrupted", glyph="?")
     if status == "running":
         return Ending(word=status, tone=status, glyph=GLYPHS[status])
     word: str = status

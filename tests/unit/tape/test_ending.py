@@ -26,6 +26,11 @@ def test_the_verdict_of_a_replay_counts_whatever_its_program_exited_with(
     assert (ending.word, ending.glyph) == (verdict, glyph)
 
 
+def test_a_status_that_does_not_exist_is_unknown(forge):
+    ending = ending_of("\x1b[2Jprocess", forge().manifest)
+    assert (ending.word, ending.glyph) == ("unknown", "?")
+
+
 def test_a_replay_that_was_never_judged_is_not_ok(forge):
     ending = ending_of("ok", forge(replay_of="first").manifest)
     assert (ending.word, ending.glyph, ending.tone) == ("not judged", "?", "interrupted")

@@ -103,7 +103,7 @@ def load(tape: Tape) -> TapedRun:
     by_ref: dict[tuple[str, int], TapedCall] = {}
     with collector_paused():
         for event, _, raw in tape.rows():
-            if event.ours:
+            if event.ours and isinstance(event.data, dict):
                 _hear(recording, by_ref, event, spilled=SPILLED in raw)
         _keep_order(recording)
     return recording

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from playhead.errors import StoreError
+from playhead.errors import StoreError, TapeDamaged
 from playhead.events import GAP, SEGMENT_START, Damage, Event
 from playhead.host.private_files import open_regular
 from playhead.tape.format import LONGEST_LINE, Decode, NotAnEvent
@@ -56,6 +56,8 @@ def batches(pieces: Iterable[bytes]) -> Iterator[Batch]:
         cut = block.rfind(b"\n") + 1
         if not cut:
             size += len(block)
+            if size > _LONGEST_SKIPPED:
+                raise too_damaged("This tape", f"has a line of more than {_LONGEST_SKIPPED} bytes")
             if skipping or size > LONGEST_LINE:
                 skipping = True
                 held.clear()
@@ -84,6 +86,17 @@ def batches(pieces: Iterable[bytes]) -> Iterator[Batch]:
 
 # A gigabyte of newlines is a thousand million damaged lines, and no better known by listing them.
 MOST = 1000
+# Reading stops at more unreadable lines, and at a longer line: no accident makes a tape like that, and a stranger's
+# tape must not keep a reader busy for hours.
+MOST_UNREADABLE = 10_000
+_LONGEST_SKIPPED = 4 * LONGEST_LINE
+
+
+def too_damaged(name: str, why: str) -> TapeDamaged:
+    """The error of a tape that is not worth reading on."""
+    return TapeDamaged(
+        f"{name[:80]} {why}: this is not the work of a recorder, and reading stops here."
+    )
 
 
 class Damages(list[Damage]):
@@ -120,7 +133,7 @@ Row = tuple[Event, int, bytes]
 class Strand:
     """How far a segment has been read, and which seq is next."""
 
-    __slots__ = ("_stray", "following", "name", "number", "offset", "unread")
+    __slots__ = ("_stray", "_unreadable", "following", "name", "number", "offset", "unread")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -131,6 +144,7 @@ class Strand:
         # Lines since the last event that could not be read.
         self.unread = 0
         self._stray = -1
+        self._unreadable = 0
 
     def damage(self, why: str) -> Damage:
         return Damage(segment=self.name, line=self.number, offset=self.offset, why=why)
@@ -171,6 +185,10 @@ class Strand:
     def failed(self, size: int) -> None:
         self.offset += size + 1
         self.unread += 1
+        self._unreadable += 1
+        if self._unreadable > MOST_UNREADABLE:
+            why = f"has more than {MOST_UNREADABLE:,} lines that are not events"
+            raise too_damaged(self.name, why)
 
 
 def after_gap(event: Event) -> int:

@@ -25,6 +25,7 @@ from playhead.tape.format import (
     decoder,
     newer_format,
 )
+from playhead.tape.reading.segment_rows import MOST_UNREADABLE, too_damaged
 from playhead.tape.sealed.sealed_segment import SealedSegment, first_of
 from playhead.tape.sealed.zstd import MOST, ZstdFrame
 
@@ -85,12 +86,20 @@ class Indexer:
         self._hash = hashlib.sha256()
         self._raw = hashlib.sha256()
         self._rows = 0
+        self._unreadable = 0
 
     def add(
         self, frame: ZstdFrame, compressed: bytes, raw: bytes
     ) -> list[tuple[Event | None, bytes]]:
         """The rows of the frame; None: a line that holds no event."""
-        rows = [(self._event(line), line) for line in raw.split(b"\n")[:-1]]
+        rows = []
+        for line in raw.split(b"\n")[:-1]:
+            event = self._event(line)
+            rows.append((event, line))
+            self._unreadable += event is None
+            if self._unreadable > MOST_UNREADABLE:
+                why = f"has more than {MOST_UNREADABLE:,} lines that are not events"
+                raise too_damaged(FILE, why)
         seqs: dict[str, tuple[int, int]] = {}
         for event, line in rows:
             if event is not None:

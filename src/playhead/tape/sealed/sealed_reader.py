@@ -14,7 +14,7 @@ from playhead.errors import StoreError
 from playhead.events import Damage, Event
 from playhead.host.private_files import file_of
 from playhead.tape.reading.chain import Chain
-from playhead.tape.reading.segment_rows import Report, blocks
+from playhead.tape.reading.segment_rows import Report, blocks, too_damaged
 from playhead.tape.sealed.seal_index import (
     FILE,
     INDEX,
@@ -24,6 +24,10 @@ from playhead.tape.sealed.seal_index import (
     read_index,
 )
 from playhead.tape.sealed.zstd import FrameDamaged, ZstdFrame, codec, frame_at, read_frame, walk
+
+# Real tapes reach 50: each frame holds a megabyte, and every line in it has numbers and a checksum of its own.
+_MOST_RATIO = 200
+_SURELY_FINE = 32 * 1024 * 1024
 
 
 def build_index(run: Path, report: Report) -> SealIndex:
@@ -39,7 +43,7 @@ def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, by
     a frame has no checksum, so its lines might be anything.
     """
     decompress = codec().decompress
-    number = 0
+    number = size = content = 0
     try:
         with file_of(path) as file:
             for found in walk(file):
@@ -47,6 +51,11 @@ def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, by
                 if isinstance(found, tuple):
                     report(_damage(path, number, *found))
                     continue
+                size, content = size + found.size, content + found.bytes
+                if content > _SURELY_FINE and content > _MOST_RATIO * size:
+                    raise too_damaged(
+                        path.name, f"expands to more than {_MOST_RATIO} times its size"
+                    )
                 compressed = read_frame(file, found)
                 try:
                     raw = decompress(compressed, found.bytes)

@@ -1,0 +1,197 @@
+"""`make test-attack`: run every attack within a time limit, print the counts, and fail if one succeeded."""
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.attack import bombs
+from tests.attack.measured import Measured, playhead
+from tests.attack.mutants import VERBS, Found, Mutants, attack, most_memory_mb
+
+MOST_CPU_S, MOST_MB = 2.0, 300.0
+_BATCH = 500
+# Tests that are attacks themselves, by what they attack.
+SUITES = {
+    "links, pipes and devices in a store": ["tests/unit/tape/test_hostile_store.py"],
+    "tapes of strangers": ["tests/roundtrip/test_trust_cli.py"],
+    "torn and mutated bytes": ["tests/faults/test_reader_fuzz.py"],
+    "secrets: rules, forms and channels": ["tests/unit/redact", "tests/unit/test_secrets.py"],
+    "secrets that come later": ["tests/roundtrip/record/test_late_secrets.py"],
+    "the proxy": ["tests/unit/launch/proxy"],
+    "the server": ["tests/unit/views/web/api"],
+    "kill -9": ["tests/faults/test_kill.py", "tests/faults/test_left_processes.py"],
+    "disk faults": ["tests/faults/test_disk.py"],
+}
+
+
+class Row(NamedTuple):
+    """One line of the result."""
+
+    what: str
+    tried: int
+    broke: list[str]
+    seconds: float
+    note: str = ""
+
+
+def bombed(verbs: int | None = None) -> Row:
+    """Every bomb through the command line. Broken: a traceback, more than 2 s of CPU, more than 300 MB, a hang."""
+    began = time.monotonic()
+    broke, tried, worst_s, worst_mb = [], 0, 0.0, 0.0
+    for bomb in bombs.BOMBS:
+        with tempfile.TemporaryDirectory() as folder:
+            store = Path(folder)
+            bomb(store)
+            for verb in bombs.VERBS[:verbs]:
+                words = [word.replace("OUT", str(store / "out")) for word in verb]
+                done = playhead(store, words, most_s=60)
+                tried += 1
+                worst_s, worst_mb = max(worst_s, done.cpu_s), max(worst_mb, done.rss_mb)
+                if why := _wrong(done):
+                    broke.append(f"{bomb.__name__}, {verb[0]}: {why}")
+    note = f"at most {worst_s:.1f} s of CPU, {worst_mb:.0f} MB"
+    return Row("bombs", tried, broke, time.monotonic() - began, note)
+
+
+def _wrong(done: Measured) -> str | None:
+    if done.has_traceback:
+        return "a traceback: " + done.out.strip().splitlines()[-1][:200]
+    if done.cpu_s > MOST_CPU_S:
+        return f"{done.cpu_s:.1f} s of CPU"
+    return f"{done.rss_mb:.0f} MB" if done.rss_mb > MOST_MB else None
+
+
+def one_batch(count: int, seed: int) -> tuple[int, list[Found], float]:
+    """In a process of its own: what a verb leaves in memory must not add up."""
+    with tempfile.TemporaryDirectory(dir=_memory()) as folder:
+        return count, attack(count, seed, Path(folder)), most_memory_mb()
+
+
+def _memory() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def mutated(count: int, seed: int, until: float) -> Row:
+    """Mutants in process, in batches, as many as there is time for."""
+    began = time.monotonic()
+    tried, broke, worst = 0, [], 0.0
+    seeds = (seed * 1_000_003 + number for number in range(-(-count // _BATCH)))
+    with ProcessPoolExecutor(os.cpu_count(), max_tasks_per_child=1) as pool:
+        for done, found, mb in _bounded(pool, seeds, min(count, _BATCH), until):
+            tried, worst = tried + done, max(worst, mb)
+            broke += [f"{one.verb}: {one.what.strip().splitlines()[-1][:200]}" for one in found]
+    note = f"seed {seed}, at most {worst:.0f} MB"
+    if tried < count:
+        note += f", {count:,} wanted: out of time"
+    if worst > MOST_MB:
+        broke.append(f"{worst:.0f} MB")
+    return Row("mutants in process", tried, broke, time.monotonic() - began, note)
+
+
+def _bounded(
+    pool: ProcessPoolExecutor, seeds: Iterator[int], count: int, until: float
+) -> Iterator[tuple[int, list[Found], float]]:
+    """No more batches at once than cores, so that little is thrown away when time is up."""
+    width = os.cpu_count() or 1
+    waiting = [
+        pool.submit(one_batch, count, seed) for seed, _ in zip(seeds, range(width), strict=False)
+    ]
+    while waiting:
+        yield waiting.pop(0).result()
+        if time.monotonic() < until and (seed := next(seeds, None)) is not None:
+            waiting.append(pool.submit(one_batch, count, seed))
+
+
+def from_the_shell(count: int, seed: int, until: float) -> Row:
+    """Mutants through the command line."""
+    began = time.monotonic()
+    chance, broke, tried = random.Random(seed), [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder)
+        mutants = Mutants(store)
+        named = {"RUN": mutants.run.name, "OUT": str(store / "out")}
+        for number in range(count):
+            if time.monotonic() > until:
+                break
+            mutants.lay(chance)
+            verb = VERBS[number % len(VERBS)]
+            done = playhead(store, [named.get(word, word) for word in verb], most_s=60)
+            tried += 1
+            if done.has_traceback or done.rss_mb > MOST_MB:
+                broke.append(f"{' '.join(verb)}: {_wrong(done)}")
+            (store / "out").unlink(missing_ok=True)
+    return Row("mutants from the shell", tried, broke, time.monotonic() - began)
+
+
+def suite(what: str, paths: list[str], until: float) -> Row:
+    began = time.monotonic()
+    left = max(1.0, until - began)
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        str(os.cpu_count() or 1),
+        "--tb=line",
+        *paths,
+    ]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=left)
+    except subprocess.TimeoutExpired:
+        return Row(what, 0, ["out of time"], time.monotonic() - began)
+    counts = {
+        word: int(number)
+        for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)
+    }
+    broke = [one for one in done.stdout.splitlines() if one.startswith(("FAILED", "ERROR"))]
+    if done.returncode and not broke:
+        broke = [done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no result"]
+    return Row(what, sum(counts.values()), broke, time.monotonic() - began)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser.add_argument("--mutants", type=int, default=100_000)
+    parser.add_argument("--shell", type=int, default=500, help="mutants through the command line")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=29.0, help="time limit for all of it")
+    parser.add_argument("--no-suites", action="store_true", help="only bombs and mutants")
+    given = parser.parse_args()
+    began = time.monotonic()
+    share = given.minutes * 60
+    rows = []
+    for row in _rows(given, began, share):
+        rows.append(row)
+        state = "ok  " if not row.broke else "FAIL"
+        note = f"  ({row.note})" if row.note else ""
+        print(
+            f"{state} {row.what:<36} {row.tried:>8,} tried {len(row.broke):>4} broke {row.seconds:>6.0f} s{note}"
+        )
+        for one in row.broke[:5]:
+            print(f"       {one}")
+        sys.stdout.flush()
+    tried, broke = sum(row.tried for row in rows), sum(len(row.broke) for row in rows)
+    print(f"{tried:,} attacks, {broke} succeeded, {(time.monotonic() - began) / 60:.1f} min")
+    return 1 if broke else 0
+
+
+def _rows(given: argparse.Namespace, began: float, share: float) -> Iterator[Row]:
+    yield bombed()
+    for what, paths in SUITES.items() if not given.no_suites else ():
+        yield suite(what, paths, began + share * 0.6)
+    yield from_the_shell(given.shell, given.seed, began + share * 0.75)
+    yield mutated(given.mutants, given.seed, began + share * 0.97)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
