@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from playhead.launch.sessions import load
     from playhead.launch.tap import on_event, tap
     from playhead.recording.lanes import lane
-    from playhead.recording.runs import Run, current, seam, turn
+    from playhead.recording.runs import Run, current, retrieval, seam, turn
     from playhead.recording.turns import Turn
 
 _HOMES = {
@@ -45,6 +45,7 @@ _HOMES = {
     "record": "playhead.launch.record_run",
     "replay_session": "playhead.launch.session_replay",
     "replay_worker": "playhead.launch.session_replay",
+    "retrieval": "playhead.recording.runs",
     "seam": "playhead.recording.runs",
     "tap": "playhead.launch.tap",
     "tool": "playhead.hooks.tools.decorator",
@@ -65,6 +66,7 @@ __all__ = [
     "record",
     "replay_session",
     "replay_worker",
+    "retrieval",
     "seam",
     "tap",
     "tool",

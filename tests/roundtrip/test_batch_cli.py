@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -308,3 +309,84 @@ def test_an_unproven_replay_fails_a_batch_unless_it_is_allowed(batch):
     assert ended.returncode == 3
     assert "unproven" in ended.stdout
     assert batch("name:order-3", *UNFENCED).returncode == 0
+
+
+NOISY = """
+import subprocess, sys
+print("asking", flush=True)
+subprocess.run(["sh", "-c", "echo from a child; echo aside >&2"])
+done = subprocess.run(["date", "+%N"], capture_output=True, text=True)
+print(done.stdout, end="")
+print("done", file=sys.stderr)
+"""
+
+
+def on_terminal(words, folder, env):
+    """Run with a terminal as all three streams; its output."""
+    ours, theirs = os.openpty()
+    running = subprocess.Popen(
+        words,
+        cwd=folder,
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    out = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not piece:
+            break
+        out += piece
+    os.close(ours)
+    return running.wait(), out.decode()
+
+
+@pytest.mark.parametrize("recorded_on", ["terminal", "pipes", "file"])
+def test_the_verdict_of_a_batch_does_not_depend_on_redirections(tmp_path, recorded_on):
+    (tmp_path / "noisy.py").write_text(NOISY)
+    env = {**os.environ, "PLAYHEAD_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    record = [*PLAYHEAD, "record", "--name", "noisy", "--", sys.executable, "noisy.py"]
+    quiet = subprocess.DEVNULL
+    if recorded_on == "terminal":
+        code, _ = on_terminal(record, tmp_path, env)
+    elif recorded_on == "pipes":
+        code = subprocess.run(
+            record, cwd=tmp_path, env=env, capture_output=True, check=False
+        ).returncode
+    else:
+        with (tmp_path / "out.txt").open("w") as file:
+            code = subprocess.run(
+                record, cwd=tmp_path, env=env, stdin=quiet, stdout=file, stderr=file, check=False
+            ).returncode
+    assert code == 0
+    words = [*PLAYHEAD, "batch", "name:noisy", "--json", str(tmp_path / "results.json")]
+    found = {}
+
+    def judge(how, code):
+        results = json.loads((tmp_path / "results.json").read_text())
+        case = results["cases"][0]
+        found[how] = (code, case["outcome"])
+        assert case["outcome"] == "passed", (how, case)
+
+    judge("terminal", on_terminal(words, tmp_path, env)[0])
+    judge(
+        "pipes",
+        subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, check=False).returncode,
+    )
+    with (tmp_path / "log.txt").open("w") as file:
+        ended = subprocess.run(
+            words, cwd=tmp_path, env=env, stdin=quiet, stdout=file, stderr=file, check=False
+        )
+        judge("one file", ended.returncode)
+    script = f"{shlex.join(words)} 2>/dev/null <&- | cat > log2.txt; exit ${{PIPESTATUS[0]}}"
+    judge(
+        "closed stdin",
+        subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, check=False).returncode,
+    )
+    assert found == dict.fromkeys(found, (0, "passed"))

@@ -10,7 +10,9 @@ import pytest
 
 from playhead.exporters.promoted_test import fixtures_of
 from playhead.story import tell
+from playhead.story.story_json import item_at
 from playhead.tape.reader import Tape
+from playhead.views.tui.run_lines import item_lines
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 
@@ -366,3 +368,51 @@ def test_the_manifest_keeps_the_configuration_and_the_completed_tasks(desk, how)
         assert before == sorted(
             path.name for path in (desk.home / "runs" / desk.runs()[0]).iterdir()
         )
+
+
+def test_the_terminal_ui_and_the_api_have_a_long_event_in_full(desk):
+    desk.python(desk.write("app.py", SILENT))
+    (run,) = listed(desk)
+    story = tell(Tape(desk.home / "runs" / run["id"]))
+    prompt = next(
+        item for item in story.items.values() if getattr(item, "kind", "") == "agent:prompt"
+    )
+    lines = "".join(line.plain.strip() for line in item_lines(story, prompt, 80))
+    assert lines.count("x" * 5000) == 1
+    assert "the user asked" in lines
+    assert item_at(story, prompt.ref)["data"]["text"] == "x" * 5000
+
+
+def test_the_next_failure_is_each_failed_turn_and_each_failed_call_in_none(desk):
+    desk.python(
+        desk.write(
+            "server.py",
+            """
+import playhead
+
+@playhead.tool(effect="read")
+def lookup(order):
+    raise LookupError(order)
+
+with playhead.record(name="server"):
+    for number in range(4):
+        try:
+            with playhead.turn("answer", purpose=f"request {number}"):
+                if number == 1:
+                    lookup("A-1")
+                if number:
+                    raise KeyError(number)
+        except LookupError:
+            pass
+""",
+        )
+    )
+    (run,) = listed(desk)
+    assert run["failed_turns"] == 3
+    story = tell(Tape(desk.home / "runs" / run["id"]))
+    found = [story.items[ref] for ref in story.failures()]
+    assert [getattr(item, "purpose", item.name) for item in found] == [
+        "lookup",
+        "request 2",
+        "request 3",
+    ]

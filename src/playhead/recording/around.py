@@ -8,7 +8,7 @@ the frame is entered and left with each step.
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
@@ -47,21 +47,30 @@ class _NoFrame:
 _NO_FRAME = _NoFrame()
 
 
-def around(function: F, begin: Begin) -> F:
-    """`function`, with what `begin(args, kwargs)` gives around each call."""
+_ALWAYS: Sequence[object] = (True,)
+
+
+def around(function: F, begin: Begin, recording: Sequence[object] = _ALWAYS) -> F:
+    """`function`, with what `begin(args, kwargs)` gives around each call. While `recording` is empty, a call goes
+    to the function at once: a program that is not recorded must not pay for it.
+    """
     if inspect.iscoroutinefunction(function):
-        wrapped = _coroutine(function, begin)
+        wrapped = _coroutine(function, begin, recording)
     elif inspect.isasyncgenfunction(function):
         wrapped = _async_generator(function, begin)
     elif inspect.isgeneratorfunction(function):
         wrapped = _generator(function, begin)
     else:
-        wrapped = _plain(function, begin)
+        wrapped = _plain(function, begin, recording)
     return wraps(function)(wrapped)  # type: ignore[return-value]  # same signature by construction
 
 
-def _plain(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _plain(
+    function: Callable[..., Any], begin: Begin, recording: Sequence[object]
+) -> Callable[..., Any]:
     def framed(*args: Any, **kwargs: Any) -> Any:
+        if not recording:
+            return function(*args, **kwargs)
         frame = begin(args, kwargs)
         if frame is None:
             return function(*args, **kwargs)
@@ -79,8 +88,12 @@ def _plain(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
     return framed
 
 
-def _coroutine(function: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _coroutine(
+    function: Callable[..., Any], begin: Begin, recording: Sequence[object]
+) -> Callable[..., Any]:
     async def framed(*args: Any, **kwargs: Any) -> Any:
+        if not recording:
+            return await function(*args, **kwargs)
         frame = begin(args, kwargs)
         if frame is None:
             return await function(*args, **kwargs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -227,7 +227,7 @@ class NoRun:
 
     def turn(self, name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
         """A turn that is not recorded; see `Run.turn`."""
-        return Turn(lambda: None, name, purpose=purpose, input=input)
+        return Turn(lambda: None, name, purpose=purpose, input=input, recording=())
 
     def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
         """Do nothing; see `Run.seam`."""
@@ -255,6 +255,8 @@ def current() -> Run | NoRun:
 
     playhead.current().emit("cache:hit", {"key": key})
     """
+    if not turns.open_runs:
+        return NO_RUN
     here = _here.get()
     if here is None and not _process:
         return NO_RUN
@@ -273,17 +275,20 @@ def push(run: Run, *, is_scoped: bool = False) -> Any:
     """Make it the run of this context, and unless `is_scoped` of contexts that name none."""
     if not is_scoped:
         _process.append(run)
+    turns.open_runs.append(run)
     return _here.set(run)
 
 
 def push_process(run: Run) -> None:
     """Make it the run of every context that names none; the run of this context stays."""
     _process.append(run)
+    turns.open_runs.append(run)
 
 
 def pull(run: Run, token: Any) -> None:
-    if run in _process:
-        _process.remove(run)
+    for held in (_process, turns.open_runs):
+        if run in held:
+            held.remove(run)
     try:
         _here.reset(token)
     except ValueError:  # left in another context than entered: that context is gone with its value
@@ -307,7 +312,7 @@ def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  
         purpose: Why it is done, in words.
         input: What it works on. A decorator's default: the arguments of the call.
     """
-    return Turn(_recorder, name, purpose=purpose, input=input)
+    return Turn(_recorder, name, purpose=purpose, input=input, recording=turns.open_runs)
 
 
 def seam(name: str, data: Any = None) -> None:
@@ -321,8 +326,31 @@ def seam(name: str, data: Any = None) -> None:
         name: The step.
         data: What it produced.
     """
+    if not turns.open_runs:
+        return
     found = turns.current() or current()
     found.seam(name, data, at=where.fragment(sys._getframe(1)))
+
+
+def retrieval(sources: Iterable[Any]) -> None:
+    """Record the sources that were looked up for a prompt, from any code that runs in a turn.
+
+        playhead.retrieval([{"id": "faq-12", "snippet": text, "score": 0.91},
+                            {"id": "faq-40", "score": 0.2, "dropped": "score below 0.5"}])
+
+    Without a turn they belong to the run; without a run nothing happens.
+
+    Args:
+        sources: Dicts or objects; `Turn.retrieval` lists their members.
+    """
+    if not turns.open_runs:
+        return
+    at = where.fragment(sys._getframe(1))
+    turn, recorder = turns.current(), _recorder()
+    if turn is not None:
+        turn.retrieval(sources, at=at)
+    elif recorder is not None:
+        turns.record_retrieval(recorder, None, sources, at)
 
 
 def _recorder() -> Recorder | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from itertools import islice
 from types import TracebackType
@@ -35,6 +35,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 here: ContextVar[Turn | None] = ContextVar("playhead_turn", default=None)
 lanes.carried.append(here)
 
+# The runs that are open in this process; `runs` keeps the list.
+open_runs: list[object] = []
+
 # No line of the host's code ends a turn.
 _NOWHERE = '""'
 
@@ -53,8 +56,11 @@ class Turn:
         *,
         purpose: str | None = None,
         input: Any = None,  # noqa: A002  (the word users know)
+        recording: Sequence[object] = (True,),
     ) -> None:
         self._find = recorder
+        # Empty: nothing is recorded, and the turn does nothing.
+        self._recording = recording
         self.name = name
         self.purpose = purpose
         self.input = input
@@ -68,6 +74,8 @@ class Turn:
         self._started = self._last = 0
 
     def __enter__(self) -> Turn:  # noqa: PYI034  (typing.Self came with 3.11)
+        if not self._recording:
+            return self
         self.start(where.fragment(sys._getframe(1)))
         self.enter()
         return self
@@ -78,10 +86,13 @@ class Turn:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.leave()
-        self.end(error)
+        if self._recorder is not None:
+            self.leave()
+            self.end(error)
 
     async def __aenter__(self) -> Turn:  # noqa: PYI034  (as above)
+        if not self._recording:
+            return self
         self.start(where.asked(2))
         self.enter()
         return self
@@ -110,7 +121,7 @@ class Turn:
             turn.start(at)
             return turn
 
-        return around.around(function, begin)
+        return around.around(function, begin, self._recording)
 
     def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
         """A checkpoint: what has been completed so far, with its time and data."""
@@ -133,7 +144,7 @@ class Turn:
         """How many seams were completed so far."""
         return len(self._seams)
 
-    def retrieval(self, sources: Iterable[Any]) -> None:
+    def retrieval(self, sources: Iterable[Any], *, at: str | None = None) -> None:
         """Record the sources that were looked up for the prompt, as dicts or objects.
 
             turn.retrieval([{"id": "faq-12", "snippet": text, "score": 0.91},
@@ -145,18 +156,9 @@ class Turn:
         source has none). Other members are not recorded, and one warning says so.
         """
         recorder = self._recorder
-        if recorder is None:
-            return
-        turn = self._ref(recorder)
-        data = {"turn": turn, **source_rows(sources)}
-        if unknown := data.pop("unknown"):
-            known = ", ".join(name for names in _MEMBERS.values() for name in names)
-            recorder.warn(
-                f"turn.retrieval() does not record {', '.join(unknown)}; it knows {known}."
-            )
-        recorder.append(
-            NewEvent(events.RETRIEVAL, data, where.fragment(sys._getframe(1)), parent=turn)
-        )
+        if recorder is not None:
+            at = at or where.fragment(sys._getframe(1))
+            record_retrieval(recorder, self._ref(recorder), sources, at)
 
     @property
     def is_open(self) -> bool:
@@ -209,6 +211,15 @@ class Turn:
         if self._seq is None or recorder.segment == self._segment:
             return self._seq
         return f"{self._segment}:{self._seq}"
+
+
+def record_retrieval(recorder: Recorder, turn: Ref | None, sources: Iterable[Any], at: str) -> None:
+    """Put the sources on the tape; `turn` is None outside of turns."""
+    data = {"turn": turn, **source_rows(sources)}
+    if unknown := data.pop("unknown"):
+        known = ", ".join(name for names in _MEMBERS.values() for name in names)
+        recorder.warn(f"retrieval() does not record {', '.join(unknown)}; it knows {known}.")
+    recorder.append(NewEvent(events.RETRIEVAL, data, at, parent=turn))
 
 
 def _how(error: BaseException | None) -> str:

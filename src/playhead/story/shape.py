@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, Union
+from typing import Any, Union
 
 from playhead.events import Status
 from playhead.llm import LlmExchange
@@ -136,8 +136,6 @@ class NoteItem:
     place: int = 0
 
 
-_Kind = TypeVar("_Kind", CallItem, TurnItem)
-
 Item = Union[CallItem, TurnItem, NoteItem]  # noqa: UP007 - read by 3.10 too
 
 
@@ -196,15 +194,23 @@ class Story:
 
     def failures(self) -> tuple[str, ...]:
         """Return the failed steps in the order of time: calls that failed, and those that an ended run never got an
-        answer to. Turns only if there are none: a turn usually fails because of a call in it.
+        answer to, and failed turns without such a call or another failed turn in them.
         """
-        calls = [one.ref for one in self._in_time(CallItem) if self._failed(one)]
-        turns = (one.ref for one in self._in_time(TurnItem) if one.failure is not None)
-        return tuple(calls or turns)
+        failed = [item for item in self.items.values() if self._has_failed(item)]
+        explained: set[str] = set()
+        for item in failed:
+            above = item.parent
+            while above is not None and above not in explained:
+                explained.add(above)
+                around = self.items.get(above)
+                above = None if around is None else around.parent
+        found = [one for one in failed if isinstance(one, CallItem) or one.ref not in explained]
+        return tuple(one.ref for one in sorted(found, key=lambda item: item.place))
 
-    def _in_time(self, kind: type[_Kind]) -> list[_Kind]:
-        found = [item for item in self.items.values() if isinstance(item, kind)]
-        return sorted(found, key=lambda item: item.place)
+    def _has_failed(self, item: Item) -> bool:
+        if isinstance(item, TurnItem):
+            return item.failure is not None
+        return isinstance(item, CallItem) and self._failed(item)
 
     def _failed(self, call: CallItem) -> bool:
         # Calls that are open at the end of a part of a tape may have been answered later.

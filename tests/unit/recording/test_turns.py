@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import timeit
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -396,3 +397,33 @@ def test_a_killed_process_leaves_its_turn_open_with_all_seams_so_far(tmp_path):
     assert subprocess.run(argv, check=False).returncode == -signal.SIGKILL
     kinds = [event.kind for event in Tape(tmp_path / "runs" / "r").events()]
     assert kinds == ["segment.start", "run.start", "turn.start", "seam", "seam"]
+
+
+def test_a_decorated_function_costs_next_to_nothing_where_nothing_is_recorded():
+    """A few bare calls, in the best of many rounds: the machine's speed and load do not count."""
+
+    def bare(value):
+        return value
+
+    decorated = playhead.turn("respond")(bare)
+    names = {"bare": bare, "decorated": decorated}
+    one, other = (
+        min(timeit.repeat(f"{name}(1)", globals=names, number=20_000, repeat=25))
+        for name in ("bare", "decorated")
+    )
+    assert other < 6 * one
+    assert (decorated(3), asyncio.run(playhead.turn("respond")(_echo)(4))) == (3, 4)
+
+
+async def _echo(value):
+    return value
+
+
+def test_a_function_decorated_before_the_run_is_recorded_in_it(tmp_path):
+    decorated = playhead.turn("respond")(lambda value: value)
+    decorated(1)
+    with playhead.record(store=tmp_path) as run:
+        decorated(2)
+    decorated(3)
+    kinds = [event.kind for event in Tape(run.path).events()]
+    assert kinds.count("turn.start") == kinds.count("turn.end") == 1

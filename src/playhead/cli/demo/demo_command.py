@@ -150,6 +150,19 @@ STEPS = (
         exit_code=1,
     ),
     DemoStep(title="…and show how far it got.", words=("playhead", "show", "last")),
+    DemoStep(
+        title="Record a server that survives failed turns…",
+        words=("python", "support_desk.py"),
+    ),
+    DemoStep(title="…and find them.", words=("playhead", "list", "--failed-turns")),
+    DemoStep(
+        title="Record three workers that share a store…",
+        words=("python", "worker_pool.py"),
+    ),
+    DemoStep(
+        title="…and replay each of them in a test: calls, mutations and final state are compared.",
+        words=("python", "worker_pool.py", "check"),
+    ),
     DemoStep(title="List all runs.", words=("playhead", "list")),
 )
 
@@ -159,8 +172,9 @@ STEPS = (
 def command(*, store: Path | None) -> None:
     """Record, watch, verify and replay a small agent, without an API key or a network.
 
-    A refund agent with three tools talks to a scripted model. Then an orchestrator is tapped, and a
-    job fails. The programs and their tapes are kept, so that you can explore them.
+    A refund agent with three tools talks to a scripted model. Then an orchestrator is tapped, a job and
+    two turns of a server fail, and three workers are replayed in a test. The programs and their tapes
+    are kept, so that you can explore them.
 
     \b
     playhead demo

@@ -113,7 +113,8 @@ def agree(source: Path, tape: Tape, words: Sequence[str], *, trusted: bool) -> N
 
 
 def can_ask() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    # A stream that the caller has closed is None.
+    return all(one is not None and one.isatty() for one in (sys.stdin, sys.stderr))
 
 
 def environment_choice(approval: Approval, asked: dict[str, Any]) -> EnvironmentChoice:

@@ -206,6 +206,8 @@ def _bodies(item: Item) -> Iterator[tuple[str, str]]:
     elif isinstance(item, TurnItem):
         if item.input is not None:
             yield "Input", pretty(item.input)
+        if item.context is not None:
+            yield "Context", item.context
         for seam in item.seams:
             value = "" if seam.value is None else pretty(seam.value)
             yield f"◆ {seam.name} +{words.took(seam.took_ns)}", value

@@ -41,5 +41,7 @@ end = {"is_error": failed, "result": said, "num_turns": 2, "total_cost_usd": 0.0
 say(type="result", subtype="success", **end)
 if os.environ.get("AGENT_STOPS_AT") == here:
     with open(os.environ["PLAYHEAD_STATUS"], "w") as status:
-        json.dump({"decision": "stop", "reason": "all done"}, status)
+        json.dump(
+            {"decision": "stop", "reason": os.environ.get("AGENT_REASON", "all done")}, status
+        )
 sys.exit(failed)

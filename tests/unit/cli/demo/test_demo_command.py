@@ -39,11 +39,14 @@ def test_the_demo_records_shows_plays_verifies_and_replays(tmp_path, without_sdk
         "whole:",
         "plan:made",
         "turn digest failed; last completed seam: summary written",
+        "has 2 failed turns",
+        "session: pass",
+        "pass worker-3: 2 calls served",
         "What next:",
     ):
         assert said in out
     assert "identical" in ended.stderr
-    assert len(list((store / "runs").iterdir())) == 4
+    assert len(list((store / "runs").iterdir())) == 6
 
 
 def test_without_the_sdk_the_agent_is_the_same_but_for_one_import(tmp_path, monkeypatch):

@@ -264,6 +264,9 @@ export class RunsPage {
           { class: "quiet small" },
           one.id,
           failure ? h("span", { class: "bad" }, ` · ${failure.slice(0, 120)}`) : null,
+          one.failed_turns
+            ? h("span", { class: "bad" }, ` · ${count(one.failed_turns)} failed turn${one.failed_turns === 1 ? "" : "s"}`)
+            : null,
           one.note ? ` · ${one.note}` : "",
         ),
         snippets(one.snippets),

@@ -1,0 +1,70 @@
+"""A LangGraph agent whose threads are in a SQLite checkpointer: argv is the database, the thread, the question."""
+
+import operator
+import sqlite3
+import sys
+from typing import Annotated, TypedDict
+
+import anthropic
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+
+import playhead
+
+client = anthropic.Anthropic()
+TOOL = {
+    "name": "lookup",
+    "description": "Look up an order.",
+    "input_schema": {"type": "object", "properties": {"order": {"type": "string"}}},
+}
+
+
+class State(TypedDict):
+    messages: Annotated[list, operator.add]
+
+
+@playhead.tool(effect="read")
+def lookup(order: str) -> str:
+    return f"{order} has shipped"
+
+
+def model(state: State) -> State:
+    answer = client.messages.create(
+        model="claude-sonnet-4-5",
+        max_tokens=100,
+        system="Be polite.",
+        tools=[TOOL],
+        messages=state["messages"],
+    )
+    content = [part.model_dump(exclude_none=True) for part in answer.content]
+    return {"messages": [{"role": "assistant", "content": content}]}
+
+
+def tools(state: State) -> State:
+    results = [
+        {"type": "tool_result", "tool_use_id": part["id"], "content": lookup(**part["input"])}
+        for part in state["messages"][-1]["content"]
+        if part["type"] == "tool_use"
+    ]
+    return {"messages": [{"role": "user", "content": results}]}
+
+
+def after(state: State) -> str:
+    parts = state["messages"][-1]["content"]
+    return "tools" if any(part["type"] == "tool_use" for part in parts) else END
+
+
+graph = StateGraph(State)
+graph.add_node("model", model)
+graph.add_node("tools", tools)
+graph.add_edge(START, "model")
+graph.add_conditional_edges("model", after)
+graph.add_edge("tools", "model")
+
+database, thread, question = sys.argv[1:]
+with sqlite3.connect(database, check_same_thread=False) as connection:
+    agent = graph.compile(checkpointer=SqliteSaver(connection))
+    given = {"messages": [{"role": "user", "content": question}]}
+    state = agent.invoke(given, {"configurable": {"thread_id": thread}})
+print(len(state["messages"]), state["messages"][-1]["content"][0]["text"])
+connection.close()
