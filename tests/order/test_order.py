@@ -16,6 +16,8 @@ QUICK = (
     "loop_and_threads",
     "sse_streams",
     "tools_that_print",
+    "aiohttp_streams",
+    "trio_channel",
     "async_processes",
 )
 

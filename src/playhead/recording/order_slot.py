@@ -106,6 +106,17 @@ def place_ahead(moment: int) -> Place | None:
     return None if place is None or place.passed or active() is None else place
 
 
+def pend(moment: int, run: Callable[[], None], is_dead: Callable[[], bool]) -> bool:
+    """Call `run` in the thread of the event loop that runs here, when the replay comes to this moment; False: it has
+    passed, or no loop runs here.
+    """
+    place, state = place_ahead(moment), loop_here()
+    if place is None or state is None:
+        return False
+    state.pend(place, run, is_dead)
+    return True
+
+
 def pass_by(moment: int) -> None:
     """The program will not come to this moment: it has learnt already what it says."""
     place, head = place_ahead(moment), active()

@@ -1,7 +1,8 @@
 """Serve a taped answer to aiohttp's client: its own protocol and parser, on a transport without a network.
 
-Knows how aiohttp reads: one taped piece is fed each time the agent waits for one, so that the agent receives
-the same pieces as in the recorded run. Does not know what is recorded.
+Knows how aiohttp reads. A piece whose place in the order is on the tape is fed when the replay comes there, whether
+the agent waits for it or not: so it arrived then. Other pieces are fed one by one, each time the agent waits for
+one, so that the agent receives the same pieces as in the recorded run. Does not know what is recorded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from playhead.hooks.http import http1, served
 from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.websocket.conversation import TapedPeer, upgraded
 from playhead.host.later import Later
+from playhead.recording import order_slot
 from playhead.recording.crossing import END, HEAD
 
 if TYPE_CHECKING:
@@ -104,6 +106,8 @@ class AnswerFeed:
         # How much of an upload was taken before the answer came: it is taken again.
         self._untaken = sum(len(p.data) for p in taped.pieces if p.stream == "sent")
         self._begun = False
+        # Whether the next piece comes at its place on the tape.
+        self._is_awaited = False
         self._points = deque(at for at, p in enumerate(taped.pieces) if p.stream == "body")
         self.peer: TapedPeer | None = None
         self._blocks = deque(self._wire(req))
@@ -112,6 +116,10 @@ class AnswerFeed:
         """The head, and with it the first piece, as they mostly come."""
         self._begun = True
         if self._untaken > 0 and not self.is_socket:
+            return
+        if not self.is_socket and self._is_ordered():
+            self._loop.call_soon(self._feed, self._blocks.popleft() + self._take_passed())
+            self._await_next()
             return
         if self._points:
             self._points.popleft()
@@ -132,8 +140,51 @@ class AnswerFeed:
     def is_socket(self) -> bool:
         return self.peer is not None
 
+    def _is_ordered(self) -> bool:
+        """Whether the tape knows the place of every piece. The answer may also have had no pieces."""
+        return all(order_slot.knows(self._taped.pieces[at].at_ns) for at in self._points) and (
+            order_slot.knows(self._taped.took_ns)
+        )
+
+    def _take_passed(self) -> bytes:
+        """The pieces that came together with the one before them: they have passed with it."""
+        data = b""
+        while (
+            self._points
+            and order_slot.place_ahead(self._taped.pieces[self._points[0]].at_ns) is None
+        ):
+            self._points.popleft()
+            data += self._blocks.popleft()
+        is_whole = not self._points and self._taped.how == "returned"
+        if is_whole and order_slot.place_ahead(self._taped.took_ns) is None:
+            data += b"".join(self._blocks)
+            self._blocks.clear()
+        return data
+
+    def _await_next(self) -> None:
+        """Feed the next piece, or the end of a whole answer, when the replay comes to its place."""
+        if not self._blocks or (not self._points and self._taped.how != "returned"):
+            return  # the agent sees any other end when it waits for more
+        moment = self._taped.pieces[self._points[0]].at_ns if self._points else self._taped.took_ns
+
+        def feed() -> None:
+            self._is_awaited = False
+            self._feed(self._take_passed())
+            self._await_next()
+
+        def feed_soon() -> None:
+            self._loop.call_soon(feed)
+
+        self._is_awaited = order_slot.pend(moment, feed_soon, self._is_closed)
+
+    def _is_closed(self) -> bool:
+        transport = self._handler.transport
+        return transport is None or transport.is_closing()
+
     def ask(self) -> None:
         """The agent waits for more."""
+        if self._is_awaited:
+            return
         wait = self._crossing.reach_later(self._points.popleft() if self._points else END)
         if wait:
             self._loop.call_later(wait, self._next)

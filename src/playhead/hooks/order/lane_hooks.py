@@ -1,10 +1,11 @@
-"""Carry lanes into asyncio tasks, threads and executors. Knows where Python starts them.
+"""Carry lanes into tasks of asyncio and trio, threads and executors. Knows where Python starts them.
 
 Guests: installed once, idempotent, and `uninstall` puts back the very objects that were there.
 """
 
 from __future__ import annotations
 
+import sys
 from contextvars import Context
 
 from playhead.host.importing import forget, when_imported
@@ -30,6 +31,7 @@ def install() -> None:
     # asyncio costs 30 ms to import: a program that does not use it must not pay for it.
     when_imported("asyncio.base_events", _hook_asyncio)
     when_imported("concurrent.futures.thread", _hook_executor)
+    when_imported("trio", _hook_trio)
 
 
 def _hook_threads(module: ModuleType) -> None:
@@ -44,6 +46,14 @@ def _hook_executor(module: ModuleType) -> None:
     _replace(module.ThreadPoolExecutor, "submit", _carry_job)
 
 
+def _hook_trio(module: ModuleType) -> None:
+    # `start_soon` and `start` of a nursery both end here. Private: without it trio's tasks share the lane of
+    # their parent, and a replay cannot tell which of them closed its answer first.
+    runner = getattr(sys.modules.get(f"{module.__name__}._core._run"), "Runner", None)
+    if runner is not None and hasattr(runner, "spawn_impl"):
+        _replace(runner, "spawn_impl", _carry_trio_task)
+
+
 def install_loop(loop_class: type) -> None:
     """For event loops that are not asyncio's own (uvloop): the same hook on their class."""
     if _originals and not any(owner is loop_class for owner, _, _ in _originals):
@@ -54,6 +64,7 @@ def uninstall() -> None:
     forget(_hook_threads)
     forget(_hook_asyncio)
     forget(_hook_executor)
+    forget(_hook_trio)
     while _originals:
         owner, name, original = _originals.pop()
         if getattr(vars(owner).get(name), "__wrapped__", None) is original:
@@ -75,6 +86,21 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
         token = lanes.current.set(lanes.current.get().child())
         try:
             return create_task(loop, coro, **options)  # copies the context as it is now
+        finally:
+            lanes.current.reset(token)
+
+    return carried
+
+
+def _carry_trio_task(spawn: Callable[..., Any]) -> Callable[..., Any]:
+    def carried(self: Any, *args: Any, **options: Any) -> Any:
+        # The program's own main task and those of trio itself are not a branch of anything.
+        is_internal = options.get("system_task") or getattr(self, "main_task", None) is None
+        if is_internal or options.get("context") is not None:
+            return spawn(self, *args, **options)
+        token = lanes.current.set(lanes.current.get().child())
+        try:
+            return spawn(self, *args, **options)  # copies the context as it is now
         finally:
             lanes.current.reset(token)
 
