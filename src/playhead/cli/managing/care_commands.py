@@ -21,12 +21,13 @@ from playhead.errors import TapeError, UsageError
 from playhead.launch.examination import examine
 from playhead.tape import store as stores
 from playhead.tape.care.repair import repair
+from playhead.tape.care.signature import Signature, sign, signature_of
 from playhead.tape.care.verify import Verification, verify
 from playhead.tape.sealed.seal import seal, unseal
 from playhead.tape.store import announce
 from playhead.views.text import words
 from playhead.views.text.console import console
-from playhead.views.text.maintenance import repair_lines, verification_lines
+from playhead.views.text.maintenance import repair_lines, signature_line, verification_lines
 from playhead.views.text.safe import one_line
 
 _DAMAGED = TapeError.exit_code
@@ -59,17 +60,20 @@ def verify_command(
         (path, _verified(path))
         for path in counted(_runs_to_verify(runs, store, everything=everything), "Verifying")
     ]
+    signed = {path: signature_of(path) for path, _ in checked}
     if as_json:
-        print_json([_verification_json(path, found) for path, found in checked])
+        print_json([_verification_json(path, found, signed[path]) for path, found in checked])
     else:
         out = console()
         for path, found in checked:
             for line in verification_lines(path, found, only_damaged=everything):
                 out.print(line, soft_wrap=True)
+            if (signature := signed[path]) is not None:
+                out.print(signature_line(signature), soft_wrap=True)
         if everything:
-            intact = sum(_is_intact(found) for _, found in checked)
+            intact = sum(_is_intact(found, signed[path]) for path, found in checked)
             out.print(f"{intact:,} of {len(checked):,} runs are intact.")
-    if not all(_is_intact(found) for _, found in checked):
+    if not all(_is_intact(found, signed[path]) for path, found in checked):
         ctx.exit(_DAMAGED)
 
 
@@ -91,15 +95,19 @@ def _verified(path: Path) -> Verification | TapeError:
         return error
 
 
-def _is_intact(found: Verification | TapeError) -> bool:
-    return isinstance(found, Verification) and found.ok
+def _is_intact(found: Verification | TapeError, signature: Signature | None) -> bool:
+    is_signed_well = signature is None or signature.good
+    return isinstance(found, Verification) and found.ok and is_signed_well
 
 
-def _verification_json(path: Path, found: Verification | TapeError) -> dict[str, Any]:
+def _verification_json(
+    path: Path, found: Verification | TapeError, signature: Signature | None
+) -> dict[str, Any]:
     if isinstance(found, TapeError):
         return {"id": path.name, "path": str(path), "ok": False, "error": str(found)}
     members = {**dataclasses.asdict(found), "events": found.events, "cut": found.cut}
-    return {"id": path.name, "path": str(path), **members}
+    signed = None if signature is None else asdict(signature)
+    return {"id": path.name, "path": str(path), **members, "signature": signed}
 
 
 @click.command("repair")
@@ -142,18 +150,30 @@ def repair_command(*, run: str, force: bool, as_json: bool, store: Path | None) 
 
 @click.command("seal")
 @runs_argument
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="KEY",
+    help="Sign the tape with this SSH key; `verify` names the signer.",
+)
 @json_option
 @store_option
-def seal_command(*, runs: tuple[str, ...], as_json: bool, store: Path | None) -> None:
+def seal_command(
+    *, runs: tuple[str, ...], key: Path | None, as_json: bool, store: Path | None
+) -> None:
     """Compress finished runs: all segments in one file, verified before the plain files are deleted.
 
     Every command reads a sealed run like a plain one.
 
     \b
     playhead seal last
+    playhead seal last --sign ~/.ssh/id_ed25519
     """
     found = [find_run(store, run) for run in runs or ("last",)]
     done = [seal(path) for path in counted(found, "Sealing")]
+    for one in done if key is not None else ():
+        sign(one.path.parent, key)
     if as_json:
         print_json([{**dataclasses.asdict(one), "path": str(one.path)} for one in done])
         return

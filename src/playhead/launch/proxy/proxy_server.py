@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from playhead.launch.proxy.authority import Authority
 from playhead.launch.proxy.connection import Client, Listening
+from playhead.launch.proxy.peer_user import may_connect
 from playhead.launch.proxy.ports import SparePorts
 from playhead.launch.proxy.proxied_request import LONGEST_HEAD
 from playhead.launch.proxy.routes import SPARE, Origin
@@ -57,6 +58,9 @@ class Proxy:
             except OSError:
                 return  # out of descriptors: the client waits in the queue until one is free
             connection.setblocking(False)
+            if not may_connect(connection):
+                connection.close()  # another user of the machine: not a part of this run
+                continue
             if origin is not None and origin.scheme == SPARE:
                 port = listener.getsockname()[1]
                 origin = None if self._spares is None else self._spares.origin_at(port)

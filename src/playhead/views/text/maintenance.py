@@ -11,6 +11,7 @@ from playhead.errors import TapeError
 from playhead.events import Damage
 from playhead.library.retention import Doomed, Sized
 from playhead.tape.care.repair import Repair
+from playhead.tape.care.signature import Signature
 from playhead.tape.care.verify import Verification
 from playhead.views.text import words
 from playhead.views.text.safe import one_line
@@ -44,6 +45,17 @@ def verification_lines(
     if number > _FEW:
         yield Text(f"  … and {words.count(number - _FEW)} more; --json lists them", style="quiet")
     yield Text(f"  `playhead repair {name}` rescues the readable part.", style="quiet")
+
+
+def signature_line(signature: Signature) -> Text:
+    """Return who signed the tape, or why the signature is worth nothing."""
+    if not signature.good:
+        return Text(f"  ✗ the signature is WRONG: {one_line(signature.why, 200)}", style="failed")
+    key = one_line(signature.key, 80)
+    if signature.signer is None:
+        unknown = f"  signed by an unknown key, {key}: name it in ~/.ssh/allowed_signers"
+        return Text(unknown, style="interrupted")
+    return Text(f"  signed by {one_line(signature.signer, 80)} ({key})", style="ok")
 
 
 def repair_lines(run: Path, done: Repair) -> Iterator[Text]:
