@@ -7,6 +7,7 @@ runs for every request of an agent, so it dismisses other requests by the last s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
@@ -143,3 +144,18 @@ def _fill(rows: tuple[Provider, ...]) -> None:
 
 
 _fill(_ROWS)
+
+
+# Where exporters of traces, metrics and events send their batches. What a batch holds depends on when its thread
+# ran, and the program's work does not depend on the answer.
+_EXPORTS = re.compile(
+    r"/v1/(?:traces|metrics|logs)$|/v1/traces/ingest$|/runs/(?:batch|multipart)$|/api/\d+/envelope/$"
+    r"|^https?://(?:telemetry|[^/]*\.posthog|[^/]*\.mixpanel|[^/]*\.i\.posthog)\.[^/]+/"
+)
+
+
+def export_facts(method: str, url: str) -> dict[str, object]:
+    """The facts of a request that sends telemetry; none for the agent's own work."""
+    if method != "POST" or _EXPORTS.search(url.partition("?")[0]) is None:
+        return {}
+    return {"side": "telemetry", "export": True}

@@ -12,6 +12,9 @@ from typing import Any
 
 from playhead.events import Effect
 
+# The fact of a call that says what kind of side traffic it is: see `replay.matching.matcher`.
+SIDE = "side"
+
 # Not frozen, though nothing changes them: a frozen dataclass takes four times as long to make, and every call
 # makes several of these.
 

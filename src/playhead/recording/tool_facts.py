@@ -30,6 +30,9 @@ else:
 
 
 _MOST_RESPONSES = 32
+_QUOTES = {ord(one): None for one in "'\"\\"}
+# A shorter text may be in a command by chance.
+_SHORTEST_WRAPPED = 6
 LARGEST_HEARD = 4 * 1024 * 1024
 
 
@@ -83,6 +86,12 @@ class ToolRequests:
             self._decode()
             for name, _, arguments in reversed(self._open):
                 if any(text in leaf for leaf in _texts(arguments)):
+                    return str(name)
+            # An agent may wrap the command in words of its own, and quote it.
+            bare = text.translate(_QUOTES)
+            for name, _, arguments in reversed(self._open):
+                leaves = (leaf.translate(_QUOTES).strip() for leaf in _texts(arguments))
+                if any(len(leaf) >= _SHORTEST_WRAPPED and leaf in bare for leaf in leaves):
                     return str(name)
         return None
 

@@ -346,3 +346,25 @@ def test_live_models_are_asked_through_the_proxy_and_nothing_else_has_a_network(
     assert "Connection refused" in now.stderr
     assert seen == []
     assert not json.loads(Path(report).read_text())["fence"]["network_open"]
+
+
+TIMERS = """#!/bin/bash
+read count < {count}
+for ((n = 0; n < count; n++)); do uname -s > /dev/null; done
+echo done
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("claude", 0), ("run.sh", 3)])
+@pytest.mark.parametrize("again", [1, 3])
+def test_an_agent_may_run_a_program_for_itself_more_or_less_often_and_a_script_may_not(
+    playhead, tmp_path_factory, name, code, again
+):
+    count = tmp_path_factory.mktemp("outside") / "count"
+    count.write_text("2\n")
+    agent = playhead.file(name, TIMERS.format(count=count))
+    then = playhead("record", "--", agent)
+    assert then.returncode == 0, then.stderr
+    count.write_text(f"{again}\n")
+    now = playhead("replay", "last")
+    assert now.returncode == code, now.stderr

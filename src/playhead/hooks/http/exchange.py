@@ -295,12 +295,12 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
         body = cleaned_body(redactor, coding, body, http_headers.undo)
     compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
-    if more:
-        facts.update(more)
+    facts.update(more or {})
     api, raw = None, body if type(body) is bytes else None
     if may_be_llm:
         api = providers.api_of(method, url, decoded(headers), raw) or _api_of_socket(url)
     if api is None:
+        facts.update(providers.export_facts(method, url))
         return calls.Call(boundary="http", name=name, request=compared_request, facts=facts, at=at)
     facts["api"] = api
     model = providers.model_in(url) or _model(raw) or _model_asked(url)

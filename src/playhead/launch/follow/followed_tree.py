@@ -53,6 +53,10 @@ class FollowedTree:
         self._roles[asked.pid] = role_of(words)
         return True
 
+    def is_by_agent(self, asked: ShimCall) -> bool:
+        """Whether an agent started this program, and not a script around it."""
+        return self._role_above(asked.ppid) is Role.AGENT
+
     def start(self, asked: ShimCall) -> tuple[list[str], dict[str, str]]:
         """The words for an agent, and the variables to change, with which it joins the run."""
         ticket = self._ticket

@@ -15,7 +15,7 @@ from typing import Any
 
 from playhead.hooks.http.http1 import NotHttp
 from playhead.llm.http_headers import undo
-from playhead.replay.matching.matcher import SIDE
+from playhead.recording.calls import SIDE
 
 Pair = tuple[str, str]
 

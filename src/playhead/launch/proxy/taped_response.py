@@ -14,7 +14,9 @@ from playhead.hooks.http.exchange import Exchange
 from playhead.hooks.http.served import PATIENCE_S, SLOW_NS
 from playhead.launch.proxy.live import LAST_BYTES_S
 from playhead.launch.proxy.proxied_request import ProxiedRequest
-from playhead.recording.deck import Taped
+from playhead.recording.calls import SIDE, Taped
+from playhead.replay import answer_order
+from playhead.replay.answer_order import AnswerOrder
 
 if TYPE_CHECKING:
     from playhead.launch.proxy.connection import Client
@@ -57,6 +59,26 @@ async def answer(client: Client, exchange: Exchange, asked: ProxiedRequest) -> b
     taped = exchange.taped
     if taped is None:
         raise AssertionError("only a taped exchange is served")
+    order = answer_order.current
+    if order is None or taped.match.get("rung") == SIDE:
+        return await _give_answer(client, exchange, asked, taped, None)
+    order.begin(taped.match.get("of"))
+    try:
+        return await _give_answer(client, exchange, asked, taped, order)
+    finally:
+        order.end(taped.match.get("of"))
+
+
+async def _give_answer(
+    client: Client,
+    exchange: Exchange,
+    asked: ProxiedRequest,
+    taped: Taped,
+    order: AnswerOrder | None,
+) -> bool:
+    if order is not None:
+        first = taped.pieces[0].at_ns if taped.pieces else taped.took_ns
+        await order.wait_async(taped.match.get("of"), first)
     if taped.head is None:
         return await _headless(client, exchange, asked, taped)
     if not await _late(client, exchange, taped):
@@ -73,6 +95,8 @@ async def answer(client: Client, exchange: Exchange, asked: ProxiedRequest) -> b
             # The head, then a block for each piece, and maybe one that ends a chunked body.
             if 1 <= number <= len(pieces):
                 await exchange.crossing.reach_async(points[number - 1])
+                if order is not None:
+                    await order.wait_async(taped.match.get("of"), pieces[number - 1].at_ns)
                 if client.paced:
                     await asyncio.sleep(max(0, pieces[number - 1].at_ns - at) / 1e9)
                     at = pieces[number - 1].at_ns

@@ -4,9 +4,11 @@ processes; does not know how shims connect.
 
 from __future__ import annotations
 
+import contextvars
 import fcntl
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +32,7 @@ from playhead.launch.shims.shim_frames import (
 from playhead.launch.shims.shim_request import LONGEST_INPUT, Surroundings, call_from
 from playhead.recording import lanes
 from playhead.recording.adapter import Adapter
+from playhead.recording.calls import SIDE, Call
 from playhead.recording.deck import Crossing, Deck
 from playhead.recording.lanes import Lane
 from playhead.workspace.watch.call_marks import marks_of
@@ -46,15 +49,18 @@ if TYPE_CHECKING:
     )
     from playhead.launch.follow.followed_tree import FollowedTree
     from playhead.recording.calls import Taped
+    from playhead.replay import answer_order
 else:
     # Only what replays needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
     process_stand_in = Later("playhead.hooks.process.stand_in")
+    answer_order = Later("playhead.replay.answer_order")
 
 _AT_ONCE = 1 << 18
 _PIECE = 1 << 16
 _STREAM_OF = ("stdin", "stdout", "stderr")
+_OUTPUT = frozenset({"stdout", "stderr"})
 
 
 class Caller:
@@ -81,6 +87,12 @@ class Caller:
         self._started = 0
         self._files: dict[str, tuple[int, int]] = {}
         self._player: process_player.Player | None = None
+        # The taped call that is played, if it has a place among the agent's other calls.
+        self._ref: object = None
+        self._playing = threading.Lock()
+        self._has_left = False
+        # Signals that came before the process was played.
+        self._early: list[int] = []
 
     def hear(self) -> bool:
         """Read the messages of the shim; False: it has disconnected."""
@@ -101,7 +113,8 @@ class Caller:
         if what == b"C":
             self._call(read_call(payload))
         elif crossing is None:
-            return
+            if what == b"S":
+                self._early.append(int(payload))
         elif (stream := STREAMS.get(what)) is not None:
             crossing.chunk(payload, stream)
         elif what == b"M":
@@ -128,12 +141,21 @@ class Caller:
         is_outermost = not asked.parent or asked.parent == self._then.env.get(PARENT)
         self._deck.marks = self._marks if is_outermost else None
         call = call_from(asked, self._then, known)
+        if self._tree is not None and self._tree.is_by_agent(asked) and not self._is_wanted(call):
+            call = replace(call, facts={**call.facts, SIDE: "housekeeping"})
         try:
             self._deck.perform(call, _Shim(self, asked, lane, files, known is not None))
         except Divergence as divergence:
             if self._crossing is not None:
                 raise
             self._say(refusal(str(divergence)))
+
+    def _is_wanted(self, call: Call) -> bool:
+        """Whether a model asked for this program. Agents also run programs for themselves, some on timers: they
+        look at the repository and the terminal. How often they do so differs from run to run, and what they
+        learn reaches a model only in requests, which are compared.
+        """
+        return self._deck.cause_of(call) is not None
 
     def start(self, crossing: Crossing, asked: ShimCall, lane: str, files: dict[int, int]) -> None:
         """Let the shim run its program; the shim then reports what the program does."""
@@ -175,6 +197,33 @@ class Caller:
             stream, (fd, start) = self._files.popitem()
             for piece in _written(fd, start):
                 crossing.chunk(piece, stream)
+
+    def play_in_order(
+        self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool
+    ) -> None:
+        """Play a taped process when the agent may see its first output, or its end: see `AnswerOrder`."""
+        order = answer_order.current
+        self._ref = None if taped.match.get("rung") == SIDE else taped.match.get("of")
+        if order is None or self._ref is None:
+            self.play(crossing, taped, files, sent)
+            return
+        order.begin(self._ref)
+        first = next((one.at_ns for one in taped.pieces if one.stream in _OUTPUT), taped.took_ns)
+        if order.is_due(self._ref, first):
+            self.play(crossing, taped, files, sent)
+            return
+
+        # In a thread, because the other shims must be served meanwhile: the process may wait for theirs.
+        def play_later() -> None:
+            order.wait(taped.match.get("of"), first)
+            with self._playing:
+                if not self._has_left:
+                    self.play(crossing, taped, files, sent)
+                    for number in self._early:
+                        self._signalled(number)
+
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(play_later,), daemon=True).start()
 
     def play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:
         """Play a taped process to the shim. `sent`: the request has all that goes to stdin."""
@@ -223,6 +272,10 @@ class Caller:
 
     def leave(self) -> None:
         """The shim has disconnected, or the run ends first."""
+        with self._playing:
+            self._has_left = True
+        if self._ref is not None and answer_order.current is not None:
+            answer_order.current.end(self._ref)
         self._say(frame(b"Q"))
         crossing, player = self._crossing, self._player
         if player is not None and not player.is_over:
@@ -264,7 +317,7 @@ class _Shim(Adapter):
 
     def serve(self, crossing: Crossing) -> None:
         if crossing.taped is not None:
-            self._caller.play(crossing, crossing.taped, self._files, self._sent)
+            self._caller.play_in_order(crossing, crossing.taped, self._files, self._sent)
 
 
 class _Heard(Flight):

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     import asyncio
 
     from playhead.launch.proxy import proxy_server
-    from playhead.replay import begin
+    from playhead.replay import answer_order, begin
     from playhead.replay import replay_plan as plan
+    from playhead.replay.modes import replay_options
 else:
+    answer_order = Later("playhead.replay.answer_order")  # a recording never loads it
     begin = Later("playhead.replay.begin")
     plan = Later("playhead.replay.replay_plan")
+    replay_options = Later("playhead.replay.modes.replay_options")
     asyncio = Later("asyncio")
     proxy_server = Later("playhead.launch.proxy.proxy_server")
 
@@ -68,6 +71,10 @@ class SharedDeck:
         mode.recording.closed.update(mode.recording.segments)
         written = plan.read_plan(self.recorder.run)
         self.is_paced = written is not None and written.pace
+        if written is not None and begin.keeps_order(
+            written, replay_options.read_options(written.live, written.options)
+        ):
+            answer_order.follow(mode.recording, self.command)
         return Deck(self.recorder, mode)
 
 

@@ -12,7 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
-from playhead.recording.calls import Call, Taped
+from playhead.recording.calls import SIDE, Call, Taped
 from playhead.replay.matching.fingerprint import canonical_text, plain_key
 from playhead.replay.matching.normalise import Places, Settler
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
@@ -207,25 +207,26 @@ class Matcher:
         return call.request if self._trim is None else self._trim(call.boundary, call.request)
 
 
-# The fact of a call that says what kind of side traffic it is.
-SIDE = "side"
-
-
 def is_side(call: TapedCall) -> bool:
     return bool(call.event.data.get(SIDE))
 
 
 def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None:
     """The answer to side traffic that is not on the tape in this form: the taped answer of a similar call, or an
-    empty one. None: this call is the agent's work.
+    empty one. None: this call is the agent's work, or only its own taped answer would do.
     """
-    kind = call.facts.get(SIDE)
-    if not kind:
+    if not call.facts.get(SIDE):
         return None
     found: dict[str, Any] = {"rung": SIDE}
     for taped in recording.calls:
         alike = taped.boundary == call.boundary and taped.name == name and is_side(taped)
+        if call.boundary == "process":
+            # Another command of the same program has another answer.
+            alike = alike and taped.request == call.request
         if alike and taped.outcome is not None:
             found["of"] = taped.ref
             return answer_of(recording.tape, taped, match=found)
+    # An HTTP client of a Python program cannot be given an answer without a head.
+    if call.boundary == "process" or call.facts.get("export"):
+        return None
     return Taped(how="returned", match=found)

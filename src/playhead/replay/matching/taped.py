@@ -105,8 +105,25 @@ def load(tape: Tape) -> TapedRun:
         for event, _, raw in tape.rows():
             if event.ours and isinstance(event.data, dict):
                 _hear(recording, by_ref, event, spilled=SPILLED in raw)
+        _enclose_transports(recording)
         _keep_order(recording)
     return recording
+
+
+def _enclose_transports(recording: TapedRun) -> None:
+    """Put requests of an MCP connection that no MCP call made (its notifications, its stream of messages from
+    the server) below the call that opened the connection: a replay serves that call whole.
+    """
+    opened: dict[str, TapedCall] = {}
+    enclosed = {one.ref for below in recording.below.values() for one in below}
+    for call in recording.calls:
+        url = call.request.get("url") if isinstance(call.request, dict) else None
+        if not isinstance(url, str):
+            continue
+        if call.boundary == "mcp":
+            opened[url] = call
+        elif call.boundary == "http" and url in opened and call.ref not in enclosed:
+            recording.below.setdefault(opened[url].ref, []).append(call)
 
 
 def _keep_order(recording: TapedRun) -> None:

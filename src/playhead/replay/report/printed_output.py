@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from playhead.events import Event
 from playhead.recording.chunks import as_bytes
+from playhead.replay.matching.fingerprint import VOLATILE
 from playhead.replay.matching.normalise import settled_text
 from playhead.replay.matching.taped import TapedRun
 from playhead.replay.report.moving_values import settled
@@ -85,7 +87,10 @@ def _belongs(line: str, margin: str) -> bool:
 
 # How often an agent says that it is still at work is a matter of time.
 _OF_TIME = frozenset({"tool_progress", "task_progress", "thinking_tokens", "rate_limit_event"})
+_TASK_LINES = frozenset({"task_started", "task_updated", "task_notification"})
 _DURATIONS = ("_ms", "_ns", "Ms", "_seconds")
+# The ends of the names of ids.
+_IDS = ("_id", "_ids", "Id", "Ids", "uuid")
 
 
 def difference(then: TapedRun, now: TapedRun) -> str | None:
@@ -247,21 +252,42 @@ def _alike(before: bytes, after: bytes) -> bool:
 
 def _lines(raw: bytes) -> Iterator[str]:
     """Each line with ids, times and durations normalised."""
-    for line in raw.decode("utf-8", "replace").splitlines():
-        try:
-            value = json.loads(line) if line.startswith("{") else line
-        except ValueError:
-            value = line
-        if isinstance(value, dict) and _OF_TIME & {value.get("type"), value.get("subtype")}:
-            continue
+    values = [_parsed(line) for line in raw.decode("utf-8", "replace").splitlines()]
+    slow = {value.get("task_id") for value in values if _is_slow_tool(value)}
+    for value in values:
+        if isinstance(value, dict):
+            kinds = {value.get("type"), value.get("subtype")}
+            if _OF_TIME & kinds or (value.get("task_id") in slow and _TASK_LINES & kinds):
+                continue
         yield settled_text(_timeless(value))
 
 
-def _timeless(value: Any) -> Any:
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line) if line.startswith("{") else line
+    except ValueError:
+        return line
+
+
+def _is_slow_tool(value: Any) -> bool:
+    """Claude Code announces a tool in the foreground as a task when it has run for some seconds."""
+    return (
+        isinstance(value, dict)
+        and value.get("subtype") == "task_started"
+        and value.get("is_backgrounded") is False
+    )
+
+
+def _timeless(value: Any, name: str = "") -> Any:
     if isinstance(value, dict):
         return {
-            name: _timeless(item)
+            name: _timeless(item, name)
             for name, item in value.items()
             if not (name.endswith(_DURATIONS) and isinstance(item, (int, float)))
         }
-    return [_timeless(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_timeless(item, name) for item in value]
+    if isinstance(value, str) and name.endswith(_IDS) and not VOLATILE.fullmatch(value):
+        # An id in a form of the agent's own: in a form that is renamed, and the same one wherever it occurs.
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, value)) if any(map(str.isdigit, value)) else value
+    return value

@@ -90,3 +90,17 @@ def test_credentials_are_hidden_and_stay_comparable():
     assert first == again
     assert "abcdef0123456789" not in str(first)
     assert "session=1" not in str(first)
+
+
+def test_batches_of_traces_and_events_are_side_traffic_and_a_query_of_them_is_not():
+    for url in (
+        "http://collector:4318/v1/traces",
+        "https://api.openai.com/v1/traces/ingest",
+        "https://telemetry.example.com:4319/any",
+    ):
+        sent = describe(Request("requests", "POST", url, [], b"x"))
+        assert sent.facts["side"] == "telemetry"
+    asked = describe(Request("requests", "GET", "http://collector/v1/traces", [], b""))
+    assert "side" not in asked.facts
+    work = describe(Request("requests", "POST", "http://shop/v1/orders", [], b""))
+    assert "side" not in work.facts

@@ -2,8 +2,15 @@
 
 import sys
 
+from playhead import config
 from playhead.encoding.values import freeze
-from playhead.replay.matching.taped import TapedError, rebuild
+from playhead.launch import record_run as recording
+from playhead.launch.opening import Wish
+from playhead.recording import deck
+from playhead.recording.adapter import FunctionAdapter
+from playhead.recording.calls import Call
+from playhead.replay.matching.taped import TapedError, load, rebuild
+from playhead.tape.reader import Tape
 
 
 class Counted(Exception):
@@ -44,3 +51,18 @@ def test_a_cause_comes_back_as_the_cause():
     outer = RuntimeError("outer")
     outer.__cause__ = ValueError("inner")
     assert isinstance(rebuild(freeze(outer)).__cause__, ValueError)
+
+
+def test_requests_of_an_mcp_connection_are_below_the_call_that_opened_it(tmp_path):
+    run = recording.open_run(Wish(store=tmp_path), config.load(), '"test"')
+    for boundary, url in (
+        ("http", "http://shop/mcp"),
+        ("mcp", "http://shop/mcp"),
+        ("http", "http://shop/mcp"),
+        ("http", "http://shop/other"),
+    ):
+        call = Call(boundary=boundary, name=boundary, request={"url": url})
+        deck.declared().perform(call, FunctionAdapter(lambda: None))
+    recording.finish(run, None)
+    tape = load(Tape(run.path))
+    assert tape.below == {tape.calls[1].ref: [tape.calls[2]]}

@@ -50,6 +50,29 @@ def test_ids_times_and_racing_lines_of_a_native_program_do_not_count(printed):
     assert "own clock" in outputs.remarks(then, now)[0]
 
 
+def test_ids_in_a_form_of_the_program_s_own_do_not_count_but_their_pairing_does(printed):
+    def told(task: str, run: str, other: str) -> str:
+        tasks = [{"task_id": task, "run_id": run}, {"task_id": task, "run_id": other}]
+        return json.dumps({"type": "system", "tasks": tasks}) + "\n"
+
+    then = printed(told("b7b7hxhcn1", "0mwiu3cyp-01cb4ba6", "0mwiu3cyp-01cb4ba6"))
+    same = printed(told("bgqmqk2p31", "0mwiuqffy-720fd7e0", "0mwiuqffy-720fd7e0"))
+    other = printed(told("bgqmqk2p31", "0mwiuqffy-720fd7e0", "0mwiuaaaa-720fd7e1"))
+    assert outputs.difference(then, same) is None
+    assert outputs.difference(then, other) is not None
+
+
+def test_a_tool_that_is_announced_because_it_is_slow_does_not_count(printed):
+    def task(kind: str, **more: object) -> str:
+        return line(ONE, 5, type="system", subtype=kind, task_id="b7b7hxhcn", **more)
+
+    slow = task("task_started", is_backgrounded=False) + task("task_notification", status="done")
+    agent = task("task_started", is_backgrounded=True) + task("task_notification", status="done")
+    plain = line(ONE, 5, result="a")
+    assert outputs.difference(printed(plain), printed(slow + plain)) is None
+    assert outputs.difference(printed(plain), printed(agent + plain)) is not None
+
+
 def test_another_result_does_count(printed):
     told = outputs.difference(
         printed(line(ONE, 5, result="a")), printed(line(OTHER, 5, result="b"))

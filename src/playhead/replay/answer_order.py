@@ -1,0 +1,165 @@
+"""Give answers to an agent that is not Python in the order in which the recorded agent got them.
+
+Such an agent has no points on the tape: its requests to the proxy and its programs are all that is known of
+it. So an answer waits until every call that the agent had made by then is there, and every answer that it had
+by then has been given. That cannot block an unchanged agent, because none of those calls can depend on the
+answer. A changed agent may never make one of them: after some seconds without any call it is not waited for.
+
+Knows taped calls and their times; does not know HTTP or shims. One object for the sidecar; thread-safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+from playhead import clock
+from playhead.replay.matching.matcher import is_side
+from playhead.replay.matching.taped import TapedCall, TapedRun
+
+_POLL_S = 0.004
+# Without any call for this long, the calls that are missing are not waited for.
+_PATIENCE_NS = 5_000_000_000
+# An agent that has got an answer works on it before it gets the next one of calls that ran at the same time.
+_LONGEST_SETTLING_NS = 1_000_000_000
+_IDLE_LOOKS = 3
+_BUSY = frozenset({b"R", b"D"})
+
+
+class AnswerOrder:
+    """The moments of the calls of one recorded sidecar, and which of them the replay has reached."""
+
+    def __init__(self, recording: TapedRun, command: int | None = None) -> None:
+        self._command = command
+        self._lock = threading.Lock()
+        self._begun: set[str] = set()
+        self._ended: set[str] = set()
+        self._left_out: set[str] = set()
+        self._progress_at = clock.mono_ns()
+        self._calls = {call.ref: call for call in _served_here(recording)}
+        # (moment, call, whether it is the call's end)
+        self._moments: list[tuple[int, str, bool]] = []
+        for ref, call in self._calls.items():
+            self._moments.append((call.event.mono, ref, False))
+            if call.outcome is not None:
+                self._moments.append((call.outcome.mono, ref, True))
+        self._moments.sort()
+        self._first = 0
+
+    def begin(self, ref: object) -> None:
+        """The agent has made this taped call."""
+        self._note(self._begun, ref)
+
+    def end(self, ref: object) -> None:
+        """The agent has its whole answer."""
+        self._note(self._ended, ref)
+
+    def is_due(self, ref: object, at_ns: int) -> bool:
+        """Whether `wait` would return at once."""
+        return next(self._pauses(ref, at_ns), None) is None
+
+    def wait(self, ref: object, at_ns: int) -> None:
+        """Return when the part of the answer that came `at_ns` after the call may be given."""
+        for pause in self._pauses(ref, at_ns):
+            clock.sleep(pause)
+
+    async def wait_async(self, ref: object, at_ns: int) -> None:
+        for pause in self._pauses(ref, at_ns):
+            await asyncio.sleep(pause)
+
+    def _pauses(self, ref: object, at_ns: int) -> Iterator[float]:
+        call = self._calls.get(str(ref))
+        if call is None:
+            return
+        moment = call.event.mono + at_ns
+        while self._is_early(call.ref, moment):
+            yield _POLL_S
+        if self._was_answered_meanwhile(call, moment):
+            yield from self._until_settled()
+
+    def _is_early(self, ref: str, moment: int) -> bool:
+        with self._lock:
+            missing = [one for at, one, _ in self._open(moment) if one != ref]
+            if not missing:
+                return False
+            if clock.mono_ns() - self._progress_at > _PATIENCE_NS:
+                self._left_out.update(missing)
+                return False
+            return True
+
+    def _open(self, moment: int) -> Iterator[tuple[int, str, bool]]:
+        """What was before this moment, and has not happened in the replay."""
+        moments = self._moments
+        while self._first < len(moments) and self._is_reached(moments[self._first]):
+            self._first += 1
+        for at in range(self._first, len(moments)):
+            if moments[at][0] >= moment:
+                return
+            if not self._is_reached(moments[at]):
+                yield moments[at]
+
+    def _is_reached(self, one: tuple[int, str, bool]) -> bool:
+        _, ref, is_end = one
+        return ref in self._left_out or ref in (self._ended if is_end else self._begun)
+
+    def _was_answered_meanwhile(self, call: TapedCall, moment: int) -> bool:
+        """Whether another answer came between this call and its own answer."""
+        return any(
+            is_end and call.event.mono < at < moment and ref != call.ref
+            for at, ref, is_end in self._moments
+        )
+
+    def _until_settled(self) -> Iterator[float]:
+        latest = clock.mono_ns() + _LONGEST_SETTLING_NS
+        idle = 0
+        while idle < _IDLE_LOOKS and clock.mono_ns() < latest:
+            yield _POLL_S
+            idle = idle + 1 if self._command is None or _is_idle(self._command) else 0
+
+    def _note(self, where: set[str], ref: object) -> None:
+        with self._lock:
+            where.add(str(ref))
+            self._progress_at = clock.mono_ns()
+
+
+# The order of this sidecar's replay; None while recording.
+current: AnswerOrder | None = None
+
+
+def follow(recording: TapedRun, command: int | None) -> None:
+    global current  # noqa: PLW0603  one per process: the proxy and the shims answer one agent
+    current = AnswerOrder(recording, command)
+
+
+def _served_here(recording: TapedRun) -> list[TapedCall]:
+    """The agent's own calls that the sidecar recorded. None if it spoke by WebSocket: the messages of one
+    conversation have no answers of their own.
+    """
+    inner = {one.ref for below in recording.below.values() for one in below}
+    found = []
+    for call in recording.calls:
+        data = call.event.data
+        if data.get("via") != "shim" and data.get("library") != "proxy":
+            continue
+        url = call.request.get("url") if isinstance(call.request, dict) else None
+        if isinstance(url, str) and url.startswith("ws"):
+            return []
+        if call.ref not in inner and not is_side(call):
+            found.append(call)
+    return found
+
+
+def _is_idle(pid: int) -> bool:
+    """Whether every thread of a process and of those below it waits."""
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat", "rb") as file:
+                if file.read().rpartition(b") ")[2][:1] in _BUSY:
+                    return False
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                if not all(_is_idle(int(one)) for one in file.read().split()):
+                    return False
+    return True
