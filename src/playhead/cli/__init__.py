@@ -75,6 +75,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "seal": ("managing.care_commands:seal_command", "Compress finished runs."),
     "unseal": ("managing.care_commands:unseal_command", "Decompress a sealed run."),
+    "scrub": ("managing.scrub_command:command", "Take secrets out of a recorded run."),
     "tag": ("managing.annotate_commands:tag_command", "Add or remove tags of a run."),
     "note": ("managing.annotate_commands:note_command", "Attach a note to a run."),
     "rename": ("managing.annotate_commands:rename_command", "Rename a run."),

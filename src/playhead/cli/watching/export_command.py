@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +83,37 @@ def command(
         *([_tape(found, tape)] if tape else ()),
         *([_bundle(found, bundle)] if bundle else ()),
     ]
-    if not told.manifest.redacted:
-        click.echo(
-            "playhead: recorded without redaction: check it for secrets before you share it.",
-            err=True,
-        )
+    redacted = _redacted_secrets(found)
+    click.echo(f"playhead: {_redaction_report(told, redacted)}", err=True)
     if as_json:
-        print_json(
-            {"written": [{"path": str(one), "bytes": one.stat().st_size} for one in written]}
-        )
+        sizes = [{"path": str(one), "bytes": one.stat().st_size} for one in written]
+        print_json({"written": sizes, "redacted": redacted})
         return
     for one in written:
         click.echo(f"wrote {one} ({words.size(one.stat().st_size)})")
+
+
+_PLACEHOLDER = re.compile(rb"\[redacted:([a-z0-9_-]{1,40}):([0-9a-f]{8})\]")
+
+
+def _redacted_secrets(run: Path) -> dict[str, int]:
+    """Different secrets that were redacted, by kind."""
+    seen = {hit for line in Tape(run).lines() for hit in _PLACEHOLDER.findall(line.raw)}
+    return dict(sorted(Counter(kind.decode() for kind, _ in seen).items()))
+
+
+def _redaction_report(story: Story, redacted: Mapping[str, int]) -> str:
+    """What a person has to know before sharing an export."""
+    if not story.manifest.redacted:
+        return "recorded without redaction: check it for secrets before you share it."
+    if not redacted:
+        return "no secrets were found when this was recorded. Check it before you share it."
+    kinds = ", ".join(f"{count} {kind}" for kind, count in redacted.items())
+    noun = "secret was" if sum(redacted.values()) == 1 else "secrets were"
+    return (
+        f"{sum(redacted.values())} {noun} redacted ({kinds}). Redaction does not know every secret: "
+        "check it before you share it; `playhead scrub` takes more out."
+    )
 
 
 def _page(story: Story, run: Path, file: Path, *, files: bool) -> Path:

@@ -75,3 +75,19 @@ def test_exports_are_for_their_owner_alone_and_follow_no_link_of_the_run(
     assert {oct(one.stat().st_mode & 0o777) for one in made} == {"0o600"}
     with zipfile.ZipFile(here / "d.playhead.zip") as archive:
         assert not any(name.endswith("linked") for name in archive.namelist())
+
+
+def test_an_export_reports_what_was_redacted_and_is_for_its_owner_alone(
+    forge, playhead, store, tmp_path
+):
+    tape = forge(redacted=True)
+    tape.tool("a", {"k": "[redacted:header:0123abcd]", "l": "[redacted:header:0123abcd]"}, value=1)
+    tape.tool("b", {"k": "[redacted:github:89ab0123]"}, value=1)
+    run = tape.end()
+    targets = {"--html": "o.html", "--story": "o.json", "--tape": "o.tape.jsonl"}
+    words = [word for flag, name in targets.items() for word in (flag, tmp_path / name)]
+    done = playhead("export", run.name, *words, "--fixtures", tmp_path / "f", "--store", store)
+    assert done.code == 0, done.err
+    assert "2 secrets were redacted (1 github, 1 header)" in done.err
+    written = [tmp_path / name for name in targets.values()] + list((tmp_path / "f").iterdir())
+    assert {one.stat().st_mode & 0o777 for one in written} == {0o600}
