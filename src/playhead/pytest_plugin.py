@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".tape.jsonl"
 _MODES = ("replay", "record", "refresh", "off")
+# The property of a replayed test's report.
+_FENCE = "playhead_fence"
 _RUN: pytest.StashKey[TapeRun] = pytest.StashKey()
 
 
@@ -123,8 +125,27 @@ def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRu
             f"{path} does not exist. Record it: pytest --playhead=record {item.nodeid}",
             pytrace=False,
         )
+    # The test runs in pytest's own process, which cannot be fenced in and let out again.
+    item.user_properties.append((_FENCE, "unfenced"))
     with replaying(path, ignore=rules) as run:
         yield run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were replayed without the kernel's fence. Their reports have it as a property, which
+    is in JUnit's XML, too.
+    """
+    reports = [one for those in terminalreporter.stats.values() for one in those]
+    count = sum(
+        getattr(one, "when", None) == "call"
+        and (_FENCE, "unfenced") in map(tuple, one.user_properties)
+        for one in reports
+    )
+    if count:
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.write_line(
+            f"playhead: {tests} replayed unfenced: hooks stopped the calls that they saw"
+        )
 
 
 def tape_of(item: pytest.Item, marker: pytest.Mark) -> Path:

@@ -59,8 +59,8 @@ FUNCTIONS = {
         "(function=None, /, *, name=None, tags=None, details=None, level=None, store=None, run_id=None, resume=False, "
         "force=False, redact=None, enabled=None, intercept=False)"
     ),
-    "replay_session": "(session, function)",
-    "replay_worker": "(session, worker, function)",
+    "replay_session": "(session, function, *, fenced=True)",
+    "replay_worker": "(session, worker, function, *, fenced=True)",
     "retrieval": "(sources)",
     "seam": "(name, data=None)",
     "tap": "(owner, name='emit', *, run=None, who=None, why=None)",

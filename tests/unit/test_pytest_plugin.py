@@ -163,3 +163,12 @@ def test_no_secret_is_in_a_tape_that_git_will_hold(pytester, llm):
     text = (pytester.path / "tapes" / "refund.tape.jsonl").read_text()
     assert llm.environ()["ANTHROPIC_API_KEY"] not in text
     assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
+
+
+def test_a_replayed_test_is_reported_as_unfenced(pytester, llm):
+    pytester.makepyfile(AGENT + TEST)
+    run(pytester, "--playhead=record").assert_outcomes(passed=1)
+    done = run(pytester, "--junitxml=out.xml")
+    done.stdout.fnmatch_lines(["*playhead: 1 test replayed unfenced*"])
+    told = (pytester.path / "out.xml").read_text()
+    assert '<property name="playhead_fence" value="unfenced"' in told

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from playhead.encoding.values import safe_str, thaw
-from playhead.errors import Divergence, UsageError
+from playhead.errors import Divergence, NoFence, UsageError
 from playhead.hooks.state.watch import watch_of_store
 from playhead.launch import record_run as recording
+from playhead.launch.fenced_child import in_fenced_child
 from playhead.launch.guest import hooking as hooks
 from playhead.launch.sessions import RecordedCall, RecordedSession, worker_of
 from playhead.recording import deck, lanes
@@ -59,6 +61,8 @@ class WorkerReport:
     mismatches: tuple[Mismatch, ...] = ()
     value: Any = None
     error: str | None = None
+    # `fenced`, or `unfenced`: then hooks alone stopped the calls that they saw.
+    fence: str = "unfenced"
 
     def __str__(self) -> str:
         head = f"{'pass' if self.passed else 'FAIL'} {self.worker}: {self.served} calls served"
@@ -72,7 +76,8 @@ class SessionReport:
     passed: bool
     workers: tuple[WorkerReport, ...]
     mismatches: tuple[Mismatch, ...] = field(default_factory=tuple)
-    # The workers run in this process, which has no kernel fence: hooks stop the calls that they see.
+    # `fenced`: the kernel kept all workers from the network and the files. `unfenced`: hooks alone stopped the
+    # calls that they saw.
     fence: str = "unfenced"
 
     def __str__(self) -> str:
@@ -142,8 +147,13 @@ class SessionMode(ReplayMode):
 Worker = Callable[[World], Any]
 
 
-def replay_worker(session: RecordedSession, worker: str, function: Worker) -> WorkerReport:
+def replay_worker(
+    session: RecordedSession, worker: str, function: Worker, *, fenced: bool = True
+) -> WorkerReport:
     """Run one worker again: every call is answered from the tape, and everything is compared with it.
+
+    The worker runs in a forked process that the kernel keeps from the network and the files, where this machine
+    has namespaces and this process has no other threads. `report.fence` says whether it did.
 
         report = playhead.replay_worker(session, "worker-1", lambda world: work(world.snapshot))
         assert report.passed, report
@@ -152,6 +162,7 @@ def replay_worker(session: RecordedSession, worker: str, function: Worker) -> Wo
         session: What `playhead.load` returned.
         worker: One of `session.workers`.
         function: Called with a `World`: the worker's name, and the store as it was at the start.
+        fenced: False: run it in this process, so that its changes of objects and files stay.
 
     Raises:
         UsageError: The session has no such worker.
@@ -160,6 +171,18 @@ def replay_worker(session: RecordedSession, worker: str, function: Worker) -> Wo
         raise UsageError(
             f"There is no worker {worker!r} in this session: it has {', '.join(session.workers)}."
         )
+    scratch = _scratch(session)
+    if fenced:
+        with suppress(NoFence, OSError):
+            scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            report = in_fenced_child(
+                lambda: _replayed(session, worker, function), keep=[str(scratch)]
+            )
+            return replace(report, fence="fenced")
+    return _replayed(session, worker, function)
+
+
+def _replayed(session: RecordedSession, worker: str, function: Worker) -> WorkerReport:
     share = _share(session.recording, worker)
     world = World(worker=worker, snapshot=session.snapshot(), session=session)
     with recording.record(name=f"replay of {worker}", store=_scratch(session)) as run:
@@ -178,7 +201,9 @@ def replay_worker(session: RecordedSession, worker: str, function: Worker) -> Wo
     )
 
 
-def replay_session(session: RecordedSession, function: Worker) -> SessionReport:
+def replay_session(
+    session: RecordedSession, function: Worker, *, fenced: bool = True
+) -> SessionReport:
     """Run every worker of a session again, one after the other, and compare each with the tape.
 
     Each worker has a store of its own, seeded from the tape. The mutations of the other workers are made on it
@@ -191,9 +216,17 @@ def replay_session(session: RecordedSession, function: Worker) -> SessionReport:
     Args:
         session: What `playhead.load` returned.
         function: Called once for each worker, as by `playhead.replay_worker`.
+        fenced: As for `playhead.replay_worker`.
     """
-    reports = tuple(replay_worker(session, worker, function) for worker in session.workers)
-    return SessionReport(passed=all(one.passed for one in reports), workers=reports)
+    reports = tuple(
+        replay_worker(session, worker, function, fenced=fenced) for worker in session.workers
+    )
+    is_fenced = bool(reports) and all(one.fence == "fenced" for one in reports)
+    return SessionReport(
+        passed=all(one.passed for one in reports),
+        workers=reports,
+        fence="fenced" if is_fenced else "unfenced",
+    )
 
 
 def _scratch(session: RecordedSession) -> Path:

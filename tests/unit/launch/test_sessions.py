@@ -1,14 +1,19 @@
 """An orchestrator's session, re-run against its tape: aligned, or every mismatch listed."""
 
+import ctypes
 import dataclasses
 import json
+import socket
+import struct
 import subprocess
 import threading
 
 import pytest
 
 import playhead
-from playhead.errors import TapeNotReplayable, UsageError
+from playhead.errors import NoFence, TapeNotReplayable, UsageError
+from playhead.replay.fence import barrier
+from playhead.replay.fence.inside import FenceNeeds
 from playhead.tape.manifest import read_manifest, write_manifest
 
 
@@ -308,3 +313,74 @@ def test_last_is_the_newest_run_that_is_not_a_replay(tmp_path, monkeypatch):
     write_manifest(run.path, manifest)
     assert playhead.load("last", store=tmp_path / "s").tape.manifest.name == "new"
     assert playhead.load("last~1", store=tmp_path / "s").tape.manifest.name == "old"
+
+
+def past_hooks(listening, mark):
+    """A worker that writes a file and connects by the C library, which no hook sees."""
+    libc = ctypes.CDLL(None)
+    port = int.from_bytes(struct.pack(">H", listening.getsockname()[1]), "little")
+
+    def work(board, worker):
+        sh("echo tool")
+        mark.write_text("written")
+        made = libc.socket(2, 1, 0)
+        return libc.connect(made, struct.pack("=HHI8x", 2, port, 0x0100007F), 16)
+
+    return work
+
+
+@pytest.fixture
+def listening():
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        made.listen()
+        made.setblocking(False)
+        yield made
+
+
+def test_a_replayed_worker_reaches_neither_the_network_nor_the_files(recorded, listening, tmp_path):
+    mark = tmp_path / "mark"
+    work = past_hooks(listening, mark)
+    session = playhead.load(recorded(work).path)
+    listening.accept()[0].close()
+    mark.unlink()
+    try:
+        barrier.build(FenceNeeds(own=()), ["namespaces"]).abandon()
+    except NoFence as error:
+        pytest.skip(f"needs namespaces, and {error}")
+    report = playhead.replay_session(session, again(work))
+    assert report.fence == "fenced", str(report)
+    assert report.workers[0].value == -1  # refused
+    with pytest.raises(BlockingIOError):
+        listening.accept()
+    assert not mark.exists()
+
+
+def test_a_worker_that_cannot_run_in_a_child_runs_here_and_is_unfenced(recorded):
+    session = playhead.load(recorded(lambda board, worker: sh("echo x")).path)
+    seen = []
+
+    def work(world):
+        seen.append(world.worker)
+        sh("echo x")
+        return lambda: "cannot be passed on"
+
+    report = playhead.replay_session(session, work)
+    assert (report.passed, report.fence, seen) == (True, "unfenced", ["worker-1"]), str(report)
+    assert report.workers[0].value() == "cannot be passed on"
+    report = playhead.replay_session(session, work, fenced=False)
+    assert (report.fence, len(seen)) == ("unfenced", 2)
+
+
+def test_a_process_with_other_threads_replays_unfenced(recorded):
+    session = playhead.load(recorded(lambda board, worker: sh("echo x")).path)
+    ends = threading.Event()
+    beside = threading.Thread(target=ends.wait)
+    beside.start()
+    try:
+        report = playhead.replay_session(session, lambda world: sh("echo x").returncode)
+    finally:
+        ends.set()
+        beside.join()
+    assert (report.passed, report.fence) == (True, "unfenced"), str(report)
+    assert "unfenced" in str(report)

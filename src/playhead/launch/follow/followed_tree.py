@@ -20,6 +20,9 @@ from playhead.launch.shims.shim_frames import ShimCall
 
 # The kernel reads no more.
 _LONGEST_FIRST_LINE = 256
+_VARIABLES = tuple(sorted(routes.VARIABLES))
+# No call has this name.
+_ANY_PARENT = "any:parent"
 
 
 class FollowedTree:
@@ -34,6 +37,8 @@ class FollowedTree:
         self._spares = None if ports is None else ports.spares
         self._ports = frozenset[int]() if ports is None else ports.numbers
         self._roles: dict[int, Role] = {}
+        # Base URLs of a call → those that lead to the proxy, with a placeholder for the call.
+        self._led: dict[tuple[str | None, ...], dict[str, str]] = {}
         # Lane and script → Pythons of it so far.
         self._pythons: Counter[tuple[str, str]] = Counter()
 
@@ -89,9 +94,13 @@ class FollowedTree:
         """The variables to change so that what a process call asks models is recorded as a part of it."""
         if not self._ticket.detours or not parent:
             return {}
-        env = self._undone(asked.env)
-        values = routes.led(env, self._ways(env), parent)[0]
-        return _changes(asked.env, {**asked.env, **values})
+        # Most calls of a run have the same base URLs: what leads them is computed once.
+        key = tuple(asked.env.get(name) for name in _VARIABLES)
+        if key not in self._led:
+            env = self._undone(asked.env)
+            self._led[key] = routes.led(env, self._ways(env), _ANY_PARENT)[0]
+        values = {name: url.replace(_ANY_PARENT, parent, 1) for name, url in self._led[key].items()}
+        return {name: value for name, value in values.items() if asked.env.get(name) != value}
 
     def _ways(self, env: Mapping[str, str]) -> dict[str, Detour]:
         """The detours of the command, and new ones for base URLs that were set since."""

@@ -11,6 +11,7 @@ import errno
 import os
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -208,6 +209,21 @@ _MAKERS: dict[str, type[_Open]] = {
     "namespaces": _Namespaces,
     "landlock": _Landlock,
 }
+
+
+def enter_namespaces(wanted: FenceNeeds, keep: Sequence[str]) -> None:
+    """Fence this process in, and keep these folders real and writable. For a child that executes no command.
+
+    OSError: this machine cannot, and the process is of no use any more.
+    """
+    made = _Namespaces(wanted)
+    for path in keep:
+        made.keep(os.path.realpath(path), writable=True)
+    with suppress(OSError):
+        os.chdir(
+            os.getcwd()
+        )  # by its path: the folder that this process is in is still the real one
+    made.close()
 
 
 def _obeyed(made: _Open, order: dict[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
