@@ -18,6 +18,7 @@ QUICK = (
     "tools_that_print",
     "aiohttp_streams",
     "trio_channel",
+    "mcp_server_logs",
     "async_processes",
 )
 

@@ -98,6 +98,8 @@ class Taped:
     quiet: bool = False
     # The call made no further calls: a watched store can be changed again in the same way.
     is_alone: bool = False
+    # What processes inside the call wrote to the streams of the command: a server that logs to stderr.
+    printed: Sequence[Piece] = ()
 
     @property
     def first_ns(self) -> int:

@@ -172,10 +172,12 @@ class Crossing:
                 # Too large to be decoded: an endless stream must not accumulate in memory.
                 self._heard = None
 
-    def moment(self) -> int:
-        """Something of this call shows now, past the program: note its place. How long after its start it is."""
+    def moment(self, *, is_shown: bool = False) -> int:
+        """Something of this call shows now, past the program: note its place. How long after its start it is.
+        `is_shown`: a replay shows it, although it serves the call around this one whole.
+        """
         now = mono_ns()
-        if self.seq is not None and not self.is_inner:
+        if self.seq is not None and (is_shown or not self.is_inner):
             points.note_call(self.seq, now - self._started, now, self.deck.recorder)
         return now - self._started
 

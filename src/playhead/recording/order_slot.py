@@ -31,6 +31,10 @@ is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the st
 settle_children: Callable[[int, bytes | None], Callable[[], None] | None] | None = None
 
 
+# Called in a replay before the program itself prints: prints what taped servers wrote by then; None: there are none.
+show_children: Callable[[], None] | None = None
+
+
 def watch_loop(state_here: Callable[[], LoopState | None]) -> None:
     _loops.append(state_here)
 
@@ -54,8 +58,8 @@ def begin(head: Playhead) -> None:
 
 
 def end() -> None:
-    global _active  # noqa: PLW0603  one slot a process
-    _active = None
+    global _active, show_children  # noqa: PLW0603  one slot a process
+    _active = show_children = None
     _loops.clear()
 
 

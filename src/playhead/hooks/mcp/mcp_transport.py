@@ -15,6 +15,7 @@ from typing import Any
 
 from playhead.hooks import answers
 from playhead.hooks.guest import NotAsExpected, Patches, holders
+from playhead.hooks.process.output_files import ServerOutput
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Call, Crossing
@@ -67,6 +68,8 @@ class _Connection(Adapter):
         self._inner: Any = None
         self._streams: Any = None
         self._crossing: Crossing | None = None
+        # In a replay: what the server wrote to stderr.
+        self._output: ServerOutput | None = None
 
     async def __aenter__(self) -> Any:
         open_deck = deck.active()
@@ -82,7 +85,11 @@ class _Connection(Adapter):
         if self._crossing is None:
             return await self._inner.__aexit__(*raised)
         with self._crossing:
-            return await self._inner.__aexit__(*raised)
+            try:
+                return await self._inner.__aexit__(*raised)
+            finally:
+                if self._output is not None:
+                    self._output.end()
 
     def live(self, crossing: Crossing) -> Any:
         self._crossing = crossing
@@ -101,6 +108,8 @@ class _Connection(Adapter):
     def serve(self, crossing: Crossing) -> Any:
         self._crossing = crossing
         value = answers.serve(crossing, {})
+        if crossing.taped is not None and crossing.taped.printed:
+            self._output = ServerOutput(crossing.taped.printed)
         self._inner = _Peerless(
             with_session_id=isinstance(value, dict) and bool(value.get("session_id"))
         )

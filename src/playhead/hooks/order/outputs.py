@@ -78,6 +78,8 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
     fd = _FDS[name]
 
     def write(text: str) -> int:
+        if (show := order_slot.show_children) is not None:
+            show()
         if lanes.printing.get() is not None and type(text) is str:
             with _turnstile.lock:
                 if tool_facts.note(name, text):

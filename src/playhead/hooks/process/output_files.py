@@ -49,6 +49,8 @@ class Inherited:
     def __init__(self, crossing: Crossing, streams: dict[str, int]) -> None:
         self._crossing = crossing
         self._fds = streams
+        # A replay does not start an MCP server, and shows its output all the same: see `ServerOutput`.
+        self._is_server = crossing.deck.is_inside("mcp")
         self._parts: dict[str, list[list[Any]]] = {}
         with _guard:
             if _running:
@@ -67,9 +69,12 @@ class Inherited:
     ) -> Callable[[], None]:
         """`besides`: length and checksum of what the program itself wrote in there."""
         stream = name if name in self._fds else next(iter(self._fds))
-        part = [name, start, end, self._crossing.moment(), *([besides] if besides else ())]
+        part = [name, start, end, self._moment(), *([besides] if besides else ())]
         self._parts.setdefault(stream, []).append(part)
-        return lambda: (besides if besides is not None else part).append(self._crossing.moment())
+        return lambda: (besides if besides is not None else part).append(self._moment())
+
+    def _moment(self) -> int:
+        return self._crossing.moment(is_shown=self._is_server)
 
     def end(self) -> dict[str, Any]:
         """Facts for the outcome: `{"wrote": {"stdout": [["stdout", FROM, TO, WHEN], …]}}`."""
@@ -139,6 +144,35 @@ def _positions() -> list[tuple[str, set[int], int]]:
 def inherited_by(crossing: Crossing) -> Inherited:
     """The output of a process that inherits both streams and is waited for. The caller calls `end`."""
     return Inherited(crossing, _streams("inherited", "inherited"))
+
+
+class ServerOutput:
+    """In a replay: what a server wrote to the streams of the command while the program used it. The program does not
+    wait for it; it is printed before the program itself prints, where it was on the tape, and when the server ends.
+    """
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self._pieces = list(pieces)
+        self._outer = order_slot.show_children
+        lanes.start_writer()
+        order_slot.show_children = self._show
+
+    def _show(self) -> None:
+        """The program is about to print."""
+        if self._outer is not None:
+            self._outer()
+        with _guard:
+            while self._pieces and order_slot.knows(at := self._pieces[0].at_ns):
+                if not order_slot.is_next(at):
+                    return
+                print_again([self._pieces.pop(0)])
+
+    def end(self) -> None:
+        with _guard:
+            left, self._pieces = self._pieces, []
+            for piece in left:
+                order_slot.pass_by(piece.at_ns)
+            print_again(left)
 
 
 # Reports what a replay prints for a child on a terminal, where nothing else sees it; see `launch/guest/printed`.

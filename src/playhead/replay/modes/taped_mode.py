@@ -28,7 +28,7 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
-from playhead.replay.matching.taped import TapedRun, answer_of
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 from playhead.tape.reader import Tape
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ class ReplayMode:
             found["quiet"] = True
         taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
         taped = self.with_output(taped)
+        if call.boundary == "mcp":
+            taped.printed = self._printed_inside(match.call)
         taped.is_alone = call.boundary == "state" and match.call.ref not in self.recording.below
         # A process may have run in the background: it dies with what waits for it, not when it starts.
         waits = call.boundary != "process" and not taped.pieces and taped.head is None
@@ -177,6 +179,15 @@ class ReplayMode:
         """With what a child had printed by itself, on the output that it had from the program."""
         recording = self.recording
         return with_output(taped, self._printed, recording.tape, recording.outputs)
+
+    def _printed_inside(self, call: TapedCall) -> list[Piece]:
+        """What the processes that this call started wrote to the streams of the command."""
+        found: list[Piece] = []
+        for inner in self.recording.below.get(call.ref, ()):
+            if inner.boundary == "process":
+                answer = answer_of(self.recording.tape, inner, match={})
+                found += self.with_output(replace(answer, pieces=())).pieces
+        return found
 
     def look(self, call: Call, lane: str) -> Taped | None:
         """The taped answer of this call, which stays on the tape."""
