@@ -70,6 +70,10 @@ ROWS: tuple[Row, ...] = (
     Row("getpass", "input.passwords", "input"),
     Row("asyncio.base_events", "input.asyncio_stdin", "input"),
     Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
+    # streams
+    Row("socket", "stream.sockets", "stream"),
+    Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),
+    Row("ssl", "stream.tls", "stream"),
     # tools
     Row("langchain_core.tools.base", "tools.langchain_tools", "tool"),
     Row("langchain_core.runnables.config", "tools.langchain_tools:hook_executor", "tool"),

@@ -79,6 +79,10 @@ def words(found: Iterable[SeenConnection]) -> str:
 def port_of(request: object) -> int | None:
     """The port that a recorded request went to."""
     url = request.get("url") if isinstance(request, Mapping) else None
+    to = request.get("to") if isinstance(request, Mapping) else None
+    if isinstance(to, str):  # a connection of `hooks/stream`
+        port = to.rpartition(":")[2]
+        return int(port) if port.isdigit() else None
     if not isinstance(url, str):
         return None
     try:

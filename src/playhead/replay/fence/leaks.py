@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
+from playhead.hooks.stream import own_listeners
 from playhead.host.later import Later
 from playhead.recording import deck, lanes, where
 from playhead.replay.modes.taped_mode import ReplayMode
@@ -74,6 +75,8 @@ class Guard:
             return _is_known(_host(args[0]))
         if event not in _SENDS:
             return False
+        if own_listeners.has(args[1]) or args[1] is None:
+            return True  # inside the program; or a message over a socket that is connected already
         path = _path(args[1])
         return bool(path) and (path in self._bound or any(one in path for one in _OF_THE_PROGRAM))
 

@@ -1,0 +1,194 @@
+"""One conversation over a connection: what is recorded of it, and how the tape answers in a replay.
+
+Knows bytes in both directions and their order; does not know sockets or event loops. The bytes that the program
+sends are one stream: a piece of the answer is due when all bytes that preceded it on the tape have been sent again.
+"""
+
+from __future__ import annotations
+
+import os
+
+from playhead.errors import Divergence
+from playhead.hooks.stream.protocols import protocol_of
+from playhead.recording.adapter import Adapter
+from playhead.recording.crossing import HEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from playhead.recording.calls import Taped
+    from playhead.recording.crossing import Crossing
+    from playhead.recording.recorder import Recorder
+
+_FIRST = 256
+# Conversations that have not ended: a program may exit without closing its connections.
+_open: set[Talk] = set()
+_watched: set[Recorder] = set()
+
+
+class Talk:
+    """The program's side of a conversation. Without a taped answer it only reports."""
+
+    def __init__(self, crossing: Crossing) -> None:
+        self.crossing = crossing
+        self._first = {"sent": b"", "received": b""}
+        self._ended = False
+        self.script = None if crossing.taped is None else Script(crossing.taped)
+        recorder = crossing.deck.recorder
+        if recorder not in _watched:
+            _watched.add(recorder)
+            recorder.last_words.append(end_all)
+        _open.add(self)
+
+    def sent(self, data: bytes) -> None:
+        """The program has sent this; in a replay a Divergence if the tape has something else here."""
+        if not data:
+            return
+        self._note("sent", data)
+        if self.script is None:
+            return
+        redactor = self.crossing.deck.recorder.redactor
+        cleaned = data if redactor is None else redactor.clean_bytes(data)
+        if not self.script.position:
+            self._choose(cleaned)
+        problem = self.script.take(cleaned)
+        if problem is not None:
+            call = self.crossing.call
+            self.crossing.deck.part(call, "stream", f"{call.name}: {problem}")
+            raise Divergence(f"{call.name}: {problem}")
+
+    async def connected(self) -> None:
+        """The event loop has learnt that the connection is made: a place of its own in the order."""
+        taped = self.crossing.taped
+        if taped is None:
+            self.crossing.head({"connected": True}, clean=True)
+        elif taped.head is not None:
+            await self.crossing.reach_async(HEAD)
+
+    def received(self, data: bytes) -> None:
+        if data:
+            self._note("received", data)
+
+    def _note(self, stream: str, data: bytes) -> None:
+        if len(self._first[stream]) < _FIRST:
+            self._first[stream] += data[:_FIRST]
+        self.crossing.chunk(data, stream)
+
+    def _choose(self, begin: bytes) -> None:
+        """Connections to one address are equal until something is sent: take the one that began like this."""
+        before = self.crossing.taped
+        self.crossing.deck.rematch(self.crossing, lambda taped: Script(taped).begins_with(begin))
+        taped = self.crossing.taped
+        if taped is not None and taped is not before:
+            # Up to here they are equal: greetings that were played already are not played again.
+            self.script = Script(taped, played=0 if self.script is None else self.script.played)
+
+    def end(self, *, by: str, error: BaseException | None = None) -> None:
+        """`by`: which side closed the connection (`agent` or `peer`), or `exit`."""
+        if self._ended:
+            return
+        self._ended = True
+        _open.discard(self)
+        protocol = protocol_of(self._first["sent"], self._first["received"])
+        if error is not None:
+            self.crossing.failed(error, protocol=protocol)
+        else:
+            self.crossing.returned(closed_by=by, protocol=protocol)
+
+
+class Script:
+    """A taped conversation, as far as the replay has come."""
+
+    def __init__(self, taped: Taped, *, played: int = 0) -> None:
+        """`played`: how many pieces of the answer the program has already."""
+        self.pieces: list[tuple[int, bytes, int]] = []
+        sent = bytearray()
+        for index, piece in enumerate(taped.pieces):
+            if piece.stream == "sent":
+                sent += piece.data
+            elif piece.stream == "received":
+                # Its index on the tape, its data, and how much had been sent by then.
+                self.pieces.append((index, piece.data, len(sent)))
+        self._sent = bytes(sent)
+        self.position = 0
+        self.played = played
+        self.closes = taped.facts.get("closed_by") == "peer"
+        self.is_cut = taped.how == "cut"
+
+    def begins_with(self, data: bytes) -> bool:
+        length = min(len(data), len(self._sent))
+        return length > 0 and self._sent[:length] == data[:length]
+
+    def take(self, data: bytes) -> str | None:
+        """The program sends more. None, or how it differs from the tape."""
+        expected = self._sent[self.position : self.position + len(data)]
+        if expected != data:
+            if len(expected) < len(data) and data.startswith(expected):
+                return f"the program sends more than its tape has: {_short(data[len(expected) :])}"
+            return f"the program sends {_short(data)}, and its tape has {_short(expected)}"
+        self.position += len(data)
+        return None
+
+    @property
+    def due(self) -> tuple[int, bytes] | None:
+        """The next piece of the answer, if everything before it was sent; its index on the tape and its data."""
+        if self.played >= len(self.pieces):
+            return None
+        index, data, after = self.pieces[self.played]
+        return (index, data) if self.position >= after else None
+
+    def advance(self) -> None:
+        self.played += 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the whole conversation has been played, and the other side closed it."""
+        return self.played >= len(self.pieces) and self.position >= len(self._sent)
+
+
+class ConnectAdapter(Adapter):
+    """Makes a connection: `connect` for real, `serve_to` to the tape."""
+
+    __slots__ = ("_connect", "_serve_to")
+
+    streams = True
+
+    def __init__(self, connect: Callable[[], Any], serve_to: Callable[[Talk], Any]) -> None:
+        self._connect = connect
+        self._serve_to = serve_to
+
+    def live(self, crossing: Crossing) -> Talk:
+        self._connect()
+        return Talk(crossing)
+
+    def observe(self, crossing: Crossing, result: Talk) -> Talk:
+        return result
+
+    def serve(self, crossing: Crossing) -> Talk:
+        taped = crossing.taped
+        if taped is not None and taped.how == "raised" and isinstance(taped.error, BaseException):
+            crossing.raised(taped.error)
+            raise taped.error
+        talk = Talk(crossing)
+        self._serve_to(talk)
+        return talk
+
+
+def end_all() -> None:
+    """The process ends: report the conversations that it leaves open."""
+    for talk in list(_open):
+        talk.end(by="exit")
+
+
+def _short(data: bytes) -> str:
+    shown = repr(data[:80])
+    return f"{shown}…" if len(data) > 80 else shown
+
+
+def _start_anew() -> None:
+    _open.clear()  # the parent's to report
+
+
+os.register_at_fork(after_in_child=_start_anew)

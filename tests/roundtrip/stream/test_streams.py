@@ -1,0 +1,328 @@
+"""Connections without a hook of their own: taped as conversations, and played with the servers gone."""
+
+import os
+import shutil
+import socketserver
+import ssl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+PLAYHEAD = (sys.executable, "-m", "playhead")
+
+
+class Lines(socketserver.StreamRequestHandler):
+    """Greets, answers each line in capitals, and closes after `quit`."""
+
+    def handle(self):
+        self.server.served.append(1)
+        self.wfile.write(b"220 hello\r\n")
+        for line in self.rfile:
+            self.wfile.write(line.upper())
+            if line.strip() == b"quit":
+                return
+
+
+class _Server:
+    def __init__(self, server):
+        self.server = server
+        self.served = server.served = []
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def lines():
+    server = _Server(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Lines))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def unix_lines(tmp_path):
+    server = _Server(socketserver.ThreadingUnixStreamServer(str(tmp_path / "sock"), Lines))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("There is no openssl here.")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    made = ["openssl", *words, "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(made, check=True, capture_output=True)
+    return str(cert), str(key)
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Record a program, stop its servers, replay it; the two results."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PLAYHEAD_", "PYTHON"))}
+    env = {**kept, "PLAYHEAD_HOME": str(tmp_path / "home")}
+
+    def run(*argv, **more):
+        return subprocess.run(
+            [*PLAYHEAD, *argv],
+            cwd=folder,
+            env={**env, **more},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+
+    class Play:
+        def record(self, program, *words):
+            (folder / "agent.py").write_text(program)
+            return run("record", "--", sys.executable, "agent.py", *map(str, words))
+
+        def replay(self, *options, **more):
+            return run("replay", *options, "last", **more)
+
+        def show(self):
+            return run("show", "last").stdout
+
+        def edit(self, old, new):
+            text = (folder / "agent.py").read_text()
+            assert old in text
+            (folder / "agent.py").write_text(text.replace(old, new))
+
+    return Play()
+
+
+BLOCKING = """
+import socket, sys
+made = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20)
+made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+with made, made.makefile("rw") as file:
+    print(file.readline())
+    for word in ("one", "two", "quit"):
+        file.write(word + "\\n")
+        file.flush()
+        print(file.readline(), made.getpeername()[0])
+    print(repr(file.read()))
+"""
+ASYNCIO = """
+import asyncio, random, sys
+async def talk(number):
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
+    print(await reader.readline())
+    for word in range(3):
+        writer.write(f"{number}-{word}\\n".encode())
+        await writer.drain()
+        print(await reader.readline())
+        await asyncio.sleep(random.random() / 50)
+    writer.write(b"quit\\n")
+    print(await reader.read())
+    writer.close()
+async def main():
+    await asyncio.gather(*[talk(number) for number in range(4)])
+asyncio.run(main())
+"""
+TRIO = """
+import sys, trio
+async def main():
+    stream = await trio.open_tcp_stream("127.0.0.1", int(sys.argv[1]))
+    print(await stream.receive_some())
+    for word in (b"one\\n", b"quit\\n"):
+        await stream.send_all(word)
+        print(await stream.receive_some())
+    print(await stream.receive_some())
+trio.run(main)
+"""
+SELECTED = """
+import select, socket, sys
+made = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+made.setblocking(False)
+for word in (b"one\\n", b"quit\\n"):
+    select.select([made], [], [])
+    print(made.recv(100))
+    made.sendall(word)
+select.select([made], [], [])
+print(made.recv(100))
+"""
+SMTP = """
+import smtplib, sys
+class Quiet(smtplib.SMTP):
+    pass
+client = smtplib.SMTP()
+print(client.connect("127.0.0.1", int(sys.argv[1])))
+client.send("quit\\r\\n")
+print(client.file.readline() if client.file else client.sock.recv(100))
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [BLOCKING, ASYNCIO, TRIO, SELECTED, SMTP],
+    ids=["blocking", "asyncio", "trio", "select", "smtplib"],
+)
+def test_a_conversation_is_played_with_the_server_gone(play, lines, program):
+    taken = play.record(program, lines.server.server_address[1])
+    assert taken.returncode == 0, taken.stderr
+    assert "partial" not in taken.stderr
+    count = len(lines.served)
+    lines.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+    assert len(lines.served) == count >= 1
+
+
+def test_a_conversation_over_a_unix_socket_is_played_with_the_server_gone(play, unix_lines):
+    program = BLOCKING.replace("TCP_NODELAY", "SO_KEEPALIVE").replace("IPPROTO_TCP", "SOL_SOCKET")
+    program = program.replace(
+        'socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=20)',
+        "socket.socket(socket.AF_UNIX); made.connect(sys.argv[1])",
+    ).replace("made.getpeername()[0]", "made.getpeername()")
+    taken = play.record(program, unix_lines.server.server_address)
+    assert taken.returncode == 0, taken.stderr
+    unix_lines.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+
+
+def test_tls_is_taped_above_the_encryption(play, lines, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    lines.server.socket = context.wrap_socket(lines.server.socket, server_side=True)
+    program = BLOCKING.replace("import socket, sys", "import socket, ssl, sys").replace(
+        "with made,",
+        "context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)\n"
+        "context.load_verify_locations(sys.argv[2])\n"
+        "context.check_hostname = False\n"
+        "made = context.wrap_socket(made)\n"
+        "with made,",
+    )
+    taken = play.record(program, lines.server.server_address[1], certificate[0])
+    assert taken.returncode == 0, taken.stderr
+    assert "ONE" in taken.stdout
+    lines.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+
+
+def test_a_changed_word_in_a_conversation_is_found(play, lines):
+    play.record(BLOCKING, lines.server.server_address[1])
+    lines.stop()
+    play.edit('"two"', '"due"')
+    again = play.replay("--in-place")
+    assert again.returncode == 3
+    first = again.stderr.partition("1. ")[2].partition("2. ")[0]
+    assert "sends b'due" in " ".join(first.split())
+    assert "its tape has b'two" in " ".join(first.split())
+
+
+def test_a_refused_connection_is_refused_again(play, lines):
+    lines.stop()
+    program = (
+        "import socket, sys\n"
+        "try:\n"
+        "    socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "except ConnectionRefusedError as error:\n"
+        "    print(type(error).__name__, error.errno)\n"
+    )
+    taken = play.record(program, lines.server.server_address[1])
+    assert taken.stdout == "ConnectionRefusedError 111\n"
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_connection_to_a_server_in_the_same_process_stays_inside_the_program(play):
+    program = (
+        "import socket, threading\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "def serve():\n"
+        "    peer, _ = server.accept()\n"
+        "    peer.sendall(peer.recv(10).upper())\n"
+        "    peer.close()\n"
+        "threading.Thread(target=serve).start()\n"
+        "client = socket.create_connection(server.getsockname())\n"
+        "client.sendall(b'inside')\n"
+        "print(client.recv(10))\n"
+    )
+    taken = play.record(program)
+    assert taken.stdout == "b'INSIDE'\n"
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.fixture
+def redis_port(tmp_path):
+    pytest.importorskip("redis")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("There is no Redis server here.")
+    path = Path("/tmp") / f"playhead-redis-{os.getpid()}.sock"
+    started = subprocess.Popen(
+        [program, "--port", "0", "--unixsocket", str(path), "--save", ""],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    for line in started.stdout:
+        if "eady to accept" in line:
+            break
+
+    class Redis:
+        address = str(path)
+
+        def stop(self):
+            started.kill()
+            started.wait()
+            started.stdout.close()
+
+    yield Redis()
+    Redis().stop()
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_redis_clients_come_back_byte_for_byte(play, redis_port, kind):
+    program = (
+        "import sys, uuid, redis\n"
+        "client = redis.Redis(unix_socket_path=sys.argv[1])\n"
+        "key = str(uuid.uuid4())\n"
+        "client.set(key, 'value')\n"
+        "print(client.get(key), client.incr('count'))\n"
+        "with client.pipeline() as pipe:\n"
+        "    print(pipe.lpush('list', 'a', 'b').lrange('list', 0, -1).execute())\n"
+    )
+    if kind == "asyncio":
+        program = (
+            "import asyncio, sys, redis.asyncio as redis\n"
+            "async def main():\n"
+            "    client = redis.Redis(unix_socket_path=sys.argv[1])\n"
+            "    print(await asyncio.gather(*[client.incr('count') for _ in range(5)]))\n"
+            "    await client.aclose()\n"
+            "asyncio.run(main())\n"
+        )
+    taken = play.record(program, redis_port.address)
+    assert taken.returncode == 0, taken.stderr
+    redis_port.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
