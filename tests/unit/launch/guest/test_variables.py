@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from playhead.launch.guest import variables
-from playhead.launch.guest.variables import ALL, DETOURS, SHIMS, SITE, Ticket, read, standing, write
+from playhead.launch.guest.variables import (
+    ALL,
+    DETOURS,
+    SHIMS,
+    SITE,
+    STDIN,
+    Ticket,
+    read,
+    standing,
+    write,
+)
 from playhead.launch.proxy.routes import Detour
 
 SOURCE = Path(__file__).parents[4] / "src"
@@ -54,7 +64,11 @@ def test_an_earlier_ticket_is_replaced_whole():
 
 def test_what_stands_is_what_the_program_does_not_see():
     shown = {"PYTHONPATH": "/one", "A": "1"}
-    assert set(standing(shown, TICKET)) == {*ALL, "PYTHONPATH", "PYTHONHASHSEED"} - {DETOURS, SHIMS}
+    assert set(standing(shown, TICKET)) == {*ALL, "PYTHONPATH", "PYTHONHASHSEED"} - {
+        DETOURS,
+        SHIMS,
+        STDIN,
+    }
 
 
 def test_a_model_is_asked_by_the_proxy_and_the_program_is_told_its_own_address():
