@@ -14,9 +14,9 @@ import sys
 from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.stream import own_listeners
 from playhead.hooks.stream.feeding import Feed
 from playhead.hooks.stream.talk import ConnectAdapter, Talk
+from playhead.host import own_listeners
 from playhead.recording import deck
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
-from playhead.hooks.stream import own_listeners
+from playhead.host import own_listeners
 from playhead.host.later import Later
 from playhead.recording import deck, lanes, where
 from playhead.replay.modes.taped_mode import ReplayMode
