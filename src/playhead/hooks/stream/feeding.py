@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from playhead.hooks.stream.talk import Script, Talk
+    from playhead.hooks.stream.talk import Talk, TalkScript
     from playhead.recording.crossing import Crossing
 
 _ROOM = 4 * 1024 * 1024
@@ -89,7 +89,7 @@ class Feed:
         return self._talk.crossing
 
     @property
-    def _script(self) -> Script:
+    def _script(self) -> TalkScript:
         script = self._talk.script
         if script is None:
             raise AssertionError("only a taped conversation is played")

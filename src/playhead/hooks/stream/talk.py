@@ -35,7 +35,7 @@ class Talk:
         self.crossing = crossing
         self._first = {"sent": b"", "received": b""}
         self._ended = False
-        self.script = None if crossing.taped is None else Script(crossing.taped)
+        self.script = None if crossing.taped is None else TalkScript(crossing.taped)
         recorder = crossing.deck.recorder
         if recorder not in _watched:
             _watched.add(recorder)
@@ -79,11 +79,13 @@ class Talk:
     def _choose(self, begin: bytes) -> None:
         """Connections to one address are equal until something is sent: take the one that began like this."""
         before = self.crossing.taped
-        self.crossing.deck.rematch(self.crossing, lambda taped: Script(taped).begins_with(begin))
+        self.crossing.deck.rematch(
+            self.crossing, lambda taped: TalkScript(taped).begins_with(begin)
+        )
         taped = self.crossing.taped
         if taped is not None and taped is not before:
             # Up to here they are equal: greetings that were played already are not played again.
-            self.script = Script(taped, played=0 if self.script is None else self.script.played)
+            self.script = TalkScript(taped, played=0 if self.script is None else self.script.played)
 
     def end(self, *, by: str, error: BaseException | None = None) -> None:
         """`by`: which side closed the connection (`agent` or `peer`), or `exit`."""
@@ -98,7 +100,7 @@ class Talk:
             self.crossing.returned(closed_by=by, protocol=protocol)
 
 
-class Script:
+class TalkScript:
     """A taped conversation, as far as the replay has come."""
 
     def __init__(self, taped: Taped, *, played: int = 0) -> None:
