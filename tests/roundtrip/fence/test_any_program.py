@@ -3,6 +3,7 @@ partial, and no replay sends a request or changes a file; as root, as `nobody`, 
 """
 
 import contextlib
+import json
 import os
 import shlex
 import socket
@@ -280,3 +281,26 @@ def test_two_pythons_that_send_the_same_request_get_their_own_answers(person, se
     now = person.play("replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
     assert server.count == 2
+
+
+def test_the_doctor_speaks_the_truth_in_a_bare_environment(person):
+    person.env = {"PYTHONPATH": person.env["PYTHONPATH"]}
+    argv = [person.python, "-m", "playhead", "doctor", "--json"]
+    more = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if person.is_other else {}
+    done = subprocess.run(
+        argv, env=person.env, capture_output=True, text=True, check=True, timeout=100, **more
+    )
+    said = {(one["area"], one["name"]): one for one in json.loads(done.stdout)}
+    person.env |= {"PORT": str(person.server.server_address[1]), "OUTSIDE": str(person.outside)}
+    script = "exec 3<>/dev/tcp/127.0.0.1/$PORT; /bin/true; /bin/echo x"
+    then = person.play("record", "--", "bash", "-c", f"{script}; :")
+    is_watched = "not watched" not in then.stderr
+    assert said["record", "connections"]["ok"] == is_watched == ("partial" in then.stderr), (
+        then.stderr
+    )
+    followed = person.play("record", "--json", "--", "bash", "-c", "/bin/true; /bin/echo x; :")
+    calls = json.loads(followed.stderr.splitlines()[-1])["calls"]
+    assert said["record", "follow"]["ok"] == (calls == 2), followed.stderr
+    kind = said["fence", "replays"]["detail"].rpartition(" ")[2]
+    person.play("replay", "last", "--report", str(person.folder / "r.json"))
+    assert json.loads((person.folder / "r.json").read_text())["fence"]["kind"] == kind

@@ -273,6 +273,10 @@ class _Seen:
 
 
 def _process_of(thread: int) -> int:
+    # Only the first thread of a process can be opened so, and most calls come from it. A fifth of the time.
+    with suppress(OSError):
+        os.close(os.pidfd_open(thread))
+        return thread
     with open(f"/proc/{thread}/status", "rb") as file:
         for line in file:
             if line.startswith(b"Tgid:"):
