@@ -104,6 +104,7 @@ def replayed_files(
                 excluded=(
                     *_inside(start.root, home, run.parent.parent, *map(Path, output_files())),
                     *_not_recorded(start.facts),
+                    *_exceeded(history, start.number),
                 ),
                 code=frozenset(code),
                 number=start.number,
@@ -163,6 +164,13 @@ def _not_recorded(facts: Mapping[str, Any]) -> Iterator[bytes]:
     for one in facts.get("left_out") or ():
         if isinstance(one, dict) and one.get("why") == OUTPUT:
             yield os.fsencode(str(one.get("path")))
+
+
+def _exceeded(history: FileHistory, number: int) -> Iterator[bytes]:
+    """Ignored folders that outgrew their limits during the run: an unknown part of them is on the tape."""
+    for effect in history.effects:
+        if effect.workspace == number:
+            yield from map(os.fsencode, effect.exceeded)
 
 
 def _inside(root: str, *stores: Path) -> tuple[bytes, ...]:

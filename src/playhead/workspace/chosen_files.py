@@ -6,7 +6,7 @@ Knows names, sizes, ignore rules and limits.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
@@ -18,6 +18,10 @@ from playhead.workspace.git_objects import tracked_files
 LARGEST_FILE = 64 * 1024 * 1024
 # Above, a file that git ignores is named, not stored.
 LARGEST_IGNORED = 1024 * 1024
+# A folder that git ignores is kept up to these limits: test results and small outputs are read back by agents,
+# build trees and downloaded packages are not worth their disk.
+_MOST_IGNORED = 500
+_MOST_IGNORED_BYTES = 8 * 1024 * 1024
 MOST_ENTRIES = 400_000
 # How long a snapshot may keep a command from starting.
 LONGEST_S = 20.0
@@ -109,6 +113,29 @@ def output_files() -> tuple[str, ...]:
     return tuple(found)
 
 
+class IgnoredUse:
+    """What a run keeps of one folder that git ignores."""
+
+    __slots__ = ("_bytes", "_is_limited", "_sizes", "is_exceeded", "is_named")
+
+    def __init__(self, *, is_limited: bool) -> None:
+        self._is_limited = is_limited
+        self._sizes: dict[bytes, int] = {}
+        self._bytes = 0
+        self.is_exceeded = False
+        self.is_named = False
+
+    def why_not(self, path: bytes, size: int) -> str | None:
+        """Count a file of a size; the reason why it is not kept."""
+        if not self._is_limited:
+            return None
+        self._bytes += size - self._sizes.get(path, 0)
+        self._sizes[path] = size
+        if len(self._sizes) > _MOST_IGNORED or self._bytes > _MOST_IGNORED_BYTES:
+            self.is_exceeded = True
+        return "ignored" if self.is_exceeded else None
+
+
 class ChosenFiles:
     """Answers for one workspace. `excluded` is never part of it: the store, and files that the command's own
     output goes to (`playhead record … > log.txt`), which we write and not the command.
@@ -121,14 +148,18 @@ class ChosenFiles:
         known: TrackedFolders | None = None,
         *,
         only: frozenset[bytes] | None = None,
+        recorded: Container[bytes] | None = None,
     ) -> None:
         """`known`: the result of the last run in this folder; valid if git's index is unchanged.
 
         `only`: the names in it that belong to the workspace, where the folder is not a project: single files, or the
-        repository of a worktree.
+        repository of a worktree. `recorded`: the paths of a recorded tree, which decides on folders that git ignores.
         """
         self.root = root
         self.only = only
+        self._recorded = recorded
+        # Ignored folders that are kept: the number of files in each, and their size.
+        self._ignored: dict[bytes, IgnoredUse] = {}
         # In a worktree and a submodule `.git` is a file.
         is_git = only is None and os.path.lexists(os.path.join(root, b".git"))
         self.ignore = IgnoreRules(root, git=is_git)
@@ -165,8 +196,8 @@ class ChosenFiles:
             return None
         if is_derived(path.rpartition(b"/")[2]):
             return "derived"
-        if self.ignore.ignores(path, is_folder=True):
-            return "ignored"
+        if self._top_ignored(path) is None and self.ignore.ignores(path, is_folder=True):
+            return None if self._keeps_ignored(path) else "ignored"
         if os.path.exists(os.path.join(self.root, path, b"pyvenv.cfg")):
             return "derived"
         return None
@@ -177,9 +208,37 @@ class ChosenFiles:
             return OUTPUT
         if self.only is not None:
             return None if self.has_name(path) else "outside"
+        if self._ignored and (top := self._top_ignored(path)) is not None:
+            return self._ignored[top].why_not(path, size)
         if size <= LARGEST_IGNORED or path.startswith(b".git/") or path in self.tracked:
             return None
         return "ignored" if self.ignore.ignores(path, is_folder=False) else None
+
+    def take_exceeded(self) -> list[bytes]:
+        """The ignored folders that have outgrown their limits since the last time."""
+        found = [
+            path for path, one in self._ignored.items() if one.is_exceeded and not one.is_named
+        ]
+        for path in found:
+            self._ignored[path].is_named = True
+        return found
+
+    def _keeps_ignored(self, path: bytes) -> bool:
+        """Whether a folder that git ignores is small enough. In a comparison, the recorded tree has the answer."""
+        known = self._recorded
+        full = os.path.join(self.root, path)
+        is_kept = _is_small(full) if known is None else path in known
+        if is_kept:
+            self._ignored[path] = IgnoredUse(is_limited=known is None)
+        return is_kept
+
+    def _top_ignored(self, path: bytes) -> bytes | None:
+        """The kept folder of those that git ignores that a path is in."""
+        if not self._ignored:
+            return None
+        names = path.split(b"/")
+        above = (b"/".join(names[:count]) for count in range(1, len(names) + 1))
+        return next((one for one in above if one in self._ignored), None)
 
     def has_name(self, path: bytes) -> bool:
         """Whether a path is one of the names in `only`, or below one."""
@@ -218,6 +277,7 @@ class ChosenFiles:
             if entering is not None:
                 entering(folder)
             prefix = folder + b"/" if folder else b""
+            is_ignored = self._top_ignored(folder) is not None
             try:
                 entries = os.scandir(os.path.join(self.root, folder))
             except OSError as error:
@@ -236,12 +296,32 @@ class ChosenFiles:
                         why = self.why_not_folder(path)
                         if why is None:
                             waiting.append(path)
-                    elif status.st_size > LARGEST_IGNORED or path in self._excluded:
+                    elif is_ignored or status.st_size > LARGEST_IGNORED or path in self._excluded:
                         why = self.why_not_file(path, status.st_size)
                     if why is None:
                         yield path, status
                     elif left_out is not None and why != "store":
                         left_out(LeftOut(path, why))
+
+
+def _is_small(folder: bytes) -> bool:
+    """Whether a folder is within the limits of folders that git ignores."""
+    files = size = 0
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for one in entries:
+                    files += 1
+                    if one.is_dir(follow_symlinks=False):
+                        waiting.append(one.path)
+                    else:
+                        size += one.stat(follow_symlinks=False).st_size
+                    if files > _MOST_IGNORED or size > _MOST_IGNORED_BYTES:
+                        return False
+        except OSError:
+            continue
+    return True
 
 
 def _index_stamp(root: bytes) -> bytes:

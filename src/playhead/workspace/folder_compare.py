@@ -36,7 +36,9 @@ def compare_folder(
     """
     # Not resolved: in a replay the name of the folder is a descriptor of another mount namespace.
     root = os.fsencode(folder)
-    selection = ChosenFiles(root, tuple(os.path.join(root, one) for one in excluded), only=only)
+    selection = ChosenFiles(
+        root, tuple(os.path.join(root, one) for one in excluded), only=only, recorded=expected
+    )
     differing: list[Change] = []
     seen: set[bytes] = set()
     for path, status in selection.walk():

@@ -42,6 +42,8 @@ class FileEffect:
     ref: str
     # The call that started right after these changes, where that is known.
     before: str | None = None
+    # Folders that git ignores, and of which not everything is recorded from here on.
+    exceeded: tuple[str, ...] = ()
     # Whether changes by the program's own code are in effects of their own, without calls.
     own_apart: bool = False
     # The run was resumed after this call, and the files were changed in between.
@@ -246,6 +248,9 @@ def _effect(event: Event) -> FileEffect:
             ref=event.ref,
             before=data.get("before"),
             own_apart=data.get("own_apart") is True,
+            exceeded=tuple(
+                str(one["path"]) for one in data.get("left_out") or () if one["why"] == "ignored"
+            ),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TapeDamaged(f"Event {event.ref} is not about files ({error!r}).") from None

@@ -513,3 +513,24 @@ def test_a_log_that_the_program_and_its_calls_append_to_has_the_lines_of_both(
     told = replay(project)
     assert told["verdict"] == "identical", told["stderr"]
     assert told["files"]["same"] is True
+
+
+def test_an_ignored_output_that_is_read_back_later_comes_back(
+    project: Project, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "-q", "."], cwd=project.folder, check=True)
+    project.write(".gitignore", "build/\n")
+    project.write("build/old.txt", "old")
+    project.record(
+        "import os, subprocess\n"
+        "script = 'mkdir -p build/sub; date +%N > build/sub/out.txt; cat build/sub/out.txt'\n"
+        "print(subprocess.run(['sh', '-c', script], capture_output=True, text=True).stdout)\n"
+        "print(open('build/sub/out.txt').read(), sorted(os.listdir('build')))\n"
+    )
+    project.write("build/sub/out.txt", "of today")
+    project.write("build/new.txt", "of today")
+    for _ in range(2):
+        told = replay(project, cwd=tmp_path)
+        assert told["verdict"] == "identical", told["stderr"]
+        assert told["files"]["same"] is True
+        shutil.rmtree(project.folder, ignore_errors=True)

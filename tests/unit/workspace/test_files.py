@@ -77,7 +77,9 @@ def test_a_file_that_contains_a_known_secret_is_not_stored(project: Path, tmp_pa
     assert state.entries[b"config.txt"].id.startswith("hash:")
 
 
-def test_ignored_folders_are_named_and_left_out(project: Path, tmp_path: Path) -> None:
+def test_large_ignored_folders_are_named_and_left_out(project: Path, tmp_path: Path) -> None:
+    for number in range(501):
+        (project / "build" / f"part{number}.o").write_text("x")
     pool = Pool(tmp_path / "home")
     snapshot, state = take_snapshot(str(project), pool, PoolWriter(pool, "r"))
     assert [(one.path, one.why) for one in snapshot.left_out] == [(b"build", "ignored")]
@@ -332,3 +334,13 @@ def test_a_worktree_is_recorded_with_its_repository(tmp_path: Path, project: Pat
         change.path for one in history.effects if one.workspace == 1 for change in one.changes
     }
     assert all(path.partition(b"/")[0] == b".git" for path in history.at(None, 1))
+
+
+def test_a_small_folder_that_git_ignores_is_recorded_until_it_grows(session: Session) -> None:
+    session.call("mkdir -p build/sub; echo result > build/sub/report.txt")
+    session.call("cd build && seq 600 | split -l 1 -a 3 -")
+    history = session.stop()
+    first = next(one for one in history.effects if one.calls == ("1:1",))
+    assert b"build/sub/report.txt" in {one.path for one in first.changes}
+    assert len([one for one in history.at(None) if one.startswith(b"build/")]) <= 502
+    assert [one for effect in history.effects for one in effect.exceeded] == ["build"]

@@ -23,7 +23,7 @@ from playhead.encoding.values import safe_str
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
-from playhead.workspace.chosen_files import MOST_NAMED
+from playhead.workspace.chosen_files import MOST_NAMED, LeftOut
 from playhead.workspace.snapshot import WorkspaceState
 from playhead.workspace.tree_listing import Change, encode_changes, shown
 from playhead.workspace.watch import call_marks as marks
@@ -328,6 +328,9 @@ class Watcher:
             return
         gaps, self._gaps = self._gaps + capture.torn, 0
         left_out, capture.left_out, capture.torn = capture.left_out, [], 0
+        # First: these decide what a replay compares.
+        exceeded = self._all[number].state.selection.take_exceeded()
+        left_out = [*(LeftOut(one, "ignored") for one in exceeded), *left_out]
         for start in range(0, max(1, len(changes)), _MOST_CHANGES):
             data: dict[str, Any] = {
                 "workspace": number,
