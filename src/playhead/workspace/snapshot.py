@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from playhead.workspace.tree_listing import FOLDER, FileEntry, encode_listing, s
 _PACKS = b".git/objects/pack/"
 # A file that changed so shortly before it was read may change again within the same timestamp.
 _RACY_NS = 20_000_000
-_MAGIC = b"PLAYHEAD-2"
+_MAGIC = b"PLAYHEAD-3"
 # Mode, size, mtime, inode and ctime of a file.
 _NUMBERS = struct.Struct("<IQqQq")
 
@@ -54,6 +55,8 @@ class WorkspaceState:
     # Inode → the paths of files with several links: a write is reported under one name only.
     links: dict[int, set[bytes]] = field(default_factory=dict)
     tree: str = ""
+    # Whether `entries` differ from the listing `tree`.
+    is_changed: bool = False
 
     @property
     def root(self) -> bytes:
@@ -133,10 +136,13 @@ def _taken(
     selection = ChosenFiles(folder, stores, known.tracked, only=names)
     capture = Capture(folder, writer, secrets=secrets, tracked=lambda: selection.tracked)
     state = WorkspaceState(selection, capture)
-    seen = list(_seen(state, entering))
-    _capture_all(state, seen, known, started)
-    listing = encode_listing(state.entries)
-    state.tree = writer.put(listing, known.tree)
+    seen = _seen(state, entering)
+    is_unchanged = _capture_all(state, seen, known, started)
+    # The listing of 50,000 files takes a sixth of the time of a snapshot.
+    if is_unchanged and known.tree is not None and known.tree in pool:
+        state.tree = known.tree
+    else:
+        state.tree = writer.put(encode_listing(state.entries), known.tree)
     left_out = tuple(sorted(capture.left_out, key=lambda one: one.path))
     capture.left_out = []
     snapshot = Snapshot(
@@ -164,43 +170,46 @@ def capture_known(state: WorkspaceState) -> None:
 def _seen(
     state: WorkspaceState, entering: Callable[[bytes], object] | None
 ) -> list[tuple[bytes, os.stat_result]]:
-    found: list[tuple[bytes, os.stat_result]] = []
     left_out = state.capture.left_out
-    for one in state.selection.walk(entering=entering, left_out=left_out.append):
-        found.append(one)
-        if len(found) > MOST_ENTRIES:
-            raise StoreError(
-                f"{os.fsdecode(state.root)} is not recorded as a workspace: it has more than "
-                f"{MOST_ENTRIES:,} files."
-            )
+    walk = state.selection.walk(entering=entering, left_out=left_out.append)
+    found = list(islice(walk, MOST_ENTRIES + 1))
+    if len(found) > MOST_ENTRIES:
+        raise StoreError(
+            f"{os.fsdecode(state.root)} is not recorded as a workspace: it has more than "
+            f"{MOST_ENTRIES:,} files."
+        )
     return found
 
 
 def _capture_all(
     state: WorkspaceState, seen: list[tuple[bytes, os.stat_result]], known: KnownFiles, started: int
-) -> None:
-    """The repository's own files first: whether an object can be restored is known then."""
+) -> bool:
+    """Whether everything is as the last run left it.
+
+    The repository's own files come first: whether an object can be restored is known then.
+    """
     latest = started + int(LONGEST_S * 1e9)
     entries, stamps, files = state.entries, state.stamps, known.files
     rest: list[tuple[bytes, os.stat_result]] = []
+    folders: set[bytes] = set()
     for path, status in seen:
         mode = status.st_mode
         if S_ISDIR(mode):
             entries[path] = FileEntry(mode, 0, 0, FOLDER)
+            folders.add(b"%o %s" % (mode, path))
             continue
         if status.st_nlink > 1:
             note_link(state, path, status)
         old = files.get(path)
         if old is not None:
-            entry, stamp = old
+            row, name = old
+            size, mtime = status.st_size, status.st_mtime_ns
             # One comparison of tuples: this loop runs for every file of the workspace.
-            if (mode, status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns) == (
-                *entry[:3],
-                *stamp,
-            ):
-                entries[path], stamps[path] = entry, stamp
+            if (mode, size, mtime, status.st_ino, status.st_ctime_ns) == row:
+                entries[path], stamps[path] = FileEntry(mode, size, mtime, name), row[3:]
                 continue
         rest.append((path, status))
+    is_unchanged = not rest and len(stamps) == known.count and folders == known.folders
     rest.sort(key=lambda one: (not one[0].startswith(b".git/"), one[0]))
     is_ready = False
     for path, status in rest:
@@ -210,11 +219,12 @@ def _capture_all(
         if clock.mono_ns() > latest:
             state.capture.left_out.append(LeftOut(path, "took too long"))
             continue
-        old_entry = files[path][0] if path in files else None
+        old_entry = known.entry(path)
         entry_now = state.capture.entry(path, status, old_entry)
         if entry_now is not None:
             entries[path] = entry_now
             stamps[path] = (status.st_ino, status.st_ctime_ns)
+    return is_unchanged
 
 
 def note_link(state: WorkspaceState, path: bytes, status: os.stat_result) -> None:
@@ -240,14 +250,26 @@ def _find_objects(state: WorkspaceState) -> None:
                 continue
 
 
+# Mode, size, mtime, inode and ctime.
+StatRow = tuple[int, int, int, int, int]
+
+
 @dataclass(slots=True)
 class KnownFiles:
-    """The files that the last run in this folder has seen."""
+    """The files that the last run in this folder has seen at its end."""
 
-    files: dict[bytes, tuple[FileEntry, Stamp]] = field(default_factory=dict)
-    # The listing of that run's start.
+    # Path → its numbers, and the name of its content.
+    files: dict[bytes, tuple[StatRow, str]] = field(default_factory=dict)
+    # The listing of that moment. It may have more files than `files`: those whose content is not stored.
     tree: str | None = None
     tracked: TrackedFolders | None = None
+    # Modes and paths of folders, and the number of files in the listing.
+    folders: set[bytes] = field(default_factory=set)
+    count: int = -1
+
+    def entry(self, path: bytes) -> FileEntry | None:
+        found = self.files.get(path)
+        return None if found is None else FileEntry(*found[0][:3], found[1])
 
 
 class StatIndex:
@@ -264,22 +286,23 @@ class StatIndex:
         try:
             with open(self._path, "rb") as file:
                 head, _, rest = file.read().partition(b"\0")
-            magic, tree, count, stamp, crc = head.split(b" ")
+            magic, tree, count, whole, stamp, crc = head.split(b" ")
             if magic != _MAGIC or crc != _crc(rest):
                 return KnownFiles()
             size = int(count) * _NUMBERS.size
-            rows = list(zip(*_NUMBERS.iter_unpack(rest[:size]), strict=True)) or [()] * 5
-            modes, sizes, mtimes, inodes, ctimes = rows
-            names, paths, folders = rest[size:].split(b"\0\0")
-            entries = map(
-                FileEntry._make, zip(modes, sizes, mtimes, names.decode().split(" "), strict=False)
-            )
-            pairs = zip(entries, zip(inodes, ctimes, strict=True), strict=True)
+            rows = _NUMBERS.iter_unpack(rest[:size])
+            names, paths, tracked, folders = rest[size:].split(b"\0\0")
+            pairs = zip(rows, names.decode().split(" "), strict=False)
             files = dict(zip(paths.split(b"\0"), pairs, strict=False))
         except (OSError, ValueError, struct.error):
             return KnownFiles()
-        tracked = TrackedFolders(stamp, frozenset(folders.split(b"\0")) - {b""})
-        return KnownFiles(files=files, tree=tree.decode(), tracked=tracked)
+        return KnownFiles(
+            files=files,
+            tree=tree.decode(),
+            tracked=TrackedFolders(stamp, frozenset(tracked.split(b"\0")) - {b""}),
+            folders=set(folders.split(b"\0")) - {b""},
+            count=int(whole),
+        )
 
     def save(self, state: WorkspaceState) -> None:
         """Best effort: without it the next snapshot reads every file."""
@@ -297,10 +320,21 @@ class StatIndex:
         names = " ".join(entry.id for _, entry, _ in kept).encode()
         tracked = state.selection.tracked_folders
         paths = b"\0".join(path for path, _, _ in kept)
-        rest = numbers + b"\0\0".join((names, paths, b"\0".join(tracked.folders)))
-        head = (_MAGIC, state.tree.encode(), b"%d" % len(kept), tracked.stamp, _crc(rest))
+        folders = [
+            b"%o %s" % (entry.mode, path)
+            for path, entry in state.entries.items()
+            if entry.is_folder
+        ]
+        lists = (names, paths, b"\0".join(tracked.folders), b"\0".join(folders))
+        rest = numbers + b"\0\0".join(lists)
+        whole = len(state.entries) - len(folders)
         part = f"{self._path}.{os.getpid()}.part"
         try:
+            tree = state.tree
+            if state.is_changed:
+                tree = state.capture.writer.put(encode_listing(state.entries), tree)
+            counts = (b"%d" % len(kept), b"%d" % whole)
+            head = (_MAGIC, tree.encode(), *counts, tracked.stamp, _crc(rest))
             make_private(self._folder)
             fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(fd, "wb") as file:

@@ -100,6 +100,7 @@ class Effects:
                 self.dirty.pop(one)
                 self.read_at[one] = clock.mono_ns()
                 new = entries.get(one)
+                self.state.is_changed |= old != new
                 if old != new and not (old is not None and old.same_as(new)):
                     changes.append(Change(one, old, new))
         return changes
