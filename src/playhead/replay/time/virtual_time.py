@@ -499,6 +499,7 @@ def begin(time: VirtualTime) -> None:
     """From here on what waits, waits for this time."""
     global _active  # noqa: PLW0603  one slot a process
     _active = time
+    lanes.MAIN.at_ns = 0  # the main lane may have been in another replay before
     time.drives = True
     pacing.begin(time)
 
