@@ -1,8 +1,11 @@
 """A replay keeps the order of the tape. The short form of `make test-order`."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import pytest
@@ -78,3 +81,59 @@ def test_an_unknown_order_is_a_usage_error():
     asked = [*PLAYHEAD, "replay", "last", "--order", "none"]
     ended = subprocess.run(asked, capture_output=True, check=False)
     assert ended.returncode == 2
+
+
+INTERRUPTED = {
+    "while it sleeps": """
+        import time
+        print("ready", flush=True)
+        time.sleep(30)
+        """,
+    "while a process runs": """
+        import subprocess
+        print("ready", flush=True)
+        subprocess.run(["sleep", "30"])
+        """,
+    "in an event loop": """
+        import asyncio
+        async def main():
+            child = await asyncio.create_subprocess_exec("echo", "hello", stdout=-1)
+            print(await child.communicate())
+            print("ready", flush=True)
+            await asyncio.sleep(30)
+            print("never")
+        asyncio.run(main())
+        """,
+    "by a thread of its own": """
+        import os, signal, subprocess, threading
+        print(subprocess.run(["echo", "hello"], capture_output=True))
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        print("ready", flush=True)
+        n = 0
+        while True:
+            n += 1
+            subprocess.run(["sleep", f"0.{n}"])
+        """,
+}
+
+
+@pytest.mark.parametrize("program", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_a_run_that_was_interrupted_replays_up_to_the_interrupt_and_says_so(tmp_path, program):
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(program))
+    words = [*PLAYHEAD, "record", "--store", str(tmp_path / "store"), "--no-seal", "--"]
+    with subprocess.Popen(
+        [*words, sys.executable, str(path)],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as recording:
+        said = [*iter(recording.stdout.readline, b"ready\n")]
+        if "os.kill" not in program:
+            os.killpg(recording.pid, signal.SIGINT)
+        said += [b"ready\n", recording.stdout.read()]
+    assert recording.returncode == 130
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, b"".join(said)), now.stderr.decode()
+    assert b"Ctrl-C interrupted the recorded run" in now.stderr

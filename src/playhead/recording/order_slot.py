@@ -6,16 +6,20 @@ A hook on something that happens in a lane calls `wait_for` before it, which kee
 
 from __future__ import annotations
 
+from playhead.host.later import Later
 from playhead.recording import lanes, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
     from typing import Any
 
     from playhead.replay.loop_points import LoopState
     from playhead.replay.playhead import Playhead
     from playhead.replay.points_table import Place
+else:
+    signal = Later("signal")
 
 _active: Playhead | None = None
 # Each knows one kind of event loop: the state of the loop that runs in this thread, or None.
@@ -89,6 +93,18 @@ def wait_for(kind: str) -> Place | None:
     if place is not None:
         head.arrive(place, loop_here(), acts=True)
     return place
+
+
+def interrupt_if_due() -> None:
+    """This lane has come to something that is not on the tape. If the recorded program was interrupted by Ctrl-C
+    before that, interrupt this one. If a thread of the program sends the signal, this one waits for it.
+    """
+    head = active()
+    place = None if head is None else head.table.last_interrupt(lanes.current.get().name)
+    if head is None or place is None or loop_here() is not None:
+        return
+    head.arrive(place)
+    signal.raise_signal(signal.SIGINT)
 
 
 def acted() -> None:

@@ -45,6 +45,8 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 # the number of callbacks that the loop ran before them in its turn.
 FROM_LOOP = "loop"
 ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
+# The program ends because of Ctrl-C.
+INTERRUPT = "interrupt"
 # That locks are on the tape; and that a lock was taken by another lane than the time before.
 LOCKS, LOCK = "locks", "lock"
 

@@ -15,13 +15,15 @@ Knows places, lanes that wait, and loops; not asyncio (`hooks/order`), nor when 
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock
-from playhead.recording import order_slot
+from playhead.recording import lanes, order_slot
 from playhead.replay.loop_points import LoopState
 
 if TYPE_CHECKING:
@@ -95,6 +97,8 @@ class Playhead:
         self._guard = _thread.RLock()
         # The thread that has passed a point and has yet to do what the point is about: see `arrive`.
         self._acting: int | None = None
+        # When the program was interrupted: see `interrupt`.
+        self._interrupted_at = -1
         # The first point that was skipped because no lane came to it.
         self.first_skipped: Place | None = None
         # Called once, with that point.
@@ -188,6 +192,21 @@ class Playhead:
     def ahead(self, lane: str) -> Place | None:
         """The next point of this lane."""
         return self.table.ahead(lane)
+
+    def interrupt(self, nearest: int | None, changes: int) -> bool:
+        """Every thread waits, and for no place of the tape. Interrupt the program if Ctrl-C interrupted it then;
+        False: it did not, or a deadline (`nearest`) comes first. `changes` counts the waits that begin and end.
+        """
+        place = self.table.interrupt(lanes.MAIN.name)
+        if place is None or (nearest is not None and nearest < place.ns):
+            # The main thread may have yet to come out of its wait.
+            return self._interrupted_at == changes
+        self.time.follow(place.ns)
+        self._interrupted_at = changes
+        self.pass_by(place)
+        # Not `raise_signal`: another thread may be here, and may have blocked the signal.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return True
 
     def gate_before(self, place: Place) -> Gate:
         """For the thread of an event loop that waits for another thread to come to this place. If all threads

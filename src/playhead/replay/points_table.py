@@ -13,6 +13,9 @@ from playhead.recording.calls import Moment
 if TYPE_CHECKING:
     from playhead.events import Event
 
+# What a program that ends because of Ctrl-C still comes to: it prints the traceback.
+_LAST_KINDS = (points.OUTPUT, points.INTERRUPT)
+
 
 class Place:
     """One point of the tape. `rank` orders all of them; `loop` and `turn` name the iteration of an event
@@ -55,6 +58,8 @@ class PointsTable:
         self.segments: dict[str, list[Place]] = {}
         self._calls: dict[tuple[str, int, int], Place] = {}
         self._lanes: dict[tuple[str, str, int], Place] = {}
+        # Where Ctrl-C ended the program, by its lane.
+        self._interrupts: dict[str, Place] = {}
         # Callbacks that other threads gave to an event loop, by segment and loop.
         self._callbacks: dict[tuple[str, int], list[Place]] = {}
         self._of_lane: dict[str, list[Place]] = {}
@@ -78,6 +83,28 @@ class PointsTable:
 
     def lane(self, lane: str, kind: str, number: int) -> Place | None:
         return self._lanes.get((lane, kind, number))
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the program."""
+        return bool(self._interrupts)
+
+    def interrupt(self, lane: str) -> Place | None:
+        """Where Ctrl-C ended the program, if the replay has yet to come there."""
+        place = self._interrupts.get(lane)
+        return None if place is None or place.passed else place
+
+    def last_interrupt(self, lane: str) -> Place | None:
+        """The same, if nothing else except output is left for this lane."""
+        place = self.interrupt(lane)
+        own = self._of_lane.get(lane, ())
+        # A program does not always come to the last point of a call.
+        begun = {one.what[0] for one in own if one.passed}
+        left = (one.what for one in own if not one.passed)
+        is_all = all(
+            what[0] in begun if type(what[0]) is int else what[1] in _LAST_KINDS for what in left
+        )
+        return place if is_all else None
 
     def callbacks(self, segment: str, loop: int) -> list[Place]:
         """The callbacks that other threads gave to this event loop, in the order in which it ran them."""
@@ -150,6 +177,8 @@ class PointsTable:
         place = Place(segment, len(order), row)
         order.append(place)
         self._lanes[who, kind, number] = place
+        if name == points.INTERRUPT:
+            self._interrupts[who] = place
         if name == points.SOON and place.turn and row[6] != points.FROM_LOOP:
             self._callbacks.setdefault((segment, place.loop), []).append(place)
 

@@ -54,9 +54,11 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
         time = virtual_time.active()
         if time is None or not isinstance(seconds, (int, float)) or not seconds > 0:
             return original(seconds)
-        if not lanes.is_carried() and order_slot.wait_for(points.SLEPT) is not None:
-            order_slot.acted()
-            return None
+        if not lanes.is_carried():
+            if order_slot.wait_for(points.SLEPT) is not None:
+                order_slot.acted()
+                return None
+            order_slot.interrupt_if_due()
         return time.sleep(seconds)
 
     return sleep

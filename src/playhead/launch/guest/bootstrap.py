@@ -151,6 +151,8 @@ def _end_with(recorder: Recorder, tee: Tee) -> None:
 
 
 def _leave(recorder: Recorder, tee: Tee) -> None:
+    if type(uncaught()) is KeyboardInterrupt:
+        points.note(lanes.MAIN, points.INTERRUPT)
     if (open_deck := deck.active()) is not None and open_deck.recorder is recorder:
         deck.deactivate(open_deck)
     if (source := ambient.source()) is not None:

@@ -21,7 +21,7 @@ from playhead import clock, events
 from playhead.errors import Divergence
 from playhead.event import Event
 from playhead.host.later import Later
-from playhead.recording import where
+from playhead.recording import order_slot, where
 from playhead.recording.calls import Call, Piece, Taped
 from playhead.recording.chunks import as_bytes
 from playhead.recording.encoder import NewEvent
@@ -153,6 +153,7 @@ class ReplayMode:
                 return aside
             if self.recording.was_killed and not self.matcher.unserved():
                 self.die()  # this is as far as the run came
+            order_slot.interrupt_if_due()
             raise self.part(self._missed(call, name, request, lane, step))
         found: dict[str, Any] = {
             "rung": match.rung,
@@ -203,6 +204,9 @@ class ReplayMode:
         if self.mortal is not None:
             os.kill(self.mortal, _signal_in(code) or number)
             return
+        table = self.table
+        if number == signal.SIGINT and table is not None and table.was_interrupted:
+            signal.raise_signal(number)  # Python was interrupted, and says where
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(clock.pid(), number)

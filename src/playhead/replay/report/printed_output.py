@@ -34,7 +34,7 @@ _LIBRARY = re.compile(
     r"[/\\](?:site-packages|dist-packages)[/\\]"
     r"|[/\\]lib[/\\]python3\.\d+[/\\]"
     r"|^<frozen "
-    r"|[/\\]playhead[/\\](?:cli|encoding|hooks|host|launch|recording|replay|tape)[/\\]"
+    r"|[/\\]playhead[/\\](?:cli|encoding|hooks|host|launch|llm|recording|redact|replay|tape|workspace)[/\\]"
     r"|[/\\]playhead[/\\](?:clock|errors|event|events)\.py$"
 )
 _DEEPER = 4

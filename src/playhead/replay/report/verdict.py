@@ -5,6 +5,7 @@ Pure but for reading tapes. Knows match facts and divergences on the replay's ta
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -147,7 +148,13 @@ def judge(
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
-        notes=[*notes, *skipped, *outputs.remarks(then, now), *extras.unchanged(now)],
+        notes=[
+            *notes,
+            *_interrupted(exits),
+            *skipped,
+            *outputs.remarks(then, now),
+            *extras.unchanged(now),
+        ],
         live=list(wishes.policy.live),
         inexact=extras.inexact(now) if wishes.mixed else [],
         blocked=extras.blocked(now),
@@ -156,6 +163,12 @@ def judge(
         recovered=_recovered(then, now, wishes, same_exit=same_exit) if wishes.faults else None,
         forked_at=wishes.fork_at,
     )
+
+
+def _interrupted(exits: dict[str, int | None]) -> list[str]:
+    if exits["recorded"] != -signal.SIGINT or not _same_exit(exits):
+        return []
+    return ["Ctrl-C interrupted the recorded run; the replay ends there."]
 
 
 def _same_exit(exits: dict[str, int | None]) -> bool:

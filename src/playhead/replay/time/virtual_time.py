@@ -305,8 +305,8 @@ class VirtualTime:
                 return attempt(None)
             if wait.is_released():
                 return False
-            # A task may have come to a place since, from another thread.
-            if wait.first() is not None:
+            # A task may have come to a place since, from another thread; or Ctrl-C is all that is left to come.
+            if wait.first() is not None or (self.order and self.order.table.was_interrupted):
                 self._jump()
             self._look_for_stall()
         return True
@@ -416,6 +416,8 @@ class VirtualTime:
         """
         found = [(place, one) for one in waits if (place := one.first()) is not None]
         if not found or self.order is None:
+            if self.order is not None and self.order.interrupt(nearest, changes):
+                return True
             return nearest is None and any(
                 one.loop.release_late() for one in waits if one.loop is not None
             )
