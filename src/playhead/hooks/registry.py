@@ -111,6 +111,7 @@ REPLAY_ROWS: tuple[Row, ...] = (
     Row("time", "ambient.waiting_threads:hook_time", "clock"),
     Row("threading", "ambient.waiting_threads:hook_threading", "clock"),
     Row("queue", "ambient.waiting_threads:hook_queue", "clock"),
+    Row("logging", "order.log_handlers", "clock"),
     Row("subprocess", "ambient.waiting_threads:hook_subprocess", "clock"),
     Row("selectors", "ambient.waiting_selectors:hook_selectors", "clock"),
     Row("select", "ambient.waiting_selectors:hook_select", "clock"),
