@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
+from pathlib import Path
 from typing import Any
 
 from playhead.story import Story
@@ -66,15 +68,44 @@ from pathlib import Path
 from playhead.testing import replay
 
 TAPE = Path(__file__).parent / "tapes" / "{name}.tape.jsonl"
-
+{folder}
 
 def test_{name}_replays_identically():
     """The agent of today asks the world for what it asked then, and prints the same."""
-    report = replay(TAPE)
+    report = replay({arguments})
     assert report["verdict"] == "identical", report["first_divergence"]
 '''
 
 
-def test_source(name: str, manifest: Manifest) -> str:
+# The folder of the recorded command, so that the test runs from any folder.
+_FOLDER = "FOLDER = Path(__file__).parents[{above}]{below}\n"
+
+
+def test_source(name: str, manifest: Manifest, target: Path) -> str:
+    """The test for the folder `target`. The command of the tape runs in the folder that it was recorded in, if that is
+    in the same project.
+    """
     command = shlex.join(manifest.command).replace("\\", "/").replace('"', "'")
-    return _TEMPLATE.format(name=name, run=manifest.run, command=command[:200])
+    folder = _folder_of(manifest, target.absolute())
+    return _TEMPLATE.format(
+        name=name,
+        run=manifest.run,
+        command=command[:200],
+        folder=folder,
+        arguments="TAPE, cwd=FOLDER" if folder else "TAPE",
+    )
+
+
+def _folder_of(manifest: Manifest, target: Path) -> str:
+    if not manifest.cwd or not manifest.project:
+        return ""
+    project, cwd = Path(manifest.project), Path(manifest.cwd)
+    if not target.is_relative_to(project) or not cwd.is_relative_to(project):
+        return ""
+    above, *below = (
+        Path(os.path.relpath(project, target / "test.py")).parts,
+        *cwd.relative_to(project).parts,
+    )
+    return _FOLDER.format(
+        above=len(above) - 1, below="".join(f" / {one!r}".replace("'", '"') for one in below)
+    )

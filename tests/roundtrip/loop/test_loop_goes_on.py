@@ -281,3 +281,18 @@ def test_the_last_words_on_stderr_are_the_reason_of_a_failure(project):
     words = ("loop", "--session", "s", "--stage", "work:1", "--")
     said = project.playhead(*words, "sh", "-c", "echo no key >&2; exit 3", code=1).stderr
     assert "exit code 3: no key" in said
+
+
+def test_the_promoted_test_of_a_session_runs_from_any_folder(project, tmp_path):
+    project.loop(*RECORD, "full")
+    project.playhead("promote", "fix", "tests/")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder in (project.folder, elsewhere):
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*words, str(project.folder / "tests")],
+            cwd=folder, env=project.env(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 passed" in done.stdout

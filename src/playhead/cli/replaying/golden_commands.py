@@ -111,7 +111,7 @@ def promote_command(
                 f"{made} exists already. Use --name for another name, or --force to replace it."
             )
     pack(path, target)
-    test.write_text(test_source(called, tape.manifest), encoding="utf-8")
+    test.write_text(test_source(called, tape.manifest, folder), encoding="utf-8")
     written = [target, test]
     if fixtures:
         for file, value in fixtures_of(tell(Tape(path))).items():

@@ -216,5 +216,5 @@ def _calls_there(report: Report) -> str:
         boundary: sum(count for rung, count in row.items() if rung != "unused")
         for boundary, row in report.coverage.items()
     }
-    named = [f"{count} {name} calls" for name, count in counts.items() if count]
+    named = [f"{n} {name} call{'' if n == 1 else 's'}" for name, n in counts.items() if n]
     return f"The run made {', '.join(named) or 'no calls'}."

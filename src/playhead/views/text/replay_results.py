@@ -154,6 +154,8 @@ def print_chaos(run: str, results: Sequence[TrialResult]) -> None:
     verdict = (f"✗ broken by {broke} of {len(results)} faults", "failed")
     if not broke:
         verdict = (f"✓ not broken by any of {len(results)} faults", "ok")
+        if counts["silent"] == len(results):
+            verdict = ("! no fault fired", "interrupted")
     out.print(Text.assemble(verdict, f" · {run} · {_counted(counts)}"))
     shown = [one for one in results if one.outcome not in ("recovered", "silent")]
     if not shown:

@@ -125,7 +125,10 @@ def _extras(report: Report) -> list[Text]:
         ("blocked", "failed", f"{_place(one)} was not run: {one['effect']}")
         for one in report.blocked
     ]
-    rows += [("allowed", "interrupted", f"{_place(one)} ran for real") for one in report.allowed]
+    rows += [
+        ("allowed", "interrupted", f"{_place(one)} ran for real: {one['effect'] or 'irreversible'}")
+        for one in report.allowed
+    ]
     lines = [
         Text.assemble((f"{mark:>10}", style), f"  {text}")
         for mark, style, text in rows[:_MOST_EXTRAS]
