@@ -19,6 +19,7 @@ from playhead.hooks.state.watch import watch_of_store
 from playhead.launch import record_run as recording
 from playhead.launch.fenced_child import in_fenced_child
 from playhead.launch.guest import hooking as hooks
+from playhead.launch.mutation_order import fitting_order
 from playhead.launch.sessions import RecordedCall, RecordedSession, worker_of
 from playhead.recording import deck, lanes
 from playhead.recording.deck import Call, Deck, Taped
@@ -99,13 +100,14 @@ class SessionMode(ReplayMode):
     def __init__(
         self, recording: TapedRun, recorder: Recorder, worker: str, mutations: list[TapedCall]
     ) -> None:
-        """`mutations`: those of all workers, in the order in which they were completed."""
+        """`mutations`: those of all workers, in the order in which they ended."""
         super().__init__(recording, recorder)
         self.worker = worker
         self.served = 0
         self._writer = recorder
         self._mutations = mutations
         self._at = 0
+        self._is_ordered = False
         self._moving = threading.Lock()
 
     def answer(self, call: Call, lane: str) -> Taped | None:
@@ -131,6 +133,9 @@ class SessionMode(ReplayMode):
         finds the store as it found it then, and its own mutations can be made for real.
         """
         with self._moving:
+            if not self._is_ordered:
+                self._is_ordered = True
+                self._mutations = fitting_order(self._mutations, self._writer, self.recording.tape)
             while self._at < len(self._mutations):
                 taped = self._mutations[self._at]
                 self._at += 1

@@ -384,3 +384,57 @@ def test_a_process_with_other_threads_replays_unfenced(recorded):
         beside.join()
     assert (report.passed, report.fence) == (True, "unfenced"), str(report)
     assert "unfenced" in str(report)
+
+
+class Slow(Pool):
+    """A worker gets its task, and another worker gets the next one before the first call returns."""
+
+    def __init__(self, tasks, overtaken=None):
+        super().__init__(tasks)
+        self._overtaken = overtaken
+
+    def claim_next(self, worker):
+        name = super().claim_next(worker)
+        if self._overtaken is not None:
+            self._overtaken(worker, name)
+        return name
+
+
+@pytest.mark.parametrize("tasks", [2, 6])
+def test_a_mutation_that_was_overtaken_before_it_returned_is_made_in_its_place(tmp_path, tasks):
+    claimed, overtook = threading.Event(), threading.Event()
+
+    def overtaken(worker, name):
+        if name == "t0":
+            claimed.set()
+            overtook.wait(20)
+
+    with playhead.record(name="pool", store=tmp_path, intercept=True) as run:
+        pool = Slow({f"t{n}": "todo" for n in range(tasks)}, overtaken)
+        playhead.watch(pool, snapshot="tasks", mutations=["claim_next", "mark_complete"])
+
+        def go(worker):
+            with playhead.lane(worker):
+                if worker == "worker-2":
+                    claimed.wait(20)
+                worker_loop(pool, worker, overtook.set)
+
+        threads = [threading.Thread(target=go, args=(f"worker-{n}",)) for n in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def replayed(world):
+        pool = Slow(world.snapshot)
+        playhead.watch(pool, snapshot="tasks", mutations=["claim_next", "mark_complete"])
+        worker_loop(pool, world.worker)
+
+    session = playhead.load(run.path)
+    ends = [
+        one.value for one in sorted(session.mutations(), key=lambda one: one.wall_ns + one.took_ns)
+    ]
+    assert ends.index("t1") < ends.index("t0")
+    for _ in range(2):
+        report = playhead.replay_session(session, replayed)
+        assert report.passed, str(report)

@@ -56,6 +56,10 @@ def watch(
     return watched
 
 
+# The result of a mutation that raised, or that is a coroutine.
+UNKNOWN = object()
+
+
 class Watch:
     """A watched store. Made by `playhead.watch`; never raises because of recording."""
 
@@ -203,28 +207,33 @@ class Watch:
         """Whether the store is part of this recorder's run."""
         return self._on and recorder in self._begun
 
-    def apply(self, method: str, arguments: dict[str, Any]) -> None:
-        """Make a mutation that another worker made on the tape, and do not record it."""
+    def apply(self, method: str, arguments: dict[str, Any]) -> Any:
+        """Make a mutation that another worker made on the tape, and do not record it. Its result; UNKNOWN: it has
+        none.
+        """
         original = self._originals.get(method)
         if original is None:
-            return
+            return UNKNOWN
         args, kwargs = _unbound(original, arguments)
-        self._repeat(original, args, kwargs)
+        return self._repeat(original, args, kwargs)
 
     def _repeat(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    ) -> Any:
         """Change the store as it was changed then. The answer, or the error, is that of the tape."""
         token = _applying.set(True)
+        made: Any = UNKNOWN
         try:
             made = method(*args, **kwargs)
             if inspect.iscoroutine(made):
                 self._is_behind |= not _runs_through(made)
+                made = UNKNOWN
         except Exception as error:
             if is_interrupt(error):
                 raise
         finally:
             _applying.reset(token)
+        return made
 
 
 class _Mutation(Adapter):
