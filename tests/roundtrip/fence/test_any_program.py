@@ -204,7 +204,7 @@ def _is_partial_and_refused(person: Person, server: CountingServer, words: list[
     assert (server.count, person.files()) == (sent, files)
 
 
-@pytest.mark.parametrize("name", ["c", "ctypes", "python -S"])
+@pytest.mark.parametrize("name", ["c", "daemon", "ctypes", "python -S"])
 def test_a_connection_that_nothing_records_makes_the_run_partial(person, programs, server, name):
     if name not in programs:
         pytest.skip("needs a C compiler that links statically")

@@ -25,6 +25,7 @@ from playhead.replay.fence.notifications import Announced, CallListener, PeerAdd
 
 _DRAIN = b"d"
 _MOST_TIMES = 10_000
+_LINGER_NS = 150_000_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
 # Name services and logs, which the C library asks for every program.
 _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sssd/", "/avahi")
@@ -130,11 +131,26 @@ class _Watcher:
                 alive = False
             if self._asked in ready and not calls & select.POLLIN:
                 poll.unregister(self._asked)
-                self._report(os.read(self._asked, 1))
+                question = os.read(self._asked, 1)
+                alive = alive and (question != _DRAIN or self._lingered(poll))
+                self._report(question)
         if self._reporting:
             poll.unregister(self._seen.listener.fd)
             poll.poll()
             self._report(os.read(self._asked, 1))
+
+    def _lingered(self, poll: select.poll) -> bool:
+        """Watch what the command left behind a little longer: a daemon often connects just after its parent has
+        ended. Returns whether processes are left.
+        """
+        latest = clock.mono_ns() + _LINGER_NS
+        while (left := latest - clock.mono_ns()) > 0:
+            calls = dict(poll.poll(left // 1_000_000 + 1)).get(self._seen.listener.fd, 0)
+            if calls & select.POLLIN:
+                self._seen.look()
+            elif calls:
+                return False
+        return True
 
     def _report(self, question: bytes) -> None:
         self._reporting = False
