@@ -17,6 +17,8 @@ from dataclasses import replace
 
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
+from playhead.workspace.blobs.stable_read import read_file
+from playhead.workspace.database_compare import is_database, same_rows
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.folder_compare import compare_folder
 from playhead.workspace.fork_result import ForkedFiles, forked_files
@@ -133,12 +135,25 @@ class ScratchWorkspace:
         found = [
             shown(one.path)
             for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
-            if one.path not in self._code
+            if one.path not in self._code and not self._is_same_database(one)
         ]
         if found and self._history.gaps:
             # The end of the recording is not known for certain.
             return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
         return replace(report, same=not found, differing=tuple(found))
+
+    def _is_same_database(self, change: Change) -> bool:
+        """Whether a file is a database that differs in moments of SQLite's own clock only."""
+        then, now = change.before, change.after
+        if then is None or now is None or not (then.is_file and then.is_stored and now.is_file):
+            return False
+        try:
+            before = self._history.content(then, self._number)
+            path = os.path.join(os.fsencode(self._folder), change.path)
+            after = read_file(path).data if is_database(before) else b""
+        except (OSError, PlayheadError):
+            return False
+        return is_database(after) and same_rows(before, after)
 
     def forked(self, base: Tree, root: str) -> ForkedFiles:
         """At the end of a fork that started from `base`: the changes that it would make to the real folder."""

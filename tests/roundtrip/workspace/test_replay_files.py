@@ -348,6 +348,22 @@ def test_files_that_the_program_opens_and_closes_while_a_call_runs_belong_to_the
         assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.parametrize(("item", "code"), [("cup", 0), ("plate", 3)])
+def test_a_database_with_moments_of_its_own_clock_is_compared_by_its_rows(
+    project: Project, item: str, code: int
+) -> None:
+    project.record("""
+import os, sqlite3
+with sqlite3.connect("orders.db") as rows:
+    rows.execute("create table orders (item, at timestamp default CURRENT_TIMESTAMP)")
+    item = os.environ.get("ITEM", "cup")
+    rows.execute("insert into orders values (?, strftime('%Y-%m-%d %H:%M:%f'))", (item,))
+rows.close()
+""")
+    again = project.playhead("replay", "last", "--env", f"ITEM={item}")
+    assert again.returncode == code, again.stderr
+
+
 def test_changes_of_calls_that_ran_at_once_end_with_the_latest(project: Project) -> None:
     # The log belongs to `tee`, which runs all the time, and in part to each of the others.
     script = (
