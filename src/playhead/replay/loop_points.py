@@ -70,6 +70,8 @@ class LoopState:
         # How many of the callbacks from other threads this loop has waited for, and the one that it waits for now.
         self._awaited = 0
         self._gate: Gate | None = None
+        # The last callback that was put in its position: the turn, its place, and the position.
+        self._moved: tuple[int, Place | None, int] = (0, None, 0)
 
     def pend(
         self,
@@ -256,12 +258,20 @@ class LoopState:
         return True
 
     def _move(self, one: Pending) -> None:
-        """This one was made ready last. Put it where it was among the callbacks of its turn."""
+        """This one was made ready last. Put it where it was among the callbacks of its turn.
+
+        Callbacks of a transport have no counterpart in a replay. They count in the positions of the answers that they
+        carried: so an answer comes right behind the one before it, if no other task came to a point in between.
+        """
         place: Place | None = one.place  # a timer that never fired has none
-        if self._place_last is None or place is None or one.comes_last:
+        position = None if place is None else place.position
+        if self._place_last is None or place is None or position is None or one.comes_last:
             return
-        if (position := place.position) is not None:
-            self._place_last(position)
+        turn, before, at = self._moved
+        if turn == self.turn and before is not None and self._head.are_neighbours(before, place):
+            position = min(position, at + 1)
+        self._moved = (self.turn, place, position)
+        self._place_last(position)
 
     def release(self, place: Place) -> None:
         """Let the task that waits at this place continue, and those of the same turn."""

@@ -193,6 +193,15 @@ class Playhead:
         """The next point of this lane."""
         return self.table.ahead(lane)
 
+    def are_neighbours(self, one: Place, other: Place) -> bool:
+        """Whether both are points of calls, and the loop comes to no other point between them."""
+        if type(one.what[0]) is not int or type(other.what[0]) is not int:
+            return False
+        between = self.table.segments[other.segment][one.index + 1 : other.index]
+        return one.index < other.index and all(
+            place.passed or place.loop != other.loop for place in between
+        )
+
     def interrupt(self, nearest: int | None, changes: int) -> bool:
         """Every thread waits, and for no place of the tape. Interrupt the program if Ctrl-C interrupted it then;
         False: it did not, or a deadline (`nearest`) comes first. `changes` counts the waits that begin and end.

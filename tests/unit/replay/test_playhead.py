@@ -215,3 +215,16 @@ def test_a_point_is_tried_behind_the_tasks_that_print_before_it_in_its_turn(head
         callback()
     # Its position in the turn was 1.
     assert ran == ["a", "answer", "another task"]
+
+
+def test_answers_that_came_one_after_the_other_stay_together_without_their_transport(head_of):
+    # On the tape two callbacks of the transport lie between the two answers.
+    head = head_of([1, 1, 1, 7, 10, 0], [1, 1, 1, 8, 10, 3])
+    ready = ["own 1", "own 2"]
+    state = head.make_state(lambda: None, lambda: None, lambda at: ready.insert(at, ready.pop()))
+    for call in (7, 8):
+        state.pend(head.table.call("1", call, 10), lambda n=call: ready.append(n), lambda: False)
+    state.enter_turn(threading.get_ident(), 1)
+    state.look(is_busy=True)
+    state.run_due()
+    assert ready == [7, 8, "own 1", "own 2"]
