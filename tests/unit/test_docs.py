@@ -111,3 +111,12 @@ def test_what_is_hidden_stays_off_the_page():
     page = cli_docs.render(toy, "toy")
     assert "innards" not in page
     assert "--secret" not in page
+
+
+def test_every_test_that_the_table_of_the_five_systems_names_exists():
+    table = (ROOT / "docs" / "design" / "023-five-systems.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+)`", table))
+    root = Path(__file__).parents[1]
+    written = "".join(path.read_text(encoding="utf-8") for path in root.rglob("test_*.py"))
+    assert len(named) > 50
+    assert sorted(name for name in named if f"def {name}(" not in written) == []

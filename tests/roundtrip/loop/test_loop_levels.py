@@ -144,3 +144,12 @@ def test_two_sessions_are_compared_step_by_step(project):
     changed = {(step["kind"], step["left"]["boundary"]) for step in steps if step["kind"] != "same"}
     assert ("changed", "llm") in changed
     assert [step for step in steps if step["kind"] == "same" and step["left"]["boundary"] == "tool"]
+
+
+def test_two_sessions_that_behaved_alike_are_the_same(project):
+    for session in ("one", "two"):
+        words = ("loop", "--session", session, "--stage", "work:2", "--record-level", "full", "--")
+        project.playhead(*words, "sh", "-c", "echo done")
+    compared = project.playhead("diff", "one", "two").stdout
+    assert "same trajectory" in compared
+    assert {step["kind"] for step in project.json("diff", "one", "two")["steps"]} == {"same"}
