@@ -98,6 +98,7 @@ ROWS: tuple[Row, ...] = (
     Row("random", "ambient.random_draws:hook_random", "entropy"),
     Row("tempfile", "ambient.tempfile_names", "entropy"),
     Row("uuid", "ambient.entropy_reads:hook_uuid", "entropy"),
+    Row("warnings", "ambient.warning_filters", "tool"),
     Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("uuid_utils.compat", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("numpy.random", "ambient.random_draws:hook_numpy", "entropy"),

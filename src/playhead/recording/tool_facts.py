@@ -117,9 +117,11 @@ def _texts(value: Any) -> list[str]:
     return []
 
 
-STREAMS = frozenset({"stdout", "stderr"})
+# The third stream has warnings and changes of their filters: see `hooks/ambient/warning_filters`.
+WARNINGS = "warnings"
+STREAMS = frozenset({"stdout", "stderr", WARNINGS})
 
-# How each stream is written to, without hooks: set by the hook on the streams of this process.
+# How each stream is written to, without hooks: set by the hooks on the streams of this process and on `warnings`.
 writers: dict[str, Callable[[str], object]] = {}
 
 

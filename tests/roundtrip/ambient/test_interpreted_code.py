@@ -90,3 +90,38 @@ def test_a_warning_is_printed_as_often_as_in_the_recorded_run(tmp_path):
     assert any(lines.count(line) > 1 for line in lines)
     assert [line for line in now.stderr.splitlines() if b"Warning: " in line] == lines
     assert report["verdict"] == "identical"
+
+
+WARNINGS_AND_TOOLS = """
+import warnings
+import playhead
+
+@playhead.tool
+def quiet(n):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("not shown")
+    return n
+
+def shared():
+    warnings.warn("shared", UserWarning)
+
+@playhead.tool
+def loud(n):
+    shared()
+    return n
+
+for n in range(3):
+    warnings.warn("old", DeprecationWarning)
+    print(quiet(n))
+for n in range(2):
+    print(loud(n))
+    shared()
+"""
+
+
+def test_tools_change_which_warnings_are_printed_as_in_the_recorded_run(tmp_path):
+    then, now, report = _replayed(tmp_path, WARNINGS_AND_TOOLS)
+    assert (then.stderr.count(b": old"), then.stderr.count(b": shared")) == (3, 1)
+    assert (now.stderr.count(b": old"), now.stderr.count(b": shared")) == (3, 1)
+    assert report["verdict"] == "identical"
