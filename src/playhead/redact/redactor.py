@@ -13,6 +13,12 @@ from playhead.encoding.jsonbytes import quote, quote_as_is
 from playhead.encoding.plain import Keys
 from playhead.host.later import Later
 from playhead.host.lean import partial
+from playhead.redact.forms import (
+    COOKIES,
+    is_redacted_token,
+    redacted_cookies,
+    redacted_token,
+)
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
 from playhead.redact.spans import Span, apart, run_of, spans, suspicious
 
@@ -201,6 +207,10 @@ class Redactor:
             if len(self._digests) >= _MOST_DIGESTS:
                 self._digests.clear()
             self._digests[raw] = digest
+        if raw.startswith(b"eyJ") and raw.isascii():
+            token = redacted_token(raw.decode(), digest, self.clean)
+            if token is not None:
+                return token
         return f"{_HIDDEN}{kind}:{digest}]"
 
     def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
@@ -211,7 +221,7 @@ class Redactor:
         pieces, at = [], 0
         for start, end, kind in found:
             secret = raw[start:end]
-            if secret.startswith(_HIDDEN.encode()) or kind in self._kept:
+            if self._is_hidden(secret.decode("latin-1")) or kind in self._kept:
                 continue
             pieces += [raw[at:start], self.placeholder(kind, secret).encode()]
             at = end
@@ -265,17 +275,27 @@ class Redactor:
         return text if clean == raw else b2a_base64(clean, newline=False).decode()
 
     def _header(self, name: str, value: str) -> str:
-        return self._hidden(value, "header") if self._is_secret(name) else self.clean_text(value)
+        if not self._is_secret(name):
+            return self.clean_text(value)
+        if name.lower() in COOKIES:
+            cookies = redacted_cookies(name, value, lambda one: self._hidden(one, "header"))
+            if cookies is not None:
+                return cookies
+        return self._hidden(value, "header")
 
     def _is_secret(self, name: str) -> bool:
         return self.safe_keys.is_secret(name)
 
+    def _is_hidden(self, text: str) -> bool:
+        """Whether a value is a placeholder already."""
+        return text.startswith(_HIDDEN) or is_redacted_token(text)
+
     def _hidden(self, text: str, kind: str) -> str:
-        if not text or text.startswith(_HIDDEN):
+        if not text or self._is_hidden(text):
             return text
         scheme, blank, rest = text.partition(" ")
         if blank and rest and scheme.lower() in ("bearer", "basic", "token"):
-            return f"{scheme} {self.placeholder(kind, rest)}"
+            return text if self._is_hidden(rest) else f"{scheme} {self.placeholder(kind, rest)}"
         return self.placeholder(kind, text)
 
     def _conceal(self, item: Any, kind: str) -> Any:

@@ -192,7 +192,7 @@ def test_a_secret_cut_anywhere_is_hidden_and_nothing_else_is_lost(whole, secret)
         shown = b"".join(piece for piece, _ in out)
         # The first letters of a beginning that everybody knows may have gone before.
         assert secret[8:] not in shown
-        assert b"[redacted:" in shown
+        assert b"redacted" in shown
         if b"PRIVATE" not in whole:
             assert shown.startswith(before[:4])
             assert shown.endswith(after)

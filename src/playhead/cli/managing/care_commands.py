@@ -172,8 +172,9 @@ def seal_command(
     """
     found = [find_run(store, run) for run in runs or ("last",)]
     done = [seal(path) for path in counted(found, "Sealing")]
-    for one in done if key is not None else ():
-        sign(one.path.parent, key)
+    if key is not None:
+        for one in done:
+            sign(one.path.parent, key)
     if as_json:
         print_json([{**dataclasses.asdict(one), "path": str(one.path)} for one in done])
         return

@@ -18,7 +18,7 @@ from typing import Any
 from playhead.errors import UsageError
 from playhead.host.private_files import create_part, file_of, replace_file
 from playhead.redact import Redactor
-from playhead.tape import annotations
+from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.blobs import SPILLED, blob_path, pull, spill, unspill
 from playhead.tape.care import signature
 from playhead.tape.care.verify import refuse_live, verify
@@ -147,7 +147,7 @@ def _scrub_manifest(run: Path, redactor: Redactor, segments: dict[str, SegmentSu
     is_changed = clean != manifest
     known = [segments.get(one.name, one) for one in manifest.segments]
     write_manifest(run, dataclasses.replace(clean, segments=known))
-    marks = run / annotations.FILE
+    marks = run / MARKS
     if marks.is_file():
         with file_of(marks) as file:
             raw = file.read()
