@@ -326,3 +326,23 @@ def test_redis_clients_come_back_byte_for_byte(play, redis_port, kind):
     again = play.replay()
     assert again.returncode == 0, again.stderr
     assert again.stdout == taken.stdout
+
+
+def test_a_fork_server_is_part_of_the_program(play):
+    program = (
+        "import multiprocessing\n"
+        "def work(queue, number):\n"
+        "    queue.put(number * 2)\n"
+        "if __name__ == '__main__':\n"
+        "    context = multiprocessing.get_context('forkserver')\n"
+        "    queue = context.Queue()\n"
+        "    for number in range(2):\n"
+        "        process = context.Process(target=work, args=(queue, number))\n"
+        "        process.start()\n"
+        "        print(queue.get())\n"
+        "        process.join()\n"
+    )
+    taken = play.record(program)
+    assert taken.stdout == "0\n2\n", taken.stderr
+    again = play.replay()
+    assert again.returncode == 0, again.stderr

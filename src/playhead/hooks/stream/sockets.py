@@ -66,8 +66,10 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def hook_selector_loop(module: ModuleType, patches: Patches) -> None:
     """`module` is asyncio.selector_events."""
-    need(module.BaseSelectorEventLoop, "sock_connect")
-    patches.replace(module.BaseSelectorEventLoop, "sock_connect", _sock_connect)
+    loop = module.BaseSelectorEventLoop
+    need(loop, "sock_connect", "_make_ssl_transport")
+    patches.replace(loop, "sock_connect", _sock_connect)
+    patches.replace(loop, "_make_ssl_transport", _make_ssl_transport)
 
 
 def _sock_connect(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,6 +80,24 @@ def _sock_connect(original: Callable[..., Any]) -> Callable[..., Any]:
             await talk.connected()
 
     return sock_connect
+
+
+def _make_ssl_transport(original: Callable[..., Any]) -> Callable[..., Any]:
+    """An event loop encrypts in memory, above the socket: the tape would have the encrypted bytes, and the keys
+    of a replay are others. So the recording has a hole, and a replay stops here.
+    """
+
+    def make(self: Any, rawsock: Any, *args: Any, **options: Any) -> Any:
+        talk = _talks.get(rawsock)
+        if talk is not None:
+            crossing = talk.crossing
+            why = "TLS in an event loop is not recorded"
+            crossing.deck.unfollowed("stream", f"the connection to {crossing.call.name}", why)
+            _talks.pop(rawsock, None)
+            talk.end(by="agent")
+        return original(self, rawsock, *args, **options)
+
+    return make
 
 
 def talk_of(sock: Any) -> Talk | None:

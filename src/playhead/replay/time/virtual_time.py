@@ -41,6 +41,8 @@ _LONGEST_SKIP_S = 7 * 24 * 3600
 _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
 
 
+_FORK_SERVER = os.path.join("multiprocessing", "forkserver.py")
+
 # How often a wait without a timeout looks whether anything can end it.
 _LOOK_AGAIN_S = 0.5
 
@@ -322,6 +324,7 @@ class VirtualTime:
                 one.deadline is not None or one.first() is not None for one in waits.values()
             )
             and all(ident in waits or _is_ours(frame) for ident, frame in _current_frames().items())
+            and not _is_fork_server()
             and self._all_wait()
         )
         if not is_stuck:
@@ -462,6 +465,18 @@ class VirtualTime:
             one.is_stuck() and not one.is_released() and not self._has_come(one)
             for one in waits.values()
         )
+
+
+def _is_fork_server() -> bool:
+    """Whether this process is the server of `multiprocessing` that forks on request: it waits for requests as long
+    as the program lives, and ends with it.
+    """
+    frame = _current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "main" and frame.f_code.co_filename.endswith(_FORK_SERVER):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_ours(frame: FrameType) -> bool:
