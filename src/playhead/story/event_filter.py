@@ -1,4 +1,4 @@
-"""Select events by kind, boundary, lane and seq. Pure; knows events, not tapes."""
+"""Select events by kind, boundary, lane, who and seq. Pure; knows events, not tapes."""
 
 from __future__ import annotations
 
@@ -61,11 +61,12 @@ def _wrong(text: str) -> UsageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Criteria for events; empty criteria select everything. Kinds and lanes are globs, of which one must match."""
+    """Criteria for events; empty criteria select everything. Kinds, lanes and who are globs; one must match."""
 
     kinds: tuple[str, ...] = ()
     boundaries: frozenset[str] = frozenset()
     lanes: tuple[str, ...] = ()
+    who: tuple[str, ...] = ()
     seqs: SeqRange | None = None
 
 
@@ -84,6 +85,8 @@ class EventSelection:
         if wanted.kinds and not any(fnmatchcase(event.kind, glob) for glob in wanted.kinds):
             return False
         if wanted.lanes and not any(fnmatchcase(event.lane, glob) for glob in wanted.lanes):
+            return False
+        if wanted.who and not any(fnmatchcase(event.who or "", glob) for glob in wanted.who):
             return False
         return wanted.seqs is None or wanted.seqs.holds(event, self._own)
 

@@ -38,6 +38,9 @@ Printer = Callable[[Event, bytes], None]
 )
 @click.option("--lane", "lanes", multiple=True, metavar="GLOB", help="Only these lanes: 'main/2*'.")
 @click.option(
+    "--who", multiple=True, metavar="GLOB", help="Only what these agents or components did."
+)
+@click.option(
     "--seq", metavar="A..B", help="Only these events: 10..20, 10.., 17, or SEGMENT:10..20."
 )
 @click.option(
@@ -57,6 +60,7 @@ def command(
     kinds: tuple[str, ...],
     boundaries: tuple[str, ...],
     lanes: tuple[str, ...],
+    who: tuple[str, ...],
     seq: str | None,
     limit: int,
     follow: bool,
@@ -78,6 +82,7 @@ def command(
         kinds=kinds,
         boundaries=frozenset(boundaries),
         lanes=lanes,
+        who=who,
         seqs=None if seq is None else parse_range(seq),
     )
     rows = follow_rows(tape) if follow else tape.rows()

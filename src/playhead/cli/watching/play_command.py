@@ -44,6 +44,9 @@ from playhead.views.text.console import console, width_of
     help="Only calls of this boundary.",
 )
 @click.option("--lane", "lanes", multiple=True, metavar="GLOB", help="Only these lanes.")
+@click.option(
+    "--who", multiple=True, metavar="GLOB", help="Only what these agents or components did."
+)
 @click.option("--no-output", is_flag=True, help="Hide the output of the program and its tools.")
 @store_option
 def command(
@@ -56,6 +59,7 @@ def command(
     kinds: tuple[str, ...],
     boundaries: tuple[str, ...],
     lanes: tuple[str, ...],
+    who: tuple[str, ...],
     no_output: bool,
     store: Path | None,
 ) -> None:
@@ -72,7 +76,7 @@ def command(
     start, stop = first and parse_place(first), last and parse_place(last)
     story = tell(Tape(find_tape(store, run)), prices=Prices(overrides=overrides()))
     shown = FrameFilter(
-        kinds=kinds, boundaries=frozenset(boundaries), lanes=lanes, output=not no_output
+        kinds=kinds, boundaries=frozenset(boundaries), lanes=lanes, who=who, output=not no_output
     )
     frames = between(frames_of(story, shown), start or None, stop or None)
     wait = None if max_wait is None else round(max_wait * 1e9)

@@ -47,6 +47,7 @@ class FrameFilter:
     kinds: tuple[str, ...] = ()
     boundaries: frozenset[str] = frozenset()
     lanes: tuple[str, ...] = ()
+    who: tuple[str, ...] = ()
     output: bool = True
 
     def matches(self, frame: PlayFrame) -> bool:
@@ -56,6 +57,8 @@ class FrameFilter:
         if self.kinds and not any(fnmatchcase(frame.kind, glob) for glob in self.kinds):
             return False
         if self.lanes and not any(fnmatchcase(item.lane, glob) for glob in self.lanes):
+            return False
+        if self.who and not any(fnmatchcase(item.who or "", glob) for glob in self.who):
             return False
         if not self.boundaries:
             return True
