@@ -17,8 +17,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from playhead.recording import lanes, order_slot
-from playhead.recording.where import OWNERS, PROGRAM
+from playhead.recording import lanes, order_slot, points
+from playhead.recording.where import OWNERS, PROGRAM, package_of
 from playhead.replay.playhead import Gate
 from playhead.replay.points_table import Place
 
@@ -34,6 +34,10 @@ _idle: dict[tuple[Any, int], int] = {}
 _MOST_IDLE = 100
 # The locks that each thread holds: the lock, the line that took it, and the next point at that time.
 _held: dict[int, list[tuple[Any, tuple[Any, int], Any]]] = {}
+
+# Packages whose locks are held around writes to stdout and stderr, and the files that were looked up.
+_PRINTERS = frozenset({"logging", "loguru", "tqdm"})
+_printers: dict[str, bool] = {}
 
 # For which lane each thread works; None or nothing: what it takes is not counted.
 _owners: dict[int, lanes.Lane | None] = {}
@@ -104,6 +108,8 @@ def before_acquire(lock: Any) -> None:
         turns, lane = _turns(lock)
         if turns is not None and lane is not None:
             turns.wait(head, lane.name)
+        elif turns is None and _is_printer(sys._getframe(2).f_code.co_filename):
+            _await_output(head)
         return
     line = _line_of_program(lock)
     if line is None:
@@ -114,6 +120,28 @@ def before_acquire(lock: Any) -> None:
     if place is not None and _idle.get(line, 0) < most and order_slot.loop_here() is None:
         head.await_turn(place)
     _held.setdefault(_thread.get_ident(), []).append((lock, line, place))
+
+
+def _is_printer(file: str) -> bool:
+    """Whether this file is of a library that prints under a lock of its own. Such locks are not on the tape."""
+    known = _printers.get(file)
+    if known is None:
+        package = package_of(file) or file.rpartition("/")[0].rpartition("/")[2]
+        known = _printers[file] = package in _PRINTERS
+    return known
+
+
+def _await_output(head: Playhead) -> None:
+    """If the thread prints next: take the lock when the write is due. A thread that had the lock earlier would keep
+    those from it that print first. The write would block an event loop, too, and for the same points.
+    """
+    place = head.ahead(lanes.current.get().name)
+    if place is None or place.what[1] != points.OUTPUT:
+        return
+    state = order_slot.loop_here()
+    first = None if state is None else state.first()
+    if first is None or first.rank > place.rank:
+        head.await_turn(place)
 
 
 def before_restore(lock: Any) -> None:
