@@ -276,7 +276,7 @@ def _attended(
     if isinstance(started, Ended):
         ended = started
     else:
-        namespace = process_tree.namespace_of(started)
+        namespace = process_tree.HeldNamespace(started)
         numbers = () if ports is None else ports.numbers
         watching = _watched(fence, run, started, numbers, shims.folder)
         sidecar.watch(started)

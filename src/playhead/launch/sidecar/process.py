@@ -61,7 +61,7 @@ class SidecarProcess:
         # Readable when the command has ended; used when the launcher was killed.
         self._command_end: int | None = None
         # The mount namespace of the fence that the command is in.
-        self._namespace: str | None = None
+        self._namespace: process_tree.HeldNamespace | None = None
         self._early_at: int | None = None
         self._is_draining = False
         self._end_at: int | None = None
@@ -160,7 +160,7 @@ class SidecarProcess:
         for letter, payload in take_frames(self._buffer):
             if letter == WATCH:
                 self._world.command = int.from_bytes(payload, "big")
-                self._namespace = process_tree.namespace_of(self._world.command)
+                self._namespace = process_tree.HeldNamespace(self._world.command)
                 if any(one.starts_early for one in self._services):
                     self._early_at = clock.mono_ns() + _EARLY_NS
             elif letter == SIGNALS:
@@ -191,7 +191,9 @@ class SidecarProcess:
         self._close_line()
         if (self._recorder.run / PLAN).exists():
             process_tree.end_all(
-                str(self._recorder.run), root=self._world.command, namespace=self._namespace
+                str(self._recorder.run),
+                root=self._world.command,
+                namespace=self._namespace and self._namespace.name,
             )
         with suppress(OSError, AttributeError):
             if self._world.command is not None:

@@ -28,13 +28,25 @@ class LeftProcess(NamedTuple):
     program: str
 
 
-def namespace_of(pid: int) -> str | None:
-    """The mount namespace of a process, if it is not ours; None: the same, or unknown."""
-    with suppress(OSError):
-        found = os.readlink(f"/proc/{pid}/ns/mnt")
-        if found != os.readlink("/proc/self/ns/mnt"):
-            return found
-    return None
+class HeldNamespace:
+    """The mount namespace of a fence, held open. The kernel gives the number of a namespace that has ended to the
+    next one: without this, a run could take the processes of another run for its own, and kill them.
+    """
+
+    def __init__(self, pid: int) -> None:
+        """Of a process. `name` is None if it is ours, or unknown."""
+        self.name: str | None = None
+        self._fd = -1
+        with suppress(OSError):
+            self._fd = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+            found = os.readlink(f"/proc/self/fd/{self._fd}")
+            if found != os.readlink("/proc/self/ns/mnt"):
+                self.name = found
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 def left_of(
@@ -74,8 +86,19 @@ def end_all(
     return list(killed.values())
 
 
-def left_running(run: Path, namespace: str | None) -> list[LeftProcess]:
-    """The processes that outlived the command. Those of a replay are ended; those of a recording are the user's."""
+def left_running(run: Path, held: HeldNamespace | None) -> list[LeftProcess]:
+    """The processes that outlived the command. Those of a replay are ended; those of a recording are the user's.
+
+    `held` is closed.
+    """
+    try:
+        return _left_running(run, None if held is None else held.name)
+    finally:
+        if held is not None:
+            held.close()
+
+
+def _left_running(run: Path, namespace: str | None) -> list[LeftProcess]:
     for _ in range(_ROUNDS // 2):
         # Processes that are about to end: children of a shell that has just ended, and the process of the fence
         # itself, which ends after the command that it waited for. On a busy machine that takes a while.
