@@ -142,6 +142,8 @@ def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
         return
     if path.startswith(os.path.dirname(os.path.dirname(recorder.folder)) + os.sep):
         return  # Playhead's own store
+    if f"{os.sep}playhead-{os.getuid()}{os.sep}" in path:
+        return  # the lock and the status file of a loop (see `loop.state`): a replay has neither
     _seen.add(path)
     if not is_new and not marks.covers(os.path.realpath(path)):
         _copy(recorder, marks, path)
