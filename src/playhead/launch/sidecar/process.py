@@ -193,7 +193,7 @@ class SidecarProcess:
             process_tree.end_all(
                 str(self._recorder.run),
                 root=self._world.command,
-                namespace=self._namespace and self._namespace.name,
+                namespace=None if self._namespace is None else self._namespace.name,
             )
         with suppress(OSError, AttributeError):
             if self._world.command is not None:
