@@ -54,15 +54,16 @@ browser: ## Chromium for the tests of the viewer, from Debian where we may insta
 	      || tail -n 5 $(VENV)/chromium.log >&2; \
 	  else echo "tests/browser needs Chromium: apt-get install chromium, or PLAYHEAD_CHROMIUM=/path/to/it" >&2; fi; }
 
-# Without it the tests of the library on PostgreSQL are skipped; in CI that is a failure.
-database: ## PostgreSQL for the tests of the library, from Debian where we may install it
-	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+# Without them the tests of the library on PostgreSQL and of connections to Redis are skipped; in CI that is a failure.
+database: ## PostgreSQL and Redis for the tests that need them, from Debian where we may install them
+	@{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 \
+	  && command -v redis-server >/dev/null || { \
 	  if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-	    echo "Installing PostgreSQL for the tests of the library"; \
+	    echo "Installing PostgreSQL and Redis for the tests"; \
 	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	        --no-install-recommends postgresql; } >$(VENV)/postgresql.log 2>&1 \
-	      || tail -n 5 $(VENV)/postgresql.log >&2; \
-	  else echo "no PostgreSQL here: apt-get install postgresql, for the tests that need it" >&2; fi; }
+	        --no-install-recommends postgresql redis-server; } >$(VENV)/servers.log 2>&1 \
+	      || tail -n 5 $(VENV)/servers.log >&2; \
+	  else echo "no PostgreSQL or Redis here: apt-get install postgresql redis-server, for the tests that need them" >&2; fi; }
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)

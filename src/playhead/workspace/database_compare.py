@@ -44,7 +44,7 @@ def _opened(data: bytes) -> sqlite3.Connection:
     made = sqlite3.connect(":memory:")
     if data[18:20] == _WAL:
         data = data[:18] + _ROLLBACK + data[20:]
-    made.deserialize(data)
+    made.deserialize(data)  # type: ignore[attr-defined,unused-ignore]  # Python 3.11
     # Texts that are not UTF-8 are compared too.
     made.text_factory = bytes
     made.execute("pragma trusted_schema = off")
