@@ -23,6 +23,8 @@ QUICK = (
     "trio_channel",
     "mcp_server_logs",
     "async_processes",
+    "queue_pipeline",
+    "streams_left",
 )
 
 WORKERS = """

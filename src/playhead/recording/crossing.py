@@ -227,8 +227,11 @@ class Crossing:
 
     async def close_async(self) -> None:
         """The client has closed the answer. It may have taken several turns of the event loop to do so, and
-        the program learns only now that the answer has ended.
+        the program learns only now that the answer has ended. If it left the answer before the end, that has a place
+        of its own, which comes first.
         """
+        if self.taped is not None and self.taped.how == "left":
+            await self.reach_last_async()
         await pacing.close_async()
 
     async def abandon_async(self, patience_s: float) -> None:

@@ -6,7 +6,7 @@ Knows places and iterations of a loop; not asyncio (`hooks/order`), nor who rele
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _NEVER = float("inf")
 class Pending:
     """A task, a timer or a callback that waits at a place, and how to run it on."""
 
-    __slots__ = ("call_soon", "comes_last", "is_dead", "is_tried", "place", "run")
+    __slots__ = ("call_soon", "comes_last", "is_dead", "is_tried", "place", "run", "wake")
 
     def __init__(
         self,
@@ -38,6 +38,8 @@ class Pending:
         self.is_tried = False
         # Whether a selector reported it: that comes behind what is ready.
         self.comes_last = False
+        # Of a task: see `LoopState._wake_for_next_turn`.
+        self.wake: Callable[[], object] | None = None
 
 
 class LoopState:
@@ -105,6 +107,12 @@ class LoopState:
             self._head.block_loop(place)
             self.passed(place)
             return
+        if self._is_in_next_turn(place) and hasattr(self._make_future(), "get_loop"):
+            # The task did not wait for the world here then, but let the others run once. So it keeps its place among
+            # the callbacks of the next turn.
+            await _Yield()
+            if _is_over(place) or self._take(place):
+                return
         while True:
             future = self._make_future()
             pending = self._pend_task(place, future)
@@ -124,7 +132,10 @@ class LoopState:
             future.set_result(None)
 
         # The task itself looks whether its place has come, when it runs.
-        return self.pend(place, run, future.done, lambda _: run())
+        pending = self.pend(place, run, future.done, lambda _: run())
+        if place.turn and hasattr(future, "get_loop"):
+            pending.wake = lambda: future.get_loop().call_soon(_set, future)
+        return pending
 
     async def wait_to_be_left(self, moment: Any) -> None:
         """For a task whose call was never answered: wait until the program leaves it, as it did then.
@@ -177,9 +188,18 @@ class LoopState:
         self._anchor = (place.loop, place.turn, self.turn)
         self._segment = place.segment
 
-    def _has_come(self, place: Place) -> bool:
+    def _has_come(self, place: Place, turns: int = 0) -> bool:
+        """Whether the turn of this place is now, or so many turns from now."""
         loop, turn, at = self._anchor
-        return place.loop == loop and self.turn - at >= place.turn - turn
+        return place.loop == loop and self.turn + turns - at >= place.turn - turn
+
+    def _is_in_next_turn(self, place: Place) -> bool:
+        return (
+            bool(place.turn)
+            and self._has_come(place, turns=1)
+            and not self._has_come(place)
+            and self._head.is_near(place)
+        )
 
     def enter_turn(self, thread: int, number: int) -> None:
         """`number`: of the loop, in the order in which the loops of the process began to run."""
@@ -193,6 +213,8 @@ class LoopState:
         this turn anyway.
         """
         self._await_callbacks()
+        if is_busy:
+            self._wake_for_next_turn()
         place = self.first()
         if place is None or not self._has_come(place):
             return
@@ -223,6 +245,23 @@ class LoopState:
             if not place.passed and not place.has_come:
                 self._head.time.wait_at(gate)
             self._gate = None
+
+    def _wake_for_next_turn(self) -> None:
+        """Wake the tasks whose points are in the next turn, by a callback in this one.
+
+        The selector reported an answer in the turn before its task ran. The callback of the transport that woke the
+        task came behind what was ready, and before the timers of that turn. Another callback stands there now. So the
+        task has its place among the callbacks of the next turn.
+        """
+        woken = [
+            one
+            for one in self._pending
+            if one.wake is not None and self._is_in_next_turn(one.place) and not one.is_dead()
+        ]
+        for one in sorted(woken, key=lambda one: one.place.rank):
+            self.drop(one)
+            if one.wake is not None:
+                one.wake()
 
     def _try(self) -> None:
         """Tasks that are ready come to their points before the next point that is pending here. Look again in this
@@ -305,10 +344,23 @@ class LoopState:
         # The anchor counts from the turn in which they run.
         if due and due[-1].place is not None:
             self.passed(due[-1].place)
+            self._wake_for_next_turn()
         for one in due:
             if not one.is_dead():
                 one.run()
                 self._move(one)
+
+
+class _Yield:
+    """Awaited by a task of asyncio: the task runs again in the next turn, as after `asyncio.sleep(0)`."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+def _set(future: Any) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _is_over(place: Place) -> bool:

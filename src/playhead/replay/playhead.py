@@ -193,6 +193,16 @@ class Playhead:
         """The next point of this lane."""
         return self.table.ahead(lane)
 
+    def is_near(self, place: Place) -> bool:
+        """Whether every point of the same loop that has to come before this one is of the same turn or of the turn
+        before: then the loop is about to come to this place.
+        """
+        order = self.table.segments[place.segment]
+        before = order[self._next[place.segment] : place.index]
+        return all(
+            one.passed or one.loop != place.loop or one.turn >= place.turn - 1 for one in before
+        )
+
     def are_neighbours(self, one: Place, other: Place) -> bool:
         """Whether both are points of calls, and the loop comes to no other point between them."""
         if type(one.what[0]) is not int or type(other.what[0]) is not int:
