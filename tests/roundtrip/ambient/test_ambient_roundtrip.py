@@ -168,15 +168,16 @@ def test_code_that_reads_the_clock_where_it_did_not_then_goes_on_from_the_tape(s
 def test_what_reaches_past_every_hook_is_a_divergence(stage, tmp_path):
     program = tmp_path / "leaks.py"
     program.write_text(
+        # Connections are recorded; datagrams are not.
         "import socket\n"
-        "server = socket.create_server(('127.0.0.1', 0))\n"
-        "with socket.create_connection(server.getsockname()): print('connected')\n"
+        "udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "print(udp.sendto(b'x', ('127.0.0.1', 9)))\n"
     )
     then = stage.record(sys.executable, str(program))
-    assert then.stdout == "connected\n"
+    assert then.stdout == "1\n"
     now = stage.replay()
     assert now.returncode == 3
-    assert "The program left the recorded boundary: connect to 127.0.0.1:" in now.stderr
+    assert "The program left the recorded boundary: send to 127.0.0.1:9" in now.stderr
     assert stage.report["divergences"][0]["kind"] == "leak"
     assert stage.report["divergences"][0]["at"].startswith("leaks.py:3")
 
