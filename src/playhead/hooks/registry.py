@@ -50,6 +50,7 @@ ROWS: tuple[Row, ...] = (
     Row("queue", "order.queues", "clock"),
     Row("threading", "order.thread_waits", "clock"),
     Row("threading", "order.noted_locks", "clock"),
+    Row("concurrent.futures._base", "order.future_waits", "clock"),
     Row("multiprocessing.pool", "order.worker_results:hook_pool", "clock"),
     Row("concurrent.futures.process", "order.worker_results:hook_executor", "clock"),
     Row("time", "order.sleeps", "clock"),

@@ -44,7 +44,9 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 # The detail of a callback that the loop's own thread gave to `call_soon_threadsafe`. Callbacks of other threads have
 # the number of callbacks that the loop ran before them in its turn.
 FROM_LOOP = "loop"
-ACQUIRED, RECEIVED, CLOSED = "acquired", "received", "closed"
+ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
+# The detail of a wait that ended without what it was for.
+IN_VAIN = "in vain"
 # The program ends because of Ctrl-C.
 INTERRUPT = "interrupt"
 # That locks are on the tape; and that a lock was taken by another lane than the time before.

@@ -44,6 +44,10 @@ def _hook_asyncio(module: ModuleType) -> None:
 
 def _hook_executor(module: ModuleType) -> None:
     _replace(module.ThreadPoolExecutor, "submit", _carry_job)
+    future = module._base.Future
+    # Private: without it callbacks of all jobs share the lane of the pool, and print in any order.
+    if hasattr(future, "_invoke_callbacks"):
+        _replace(future, "_invoke_callbacks", _carry_callbacks)
 
 
 def _hook_trio(module: ModuleType) -> None:
@@ -168,6 +172,26 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
         return future
 
     return carried
+
+
+def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The thread that ends a job calls the callbacks of its future, in the lane of the job."""
+
+    def invoked(self: Any) -> None:
+        lane = self.__dict__.get(lanes.OF_JOB)
+        # A program that cancels a job calls them in its own lane.
+        if lane is None or not self._done_callbacks or self.cancelled():
+            return invoke(self)
+        token = lanes.current.set(lane)
+        lanes.own_thread(lane)
+        try:
+            invoke(self)
+        finally:
+            lanes.own_thread(None)
+            lanes.current.reset(token)
+        return None
+
+    return invoked
 
 
 def _context_of(fn: Any) -> Context | None:

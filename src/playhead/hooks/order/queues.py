@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _QUEUE = queue.Queue.get.__code__.co_filename
-# The detail of a point at which there was no item, or no room.
-_IN_VAIN = "in vain"
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -53,7 +51,7 @@ def _get(original: Callable[..., Any], empty: type[Exception]) -> Callable[..., 
         try:
             return original(self, block, timeout)
         except empty:
-            order_slot.happened(points.GET, _IN_VAIN)
+            order_slot.happened(points.GET, points.IN_VAIN)
             raise
         finally:
             order_slot.acted()
@@ -69,7 +67,7 @@ def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., 
         try:
             original(self, item, block, timeout)
         except full:
-            order_slot.happened(points.PUT, _IN_VAIN)
+            order_slot.happened(points.PUT, points.IN_VAIN)
             raise
         finally:
             order_slot.acted()
@@ -89,6 +87,6 @@ def _is_internal(frame: FrameType) -> bool:
 
 def _wait_for(kind: str, in_vain: type[Exception]) -> None:
     place = order_slot.wait_for(kind)
-    if place is not None and place.what[3] == _IN_VAIN:
+    if place is not None and place.what[3] == points.IN_VAIN:
         order_slot.acted()
         raise in_vain

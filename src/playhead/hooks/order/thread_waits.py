@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, ModuleType
     from typing import Any
 
-_IN_VAIN = "in vain"
 _TIMERS: list[CodeType] = []
 
 
@@ -49,12 +48,12 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
         if not _is_program(sys._getframe(1)) or not order_slot.is_kept():
             return original(self, blocking, timeout)
         place = order_slot.wait_for(points.ACQUIRED)
-        if place is not None and place.what[3] == _IN_VAIN:
+        if place is not None and place.what[3] == points.IN_VAIN:
             order_slot.acted()
             return False
         taken = original(self, blocking, timeout)
         order_slot.acted()
-        order_slot.happened(points.ACQUIRED, None if taken else _IN_VAIN)
+        order_slot.happened(points.ACQUIRED, None if taken else points.IN_VAIN)
         return taken
 
     return acquire
