@@ -126,14 +126,20 @@ def place_ahead(moment: int) -> Place | None:
     return None if place is None or place.passed or active() is None else place
 
 
-def pend(moment: int, run: Callable[[], None], is_dead: Callable[[], bool]) -> bool:
+def pend_read(
+    moment: int,
+    run: Callable[[], None],
+    is_dead: Callable[[], bool],
+    call_soon: Callable[[Callable[[], bool]], None],
+) -> bool:
     """Call `run` in the thread of the event loop that runs here, when the replay comes to this moment; False: it has
-    passed, or no loop runs here.
+    passed, or no loop runs here. A selector reported the moment then: it comes behind the callbacks that are ready.
+    `call_soon`: see `Pending`.
     """
     place, state = place_ahead(moment), loop_here()
     if place is None or state is None:
         return False
-    state.pend(place, run, is_dead)
+    state.pend(place, run, is_dead, call_soon).comes_last = True
     return True
 
 

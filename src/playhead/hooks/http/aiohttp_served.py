@@ -1,8 +1,10 @@
 """Serve a taped answer to aiohttp's client: its own protocol and parser, on a transport without a network.
 
-Knows how aiohttp reads. A piece whose place in the order is on the tape is fed when the replay comes there, whether
-the agent waits for it or not: so it arrived then. Other pieces are fed one by one, each time the agent waits for
-one, so that the agent receives the same pieces as in the recorded run. Does not know what is recorded.
+Knows how aiohttp reads. If the tape has the places of the head, of all pieces and of the end, each of them is fed when
+the replay comes to its place, whether the agent waits for it or not: so it arrived then. The agent gets its connection
+at once: in the recorded run, too, it had sent its request when the head came, and waited in its reader. Other answers
+are fed piece by piece, each time the agent waits for one, so that the agent receives the same pieces as in the recorded
+run. Does not know what is recorded.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.errors import Divergence
 from playhead.hooks.http import http1, served
 from playhead.hooks.http.exchange import Exchange
+from playhead.hooks.order.event_loops import call_if_due
 from playhead.hooks.websocket.conversation import TapedPeer, upgraded
 from playhead.host.later import Later
 from playhead.recording import order_slot
@@ -47,10 +50,12 @@ class Server:
             # While it waits for an answer the client treats errors otherwise: it may try again.
             if taped.facts.get("stage") == "connect" or isinstance(failure, Divergence):
                 raise failure
-        await exchange.crossing.reach_async(HEAD)
         loop = asyncio.get_running_loop()
         handler = self._handler(loop)
-        handler.play(AnswerFeed(handler, loop, exchange, req), failure)
+        feed = AnswerFeed(handler, loop, exchange, req)
+        if not feed.is_ordered:
+            await exchange.crossing.reach_async(HEAD)
+        handler.play(feed, failure)
         return self._connection(connector, req.connection_key, handler, loop)
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
@@ -111,15 +116,18 @@ class AnswerFeed:
         self._points = deque(at for at, p in enumerate(taped.pieces) if p.stream == "body")
         self.peer: TapedPeer | None = None
         self._blocks = deque(self._wire(req))
+        self.is_ordered = self._knows_places()
 
     def begin(self) -> None:
-        """The head, and with it the first piece, as they mostly come."""
+        """The agent has sent its request: feed the head. Without places the first piece comes with it, as it mostly
+        does.
+        """
         self._begun = True
         if self._untaken > 0 and not self.is_socket:
             return
-        if not self.is_socket and self._is_ordered():
-            self._loop.call_soon(self._feed, self._blocks.popleft() + self._take_passed())
-            self._await_next()
+        if self.is_ordered:
+            if not self._feed_at(self._taped.first_ns, self._feed_head):
+                self._loop.call_soon(self._feed_head)
             return
         if self._points:
             self._points.popleft()
@@ -140,11 +148,18 @@ class AnswerFeed:
     def is_socket(self) -> bool:
         return self.peer is not None
 
-    def _is_ordered(self) -> bool:
-        """Whether the tape knows the place of every piece. The answer may also have had no pieces."""
-        return all(order_slot.knows(self._taped.pieces[at].at_ns) for at in self._points) and (
-            order_slot.knows(self._taped.took_ns)
-        )
+    def _knows_places(self) -> bool:
+        """Whether the tape has the places of head, pieces and end, and the loop can wait for them."""
+        taped = self._taped
+        if taped.head is None or self.is_socket or order_slot.loop_here() is None:
+            return False
+        pieces = (taped.pieces[at].at_ns for at in self._points)
+        return all(map(order_slot.knows, (taped.first_ns, *pieces, taped.took_ns)))
+
+    def _feed_head(self) -> None:
+        self._crossing.reach_later(HEAD)  # does not wait: the end is counted from here
+        self._feed(self._blocks.popleft() + self._take_passed())
+        self._await_next()
 
     def _take_passed(self) -> bytes:
         """The pieces that came together with the one before them: they have passed with it."""
@@ -168,14 +183,28 @@ class AnswerFeed:
         moment = self._taped.pieces[self._points[0]].at_ns if self._points else self._taped.took_ns
 
         def feed() -> None:
-            self._is_awaited = False
             self._feed(self._take_passed())
             self._await_next()
 
-        def feed_soon() -> None:
-            self._loop.call_soon(feed)
+        self._feed_at(moment, feed)
 
-        self._is_awaited = order_slot.pend(moment, feed_soon, self._is_closed)
+    def _feed_at(self, moment: int, feed: Callable[[], None]) -> bool:
+        """Call `feed` in the iteration of the loop in which the selector reported these bytes then; False: the replay
+        has passed the place.
+        """
+
+        def feed_awaited() -> None:
+            self._is_awaited = False
+            feed()
+
+        def feed_soon() -> None:
+            self._loop.call_soon(feed_awaited)
+
+        def try_soon(take: Callable[[], bool]) -> None:
+            call_if_due(self._loop, take, feed_awaited)
+
+        self._is_awaited = order_slot.pend_read(moment, feed_soon, self._is_closed, try_soon)
+        return self._is_awaited
 
     def _is_closed(self) -> bool:
         transport = self._handler.transport
