@@ -218,7 +218,7 @@ subprocess.run([sys.executable, '-c', {look!r}])
     assert len(take.processes) == 4
 
 
-def test_a_child_that_outlives_the_run_is_left_alone(record):
+def test_a_child_that_outlives_the_run_is_left_alone_and_named(record):
     program = """
 import subprocess, sys
 late = "import sys; sys.stdin.read(); import subprocess; subprocess.run([sys.executable, '-c', 'pass'])"
@@ -235,5 +235,7 @@ subprocess.Popen([sys.executable, "-c", late])
         # End of file: the last one who holds our pipes, the child and its own child, has left.
         assert running.stdout.read() == b""
         told = running.stderr.read().decode()
-    assert told.count("playhead") == 1, told
+    left, recorded = told.splitlines()
+    assert left.startswith("playhead: the command left 1 process (python")
+    assert recorded.startswith("● recorded")
     assert record.take().damages == []
