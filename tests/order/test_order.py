@@ -20,6 +20,7 @@ QUICK = (
     "sse_streams",
     "tools_that_print",
     "aiohttp_streams",
+    "aiohttp_cuts",
     "trio_channel",
     "mcp_server_logs",
     "async_processes",

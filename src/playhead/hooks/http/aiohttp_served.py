@@ -177,16 +177,19 @@ class AnswerFeed:
         return data
 
     def _await_next(self) -> None:
-        """Feed the next piece, or the end of a whole answer, when the replay comes to its place."""
-        if not self._blocks or (not self._points and self._taped.how != "returned"):
-            return  # the agent sees any other end when it waits for more
-        moment = self._taped.pieces[self._points[0]].at_ns if self._points else self._taped.took_ns
+        """Feed the next piece, or the end that the server made, when the replay comes to its place."""
+        taped = self._taped
+        if self._points:
+            self._feed_at(taped.pieces[self._points[0]].at_ns, self._feed_passed)
+        elif self._blocks and taped.how == "returned":
+            self._feed_at(taped.took_ns, self._feed_passed)
+        elif not self._blocks and taped.how == "cut" and taped.error is None:
+            self._feed_at(taped.took_ns, self._next)
+        # The agent sees any other end when it waits for more.
 
-        def feed() -> None:
-            self._feed(self._take_passed())
-            self._await_next()
-
-        self._feed_at(moment, feed)
+    def _feed_passed(self) -> None:
+        self._feed(self._take_passed())
+        self._await_next()
 
     def _feed_at(self, moment: int, feed: Callable[[], None]) -> bool:
         """Call `feed` in the iteration of the loop in which the selector reported these bytes then; False: the replay
