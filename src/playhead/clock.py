@@ -7,9 +7,14 @@ the real ones. Does not know runs or tapes.
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
 
 wall_ns = time.time_ns
 mono_ns = time.monotonic_ns
@@ -19,6 +24,9 @@ sleep = time.sleep
 urandom = os.urandom
 pid = os.getpid
 thread_id = _thread.get_ident
+# Methods of locks as C has them: a replay hooks these methods for the program.
+_take, _give = _thread.RLock.acquire, _thread.RLock.release
+_frames_guard = _thread.RLock()
 _utc = time.gmtime
 _shown = time.strftime
 
@@ -47,6 +55,24 @@ def stamp(at_wall_ns: int) -> str:
 
 def host() -> str:
     return os.uname().nodename
+
+
+def frames() -> dict[int, FrameType]:
+    """The current frame of each thread. Without the garbage collector: before 3.11.8 and 3.12.2 Python holds a lock of
+    its own while it makes the frames. A finalizer that runs then can let another thread come here, which waits
+    for that lock and keeps the interpreter: a deadlock (CPython issue 106883).
+    """
+    _take(_frames_guard)
+    try:
+        is_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames()
+        finally:
+            if is_enabled:
+                gc.enable()
+    finally:
+        _give(_frames_guard)
 
 
 def threads() -> int:
@@ -81,3 +107,12 @@ def _signalled(process_id: int) -> str | None:
     except OSError:
         return None
     return ""
+
+
+def _renew_guard() -> None:
+    """In a forked child: the thread that held it is not here."""
+    global _frames_guard  # noqa: PLW0603  one guard a process
+    _frames_guard = _thread.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_guard)

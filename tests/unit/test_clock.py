@@ -52,3 +52,38 @@ def test_the_originals_are_kept_when_the_program_fakes_its_own(monkeypatch):
     monkeypatch.setattr("os.urandom", lambda n: b"\0" * n)
     assert clock.wall_ns() > MOMENT - 10**18
     assert len({clock.urandom(8) for _ in range(4)}) == 4
+
+
+DEADLOCK = """
+import gc, sys, threading
+from playhead import clock
+
+class Loop:
+    def __init__(self):
+        self.me = self
+
+    def __del__(self):
+        for _ in range(500):
+            pass
+
+def look():
+    for _ in range(300):
+        Loop()
+        clock.frames()
+
+sys.setswitchinterval(1e-6)
+gc.set_threshold(1)
+threads = [threading.Thread(target=look) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done", gc.isenabled())
+"""
+
+
+def test_threads_read_the_frames_of_all_threads_while_finalizers_run():
+    ran = subprocess.run(
+        [sys.executable, "-c", DEADLOCK], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stdout == "done True\n"

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import _thread
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -283,7 +282,7 @@ class Playhead:
         while (
             self._acting == acting
             and not self.time.is_waiting(acting)
-            and acting in sys._current_frames()
+            and acting in clock.frames()
             and clock.mono_ns() < until
         ):
             clock.sleep(_NAP_S)

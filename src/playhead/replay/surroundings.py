@@ -12,6 +12,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from playhead import clock
 from playhead.host.later import Later
 from playhead.recording import order_slot, where
 from playhead.replay.fence import leaks
@@ -51,7 +52,7 @@ def waiting_threads() -> list[str]:
     """Each thread of the program, with the place in its own code where it waits."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
-    for ident, frame in sys._current_frames().items():
+    for ident, frame in clock.frames().items():
         at = _own_frame(frame)
         if at is not None and ident in names:
             place = f"{where.shown(at.f_code.co_filename)}:{at.f_lineno} {at.f_code.co_name}"

@@ -201,7 +201,7 @@ def _end_of_thread(lock: Any) -> Callable[[], bool]:
     threads = list(threading._active.items())  # type: ignore[attr-defined]
     for ident, thread in threads:
         if getattr(thread, "_tstate_lock", None) is lock:
-            return lambda: ident in sys._current_frames()
+            return lambda: ident in clock.frames()
     return lambda: True
 
 

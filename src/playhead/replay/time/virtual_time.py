@@ -51,7 +51,7 @@ _LOOK_AGAIN_S = 0.5
 # One that may be taken again: whatever the garbage collector runs in between may look at the time.
 _take = _thread.RLock.acquire
 _give = _thread.RLock.release
-_current_frames = sys._current_frames
+_current_frames = clock.frames
 
 
 # By how much the clock moves on when it is read: enough to show in a float of seconds.
@@ -452,7 +452,7 @@ class VirtualTime:
         """
         if _starting():
             return False
-        frames = sys._current_frames()
+        frames = clock.frames()
         waits = self._waits.copy()
         for ident, frame in frames.items():
             if ident not in waits and not self.strangers.is_idle(ident, frame):
