@@ -63,11 +63,11 @@ class Loop:
         self.me = self
 
     def __del__(self):
-        for _ in range(500):
+        for _ in range(2000):
             pass
 
 def look():
-    for _ in range(300):
+    for _ in range(1000):
         Loop()
         clock.frames()
 
