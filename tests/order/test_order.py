@@ -25,7 +25,6 @@ QUICK = (
     "mcp_server_logs",
     "async_processes",
     "queue_pipeline",
-    "streams_left",
 )
 
 WORKERS = """
