@@ -22,10 +22,11 @@ NEEDED = {
     *("_weakrefset", "atexit", "binascii", "contextvars", "errno", "fcntl", "gc", "itertools"),
     *("resource", "select", "types", "zlib"),
 }
-# Modules that avoid `typing` although not every process loads them, and why. This list only shrinks.
+# Modules that avoid `typing` although not every process loads them, and why.
 STREAMS = ("feeding", "sockets", "talk", "tls")
 LOADED_LATER = {
     "playhead.hooks.ambient.random_draws": "loaded with `random`, which loads no typing",
+    "playhead.hooks.ambient.warning_filters": "loaded with `warnings`, which loads no typing",
     "playhead.hooks.input.asyncio_stdin": "loaded with `asyncio`",
     "playhead.hooks.input.passwords": "loaded with `getpass`, which loads no typing",
     "playhead.hooks.order.event_loops": "loaded with `asyncio`",
@@ -39,6 +40,7 @@ LOADED_LATER = {
         (f"playhead.hooks.stream.{name}" for name in STREAMS), "loaded with `socket` or `asyncio`"
     ),
     "playhead.hooks.state.written_files": "loaded where the files of a workspace are recorded",
+    "playhead.host.own_listeners": "loaded with `socket`",
     "playhead.launch.shims.fallback": "stands in for a program that is gone; must start at once",
     "playhead.launch.spawn_command": "the launcher's own start",
 }
