@@ -31,6 +31,7 @@ from playhead.replay.replay_plan import Rule
 from playhead.replay.report.divergence import Parting
 from playhead.replay.time.taped_source import TapedSource
 from playhead.story import CallItem, Story, tell
+from playhead.story.derived_tools import DERIVED
 from playhead.tape.reader import Tape
 from playhead.tape.single_file import pack, unpack
 
@@ -50,12 +51,12 @@ class TapeRun:
 
     @property
     def calls(self) -> list[CallItem]:
-        return self.story.calls()
+        return [call for call in self.story.calls() if DERIVED not in call.facts]
 
     @property
     def tools(self) -> list[str]:
         """Names of the tools called, in order."""
-        called = [call for call in self.calls if call.boundary in ("tool", "mcp")]
+        called = [call for call in self.story.calls() if call.boundary in ("tool", "mcp")]
         # By place: the number of a derived tool is higher than that of every recorded call.
         return [call.name for call in sorted(called, key=lambda call: call.place)]
 
