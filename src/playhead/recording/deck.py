@@ -169,7 +169,7 @@ class Deck:
         taped = mode.answer(call, lane.name)
         if taped is not None:
             # A timeout that the program sets now counts from here, however quickly the replay came here.
-            lane.at_ns = max(lane.at_ns, taped.began_ns)
+            lane.reach(taped.began_ns)
             return Crossing(self, call, taped)
         instead: bytes | None = None
         rewriting = self.rewriting

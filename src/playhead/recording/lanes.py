@@ -35,15 +35,15 @@ _DEEPEST = 12
 class Lane:
     """A name, and the count of lanes started from here. Shared by all code that runs in it."""
 
-    __slots__ = ("_counts", "_ordinals", "at_ns", "name", "scope")
+    __slots__ = ("_counts", "_ordinals", "_reached", "name", "scope")
 
     def __init__(self, name: str, scope: Deck | None = None) -> None:
         self.name = name
         # The deck of the run that this lane belongs to; None: the deck of the process. Everything that
         # starts from a lane inherits it, so concurrent runs in one process stay apart.
         self.scope = scope
-        # In a replay: how far this lane has come, in the time of the tape.
-        self.at_ns = 0
+        # The number of a replay, and how far this lane has come in it, in the time of its tape.
+        self._reached = (0, 0)
         self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
         self._counts: dict[str, count[int]] = {}
 
@@ -70,12 +70,32 @@ class Lane:
 
     def restart(self) -> None:
         """Count from 1 again: another run begins here."""
-        self.at_ns = 0
+        self._reached = (0, 0)
         self._ordinals = count(1)
         self._counts = {}
 
+    @property
+    def reached_ns(self) -> int:
+        """How far this lane has come in the replay, in the time of the tape; 0: nowhere yet."""
+        replay, at_ns = self._reached
+        return at_ns if replay == _replay else 0
+
+    def reach(self, at_ns: int) -> None:
+        """The lane has come to this moment of the tape."""
+        self._reached = (_replay, max(self.reached_ns, at_ns))
+
     def __repr__(self) -> str:
         return f"Lane({self.name!r})"
+
+
+# Lanes outlive replays in one process, and every tape has a time of its own.
+_replay = 0
+
+
+def begin_replay() -> None:
+    """Another tape: what lanes have reached on earlier ones does not count."""
+    global _replay  # noqa: PLW0603  one number a process
+    _replay += 1
 
 
 def _shortened(name: str, ordinal: int) -> str:

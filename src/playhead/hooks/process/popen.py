@@ -191,8 +191,7 @@ class _Start(ProcessAdapter):
         player.go()
         took_ns = taped.facts.get("started_ns")
         if type(took_ns) is int:
-            lane = lanes.current.get()
-            lane.at_ns = max(lane.at_ns, taped.began_ns + took_ns)
+            lanes.current.get().reach(taped.began_ns + took_ns)
 
     def _started(self) -> None:
         self._popen.args = self._asked["args"]

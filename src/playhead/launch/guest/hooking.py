@@ -95,7 +95,6 @@ def stop(made: Deck) -> None:
         if made.mode is not None:
             registry.uninstall()
             surroundings.leave()
-            lanes.MAIN.at_ns = 0  # the time of that tape
         _unhook(made)
         deck.deactivate(made)
 

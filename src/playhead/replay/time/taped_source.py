@@ -127,7 +127,7 @@ class TapedSource:
         if not waits:
             return _as(kind, self.time.moving_ns())
         # As for timeouts: a lane may be further than the clock, which stands while the program computes.
-        return _as(kind, max(self.time.ticking_ns(), _current_lane().at_ns))
+        return _as(kind, max(self.time.ticking_ns(), _current_lane().reached_ns))
 
     def settle(self) -> None:
         return None

@@ -139,6 +139,7 @@ class VirtualTime:
         end_ns: int | None = None,
         on_end: Callable[[], None] | None = None,
     ) -> None:
+        lanes.begin_replay()
         # Whether time passes as it does outside: asked for, or because something is live.
         self.is_real = pace
         # Whether answers from the tape take their time.
@@ -361,7 +362,7 @@ class VirtualTime:
 
     def _deadline(self, timeout: float) -> int:
         # The clock stands while the program computes. A lane that has made a call since is further than that.
-        return max(self.now_ns(), lanes.current.get().at_ns) + math.ceil(timeout * 1e9)
+        return max(self.now_ns(), lanes.current.get().reached_ns) + math.ceil(timeout * 1e9)
 
     def _enter(self, me: int, wait: _Wait | None) -> None:
         self._changes += 1
@@ -516,7 +517,6 @@ def begin(time: VirtualTime) -> None:
     """From here on what waits, waits for this time."""
     global _active  # noqa: PLW0603  one slot a process
     _active = time
-    lanes.MAIN.at_ns = 0  # the main lane may have been in another replay before
     time.drives = True
     pacing.begin(time)
 

@@ -60,7 +60,7 @@ def signature_of(run: Path, signers: Path | None = None) -> Signature | None:
         return Signature(good=False, why=f"it cannot be read ({error})")
     with tempfile.TemporaryDirectory(prefix="playhead-") as folder:
         copy = Path(folder, FILE)
-        copy.write_bytes(raw)
+        replace_file(copy, raw)
         common = ["-n", _NAMESPACE, "-s", str(copy)]
         done = _ssh_keygen(["-Y", "check-novalidate", *common], said)
         found = _KEY.search(done.stdout.decode("utf-8", "replace"))

@@ -200,7 +200,7 @@ def test_replays_and_forks_stand_below_their_parents(forge, store, playhead):
     assert drawn["replay"].startswith("└ ? replay")
     assert drawn["sprout"].startswith("  └ ✓ sprout")
     assert "fork at 3" in drawn["sprout"]
-    assert drawn["orphan"].startswith("✓ orphan")
+    assert drawn["orphan"].startswith("? orphan")
     assert max(map(len, lines)) <= 80
 
 
