@@ -5,6 +5,7 @@ its report included; the program itself ends at once, or after `--timeout` where
 """
 
 import json
+import os
 import subprocess
 import sys
 
@@ -60,7 +61,11 @@ def _changed(name, folder, url, *, busy, timeout="2"):
     return json.loads(report.read_text()), now
 
 
-@pytest.mark.parametrize("name", sorted(CHANGES))
+# The short form, for `make test`; CHANGED=all tries every program.
+SHORT = ("gather_httpx", "queue_workers", "tools_that_print", "two_loops")
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES) if os.environ.get("CHANGED") == "all" else SHORT)
 def test_a_changed_call_of_a_concurrent_program_is_found_at_its_step(name, site, tmp_path):
     report, now = _changed(name, tmp_path, site.url, busy=len(name) % 2 == 0)
     assert (now.returncode, report["verdict"]) == (3, "diverged"), now.stderr.decode()

@@ -93,8 +93,8 @@ INTERRUPTED = {
         """,
     "while a process runs": """
         import subprocess
-        print("ready", flush=True)
-        subprocess.run(["sleep", "30"])
+        # Said by the process: an interrupt before it runs would be another case.
+        subprocess.run(["sh", "-c", "echo ready; exec sleep 30"])
         """,
     "in an event loop": """
         import asyncio
