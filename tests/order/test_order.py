@@ -83,16 +83,17 @@ def test_an_unknown_order_is_a_usage_error():
 
 INTERRUPTED = {
     "while it sleeps": """
-        import time
-        print("ready", flush=True)
+        import threading, time
+        # By another thread: an interrupt inside of `print` would be another case.
+        threading.Timer(0.3, print, ("ready",), {"flush": True}).start()
         time.sleep(30)
         """,
     "in an event loop": """
-        import asyncio
+        import asyncio, threading
         async def main():
             child = await asyncio.create_subprocess_exec("echo", "hello", stdout=-1)
             print(await child.communicate())
-            print("ready", flush=True)
+            threading.Timer(0.3, print, ("ready",), {"flush": True}).start()
             await asyncio.sleep(30)
             print("never")
         asyncio.run(main())
