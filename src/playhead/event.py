@@ -57,7 +57,7 @@ class Event:
 
     @property
     def ours(self) -> bool:
-        """Whether `kind` is one of the closed vocabulary, and Playhead itself wrote it."""
+        """Return whether `kind` is one of the closed vocabulary, and Playhead itself wrote it."""
         return self.kind in KINDS and not self.user
 
     def absolute(self, ref: Ref | None) -> str | None:

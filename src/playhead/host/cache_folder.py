@@ -18,8 +18,8 @@ def cache_folder(env: Mapping[str, str]) -> str:
 
 
 def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
-    """The folder itself. Where it cannot be written or made (`nobody` has the home `/nonexistent`), one in the
-    temporary folder that no other user can read.
+    """Return the folder, or a private one in the temporary folder if it cannot be written or made: the user
+    `nobody` has the home `/nonexistent`.
     """
     if _is_writable(folder):
         return folder
@@ -30,7 +30,7 @@ def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
 
 
 def _is_writable(folder: str) -> bool:
-    """Whether a folder can be written to, or made."""
+    """Return whether a folder can be written to, or made."""
     while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)

@@ -14,7 +14,7 @@ _paths: set[Any] = set()
 
 
 def has(address: Any) -> bool:
-    """Whether this process listens on the address."""
+    """Return whether this process listens on the address."""
     if isinstance(address, tuple) and len(address) >= 2:
         return address[0] in _LOCAL and address[1] in _ports
     return isinstance(address, (str, bytes)) and address in _paths

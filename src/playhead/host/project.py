@@ -33,7 +33,7 @@ def repository_of(project: Path) -> Path | None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether it exists, as far as we may know: a folder that we must not look into is none."""
+    """Return whether it exists, as far as we may know: a folder that we must not look into is none."""
     try:
         return path.exists()
     except OSError:

@@ -65,7 +65,7 @@ def _best(fences: list[Finding]) -> Finding:
 
 
 def _watching() -> Finding:
-    """Whether `record` knows the connections that nothing records."""
+    """Return whether `record` knows the connections that nothing records."""
     scope = _ptrace_scope()
     try:
         barrier.watched(os.environ).abandon()
@@ -106,7 +106,7 @@ def _shims(env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _following(env: Mapping[str, str]) -> Finding:
-    """Whether `record` sees every program that a command starts, or only those that have a shim."""
+    """Return whether `record` sees every program that a command starts, or only those that have a shim."""
     why = tracer.why_not(env)
     detail = "every program that a command starts is recorded"
     if why is not None:

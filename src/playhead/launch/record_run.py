@@ -255,7 +255,7 @@ def _attend(started: Run, wish: Wish) -> None:
 
 
 def _is_of_program() -> bool:
-    """Whether the code running now is the program's own top: its main thread, outside of event loops. A run
+    """Return whether the code running now is the program's own top: its main thread, outside of event loops. A run
     that begins here also gets what threads do that were started earlier; a run that begins in a thread or a
     task, one of many in a server, gets what it started alone.
     """

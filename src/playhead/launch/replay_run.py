@@ -234,7 +234,7 @@ def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport
 
 
 def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool:
-    """Whether live calls are made inside the fence. A hooked Python makes them there. What goes through the
+    """Return whether live calls are made inside the fence. A hooked Python makes them there. What goes through the
     proxy is made by the sidecar, outside: then nothing else in the tree has a network.
     """
     live = {one.partition(":")[0] for one in wishes.policy.live} & _OF_THE_NETWORK
@@ -280,7 +280,7 @@ def _fence(
 
 
 def _limits(fence: Fence | None) -> tuple[str, ...]:
-    """What the person has to know to read the verdict."""
+    """Return notes on the limits of the fence, for the report."""
     if fence is None or fence.kind != "landlock":
         return ()
     limits = "the command could not write files, and files that its calls wrote are not restored"

@@ -158,7 +158,7 @@ def _files_before(history: FileHistory, tape: Tape, step: int, number: int) -> T
 
 
 def _not_recorded(facts: Mapping[str, Any]) -> Iterator[bytes]:
-    """What was in the workspace and no part of it: the store, and files that the command's output went to."""
+    """Yield paths in the workspace that were left out: the store, and files that received the command's output."""
     if isinstance(facts.get("store"), str):
         yield os.fsencode(facts["store"])
     for one in facts.get("left_out") or ():

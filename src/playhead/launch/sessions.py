@@ -78,7 +78,7 @@ class RecordedSession:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the run started with: `playhead.record(details={"config": …, "completed": […]})`."""
+        """The details of the run: `playhead.record(details={"config": …, "completed": […]})`."""
         found = self.tape.manifest.extra.get(DETAILS)
         return found if isinstance(found, dict) else {}
 

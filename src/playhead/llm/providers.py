@@ -20,7 +20,7 @@ from playhead.llm.provider import Provider
 
 
 def may_be_llm(url: str) -> bool:
-    """Whether the address could be that of an LLM call; the body then decides."""
+    """Return whether the address could be that of an LLM call; the body then decides."""
     return bool(providers_at(_endpoint(_path(url))))
 
 
@@ -54,7 +54,7 @@ def model_in(url: str) -> str | None:
 
 
 def stream_in(url: str) -> bool | None:
-    """Whether the address asks for a stream; None where the body decides."""
+    """Return whether the address asks for a stream; None where the body decides."""
     endpoint = _endpoint(_path(url))
     return next((one.endpoints[endpoint] for one in providers_at(endpoint)), None)
 

@@ -144,7 +144,7 @@ def resumed_level(home: Path, session: str, asked: Level | None, *, resume: bool
 
 
 def is_replaying() -> bool:
-    """Whether this process is answered from a tape: then the state on disk belongs to another run."""
+    """Return whether this process is answered from a tape: then the state on disk belongs to another run."""
     active = deck.declared()
     return active is not None and active.mode is not None
 

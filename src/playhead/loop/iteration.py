@@ -75,7 +75,7 @@ class Iteration:
 
     @property
     def is_agent(self) -> bool:
-        """Whether the response is a stream that we can read."""
+        """Return whether the response is a stream that we can read."""
         return self._stream is not None and self._stream.reader is not None
 
     def environment(self) -> dict[str, str]:

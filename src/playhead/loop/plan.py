@@ -86,7 +86,7 @@ def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str])
 
 
 def takes_prompt(command: Sequence[str]) -> bool:
-    """Whether the prompt is a word of the command; else it comes by stdin."""
+    """Return whether the prompt is a word of the command; else it comes by stdin."""
     return any(_PROMPT in word for word in command)
 
 

@@ -100,7 +100,7 @@ def response(name: str, home: Path, raw: bytes, *, exit_code: int | None) -> Ite
 
 
 def is_open(name: str, home: Path) -> bool:
-    """Whether the session has an iteration that has not ended."""
+    """Return whether the session has an iteration that has not ended."""
     state = states.read_state(states.folder_of(home, name))
     return state is not None and state.open is not None
 

@@ -168,7 +168,7 @@ def _many(step: str, name: str) -> bool:
 
 
 def _is_known(step: str, given: Mapping[str, Any]) -> bool:
-    """Whether the values are such that the step takes them."""
+    """Return whether the values are such that the step takes them."""
     if step == "init" and (level := given.get("record-level") or given.get("level")):
         return level in ("minimal", "standard", "full")
     if step == "end" and "status" in given:

@@ -353,7 +353,7 @@ def _data_of(call: Call, taped: Taped) -> dict[str, Any]:
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Whether asyncio or trio cancelled the task."""
+    """Return whether asyncio or trio cancelled the task."""
     return type(error).__name__ in ("CancelledError", "Cancelled") and not isinstance(
         error, Exception
     )

@@ -229,7 +229,7 @@ class Deck:
             self.mode.part_within(call, lanes.current.get().name, kind, detail, advice)
 
     def has_answer(self, call: Call) -> bool:
-        """Whether this call can be performed or served now. False: a replay has no answer for it left."""
+        """Return whether this call can be performed or served now. False: a replay has no answer for it left."""
         mode: Any = self.mode
         if mode is None or not hasattr(mode, "look"):
             return True
@@ -254,11 +254,11 @@ class Deck:
 
     @property
     def was_killed_here(self) -> bool:
-        """Whether a signal ended the recorded command, and all calls that it had made by then are served."""
+        """Return whether a signal ended the recorded command, and all calls that it had made by then are served."""
         return bool(getattr(self.mode, "is_where_it_was_killed", False))
 
     def is_inside(self, *boundaries: str) -> bool:
-        """Whether the code running now is already part of a crossing of one of these boundaries:
+        """Return whether the code running now is already part of a crossing of one of these boundaries:
         a client on top of another client must not be recorded twice.
         """
         inside = _inside.get()

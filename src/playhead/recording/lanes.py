@@ -106,7 +106,7 @@ def _shortened(name: str, ordinal: int) -> str:
 
 
 def is_carried() -> bool:
-    """Whether the code running now carries a request to a server, or is a part of a tool. A replay answers
+    """Return whether the code running now carries a request to a server, or is a part of a tool. A replay answers
     the request and the tool, and starts none of the tasks and threads that worked on the answer: they must
     not shift the numbers of the others.
     """
@@ -143,12 +143,12 @@ _has_writers = False
 
 
 def have_threads() -> bool:
-    """Whether a thread or a job was started since the run began."""
+    """Return whether a thread or a job was started since the run began."""
     return _has_threads
 
 
 def have_writers() -> bool:
-    """Whether a child was started since the run began that writes to the program's own streams."""
+    """Return whether a child was started since the run began that writes to the program's own streams."""
     return _has_writers
 
 

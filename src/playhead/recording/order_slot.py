@@ -78,7 +78,7 @@ def make_state(
 
 
 def is_kept() -> bool:
-    """Whether points are noted or waited for in what the code running now does."""
+    """Return whether points are noted or waited for in what the code running now does."""
     return (points.active() is not None or _active is not None) and not lanes.is_carried()
 
 
@@ -116,7 +116,7 @@ def acted() -> None:
 
 
 def knows(moment: int) -> bool:
-    """Whether the tape knows the place of this moment of a call, and the order is kept."""
+    """Return whether the tape knows the place of this moment of a call, and the order is kept."""
     return getattr(moment, "place", None) is not None and active() is not None
 
 
@@ -151,7 +151,7 @@ def pass_by(moment: int) -> None:
 
 
 def has_come(moment: int) -> bool:
-    """Whether the replay has come to this moment. Where nothing lies between, it comes there now."""
+    """Return whether the replay has come to this moment. Where nothing lies between, it comes there now."""
     place, head = place_ahead(moment), active()
     if place is not None and head is not None and head.is_now(place):
         head.note(place, None)

@@ -121,7 +121,7 @@ class Recorder:
 
     @property
     def warned(self) -> bool:
-        """Whether the host has been told that something is missing."""
+        """Return whether the host has been told that something is missing."""
         return self._losses.warned
 
     @property

@@ -46,12 +46,12 @@ class Run:
 
     @property
     def owned(self) -> bool:
-        """Whether this handle began the run, and so ends it."""
+        """Return whether this handle began the run, and so ends it."""
         return self._owner
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a child of the process that began the run."""
+        """Return whether this is a child of the process that began the run."""
         return clock.pid() != self._pid
 
     @property

@@ -48,7 +48,7 @@ class ToolRequests:
 
     @property
     def anything(self) -> bool:
-        """Whether a model has asked for something: a program without one pays nothing."""
+        """Return whether a model has asked for something: a program without one pays nothing."""
         return bool(self._heard or self._open)
 
     def make_lock(self) -> None:

@@ -23,7 +23,7 @@ _LARGEST = 64 * 1024
 
 
 def is_redacted_token(text: str) -> bool:
-    """Whether a token is a placeholder already: it has gone through a replay, and must stay as it is."""
+    """Return whether a token is a placeholder already: it has gone through a replay, and must stay as it is."""
     parts = text.split(".")
     return len(parts) == 3 and parts[2].startswith(_MARK) and text.startswith("eyJ")
 

@@ -125,7 +125,7 @@ class Redactor:
         return partial(suspicious, known=self._runs) if self._runs else suspicious
 
     def suspects(self, encoded: bytes) -> bool:
-        """Whether this JSON may hold a secret. False is certain; True means: look closely."""
+        """Return whether this JSON may hold a secret. False is certain; True means: look closely."""
         if self._own or suspicious(encoded, self._runs):  # a user's own pattern may fit anything
             return True
         return bool(self._without_run) and any(value in encoded for value in self._without_run)
@@ -287,7 +287,7 @@ class Redactor:
         return self.safe_keys.is_secret(name)
 
     def _is_hidden(self, text: str) -> bool:
-        """Whether a value is a placeholder already."""
+        """Return whether a value is a placeholder already."""
         return text.startswith(_HIDDEN) or is_redacted_token(text)
 
     def _hidden(self, text: str, kind: str) -> str:

@@ -58,7 +58,7 @@ class AnswerOrder:
         self._note(self._ended, ref)
 
     def is_due(self, ref: object, at_ns: int) -> bool:
-        """Whether `wait` would return at once."""
+        """Return whether `wait` would return at once."""
         return next(self._pauses(ref, at_ns), None) is None
 
     def wait(self, ref: object, at_ns: int) -> None:
@@ -91,7 +91,7 @@ class AnswerOrder:
             return True
 
     def _open(self, moment: int) -> Iterator[tuple[int, str, bool]]:
-        """What was before this moment, and has not happened in the replay."""
+        """Return the moments of the tape before this one that the replay has not reached yet."""
         moments = self._moments
         while self._first < len(moments) and self._is_reached(moments[self._first]):
             self._first += 1
@@ -106,7 +106,7 @@ class AnswerOrder:
         return ref in self._left_out or ref in (self._ended if is_end else self._begun)
 
     def _was_answered_meanwhile(self, call: TapedCall, moment: int) -> bool:
-        """Whether another answer came between this call and its own answer."""
+        """Return whether another answer came between this call and its own answer."""
         return any(
             is_end and call.event.mono < at < moment and ref != call.ref
             for at, ref, is_end in self._moments
@@ -153,7 +153,7 @@ def _served_here(recording: TapedRun) -> list[TapedCall]:
 
 
 def _is_idle(pid: int) -> bool:
-    """Whether every thread of a process and of those below it waits."""
+    """Return whether every thread of a process and of those below it waits."""
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/stat", "rb") as file:

@@ -178,7 +178,7 @@ class LoopState:
         return bool(self._due)
 
     def is_next(self, place: Place) -> bool:
-        """Whether the replay is at this place already: nothing comes before it, and its turn is now."""
+        """Return whether the replay is at this place already: nothing comes before it, and its turn is now."""
         if not place.turn:
             return self._head.is_now(place)
         return self._head.is_next(place) and self._has_come(place)
@@ -189,7 +189,7 @@ class LoopState:
         self._segment = place.segment
 
     def _has_come(self, place: Place, turns: int = 0) -> bool:
-        """Whether the turn of this place is now, or so many turns from now."""
+        """Return whether the turn of this place is now, or so many turns from now."""
         loop, turn, at = self._anchor
         return place.loop == loop and self.turn + turns - at >= place.turn - turn
 

@@ -142,17 +142,17 @@ class Playhead:
         return self.table.lane(lane.name, kind, lane.count(kind))
 
     def is_next(self, place: Place) -> bool:
-        """Whether every point before this one has passed."""
+        """Return whether every point before this one has passed."""
         return place.index == self._next[place.segment]
 
     def is_now(self, place: Place) -> bool:
-        """Whether every point before this one has passed, and so little time lies between that no timeout
+        """Return whether every point before this one has passed, and so little time lies between that no timeout
         can have set in: timeouts that are not on the tape fire by the clock.
         """
         return self.is_next(place) and place.ns - self.time.now_ns() < _INSTANT_NS
 
     def waits_for_others(self, place: Place) -> bool:
-        """Whether every point that has to come before this one belongs to another thread than the loop that
+        """Return whether every point that has to come before this one belongs to another thread than the loop that
         this one belongs to.
         """
         order = self.table.segments[place.segment]
@@ -203,7 +203,7 @@ class Playhead:
         )
 
     def are_neighbours(self, one: Place, other: Place) -> bool:
-        """Whether both are points of calls, and the loop comes to no other point between them."""
+        """Return whether both are points of calls, and the loop comes to no other point between them."""
         if type(one.what[0]) is not int or type(other.what[0]) is not int:
             return False
         between = self.table.segments[other.segment][one.index + 1 : other.index]

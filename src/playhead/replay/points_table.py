@@ -86,7 +86,7 @@ class PointsTable:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether Ctrl-C ended the program."""
+        """Return whether Ctrl-C ended the program."""
         return bool(self._interrupts)
 
     def interrupt(self, lane: str) -> Place | None:

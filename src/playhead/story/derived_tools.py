@@ -93,7 +93,7 @@ def _answer(
 def _is_hooked(
     use: ToolUse, asked: CallItem, answered: CallItem, hooked: Iterable[CallItem]
 ) -> bool:
-    """Whether a tool of this name ran in between whose cause is not known."""
+    """Return whether a tool of this name ran in between whose cause is not known."""
     return any(
         one.cause is None
         and _is_name(one.name, use.name)

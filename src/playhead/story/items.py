@@ -192,7 +192,7 @@ def _mark(placed: PlacedEvent | None) -> Mark | None:
 
 
 def _is_served(asked: Mapping[str, Any]) -> bool:
-    """Whether this call was answered from the tape of another run."""
+    """Return whether this call was answered from the tape of another run."""
     match = asked.get("match")
     return isinstance(match, dict) and "of" in match
 

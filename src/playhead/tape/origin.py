@@ -51,7 +51,7 @@ def marked_as_own(
 
 
 def is_own(run: Path, manifest: Manifest, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this user recorded the run in that folder."""
+    """Return whether this user recorded the run in that folder."""
     if any(manifest.extra.get(name) for name in _FROM_ELSEWHERE):
         return False
     if _is_in_own_store(run, environ):
@@ -103,7 +103,7 @@ def digest_of(run: Path, manifest: Manifest) -> str:
 
 
 def is_trusted(digest: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the user has agreed to run the command of this tape before."""
+    """Return whether the user has agreed to run the command of this tape before."""
     return os.path.exists(default_home(environ) / _TRUSTED / digest)
 
 

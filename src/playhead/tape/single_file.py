@@ -78,7 +78,7 @@ def announce(run: Path, target: Path) -> None:
 
 
 def is_single_file(source: Path) -> bool:
-    """Whether this is a tape in one file, whatever its name is."""
+    """Return whether this is a tape in one file, whatever its name is."""
     try:
         with source.open("rb") as file:
             return file.readline(64).startswith(b'{"playhead":')

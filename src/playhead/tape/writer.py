@@ -130,14 +130,14 @@ class SegmentWriter:
                 self.unwritten.append(error)
 
     def holds(self) -> bool:
-        """Whether our descriptor is still our file's, with or without a name."""
+        """Return whether our descriptor is still our file's, with or without a name."""
         try:
             return _identity(os.fstat(self._fd)) == self._file
         except OSError:
             return False
 
     def is_on_disk(self) -> bool:
-        """Whether the file that we write into still has a name, and it is ours."""
+        """Return whether the file that we write into still has a name, and it is ours."""
         try:
             return self.holds() and _identity(os.stat(self.path)) == self._file
         except OSError:

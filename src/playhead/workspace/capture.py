@@ -160,5 +160,5 @@ def _kind(mode: int) -> str:
 
 
 def _is_in_use(database: bytes) -> bool:
-    """Whether another process has an open transaction on the database."""
+    """Return whether another process has an open transaction on the database."""
     return os.path.exists(database + b"-journal")

@@ -67,7 +67,7 @@ def is_derived(name: bytes) -> bool:
 
 
 def is_secret(path: bytes) -> bool:
-    """Whether a file is named like one that holds secrets: its hash is recorded, not its content."""
+    """Return whether a file is named like one that holds secrets: its hash is recorded, not its content."""
     name = path.rpartition(b"/")[2].lower()
     if path.startswith(b".git/") or name.endswith(_SHARED_ENDS):
         return False
@@ -114,7 +114,7 @@ def output_files() -> tuple[str, ...]:
 
 
 class IgnoredUse:
-    """What a run keeps of one folder that git ignores."""
+    """Counts what a run keeps of one folder that git ignores."""
 
     __slots__ = ("_bytes", "_is_limited", "_sizes", "is_exceeded", "is_named")
 
@@ -241,11 +241,11 @@ class ChosenFiles:
         return next((one for one in above if one in self._ignored), None)
 
     def has_name(self, path: bytes) -> bool:
-        """Whether a path is one of the names in `only`, or below one."""
+        """Return whether a path is one of the names in `only`, or below one."""
         return self.only is None or path.partition(b"/")[0] in self.only
 
     def has(self, path: bytes) -> bool:
-        """Whether all folders above a path are part of the workspace."""
+        """Return whether all folders above a path are part of the workspace."""
         names = path.split(b"/")
         above = (b"/".join(names[:count]) for count in range(1, len(names)))
         return all(self.why_not_folder(one) is None for one in above)
@@ -305,7 +305,7 @@ class ChosenFiles:
 
 
 def _is_small(folder: bytes) -> bool:
-    """Whether a folder is within the limits of folders that git ignores."""
+    """Return whether a folder is within the limits of folders that git ignores."""
     files = size = 0
     waiting = [folder]
     while waiting:

@@ -25,7 +25,7 @@ def is_database(data: bytes) -> bool:
 
 
 def same_rows(before: bytes, after: bytes) -> bool:
-    """Whether two databases have the same tables and rows, moments apart. False if one cannot be read."""
+    """Return whether two databases have the same tables and rows, moments apart. False if one cannot be read."""
     try:
         with closing(_opened(before)) as old, closing(_opened(after)) as new:
             schemas = [one.execute(_SCHEMA).fetchall() for one in (old, new)]

@@ -63,7 +63,7 @@ def entry_now(root: bytes, path: bytes, wanted: FileEntry | None) -> FileEntry |
 
 
 def is_now(root: bytes, path: bytes, entry: FileEntry | None) -> bool:
-    """Whether a path of a folder is as `entry`; None: whether it is not there."""
+    """Return whether a path of a folder is as `entry`; None: whether it is not there."""
     found = entry_now(root, path, entry)
     return entry is None if found is None else found.same_as(entry)
 

@@ -143,7 +143,7 @@ class ScratchWorkspace:
         return replace(report, same=not found, differing=tuple(found))
 
     def _is_same_database(self, change: Change) -> bool:
-        """Whether a file is a database that differs in moments of SQLite's own clock only."""
+        """Return whether a file is a database that differs in moments of SQLite's own clock only."""
         then, now = change.before, change.after
         if then is None or now is None or not (then.is_file and then.is_stored and now.is_file):
             return False
@@ -185,7 +185,7 @@ def _is_folder(change: Change) -> bool:
 
 
 def _is_as_left(change: Change, end: Tree) -> bool:
-    """Whether the file of today is the one that the recorded run left behind."""
+    """Return whether the file of today is the one that the recorded run left behind."""
     left = end.get(change.path)
     return left is None if change.before is None else change.before.same_as(left)
 

@@ -184,7 +184,7 @@ def _seen(
 def _capture_all(
     state: WorkspaceState, seen: list[tuple[bytes, os.stat_result]], known: KnownFiles, started: int
 ) -> bool:
-    """Whether everything is as the last run left it.
+    """Return whether everything is as the last run left it.
 
     The repository's own files come first: whether an object can be restored is known then.
     """

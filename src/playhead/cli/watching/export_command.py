@@ -103,7 +103,7 @@ def _redacted_secrets(run: Path) -> dict[str, int]:
 
 
 def _redaction_report(story: Story, redacted: Mapping[str, int]) -> str:
-    """What a person has to know before sharing an export."""
+    """Return the warning to read before an export is shared."""
     if not story.manifest.redacted:
         return "recorded without redaction: check it for secrets before you share it."
     if not redacted:

@@ -171,5 +171,5 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
 
 
 def _is_own(entry: Entry) -> bool:
-    """Whether a run is listed by default: originals, and replays that were accepted as golden."""
+    """Return whether a run is listed by default: originals, and replays that were accepted as golden."""
     return entry.manifest.replay_of is None or is_golden(entry.manifest)

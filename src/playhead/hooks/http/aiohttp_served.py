@@ -149,7 +149,7 @@ class AnswerFeed:
         return self.peer is not None
 
     def _knows_places(self) -> bool:
-        """Whether the tape has the places of head, pieces and end, and the loop can wait for them."""
+        """Return whether the tape has the places of head, pieces and end, and the loop can wait for them."""
         taped = self._taped
         if taped.head is None or self.is_socket or order_slot.loop_here() is None:
             return False

@@ -117,7 +117,7 @@ class Exchange:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing of this answer has to be reported: all of it is on the tape that it is served from."""
+        """Return whether nothing of this answer has to be reported: all of it is on the tape that it is served from."""
         taped = self.taped
         return taped is not None and taped.quiet and taped.dies is None
 
@@ -330,7 +330,7 @@ def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[
 
 
 def _is_short(headers: list[list[str]]) -> bool:
-    """Whether the answer is small and announced its length: it comes at once, and is not a stream."""
+    """Return whether the answer is small and announced its length: it comes at once, and is not a stream."""
     for name, value in headers:
         if len(name) == _LENGTH and name.lower() == "content-length":
             return len(value) < 5 or (value.isdigit() and int(value) <= _SHORT)

@@ -41,7 +41,7 @@ def begin(identity: str | None) -> None:
 
 
 def is_recorded() -> bool:
-    """Whether the processes of this run record its stdin."""
+    """Return whether the processes of this run record its stdin."""
     return bool(_kind)
 
 
@@ -50,7 +50,7 @@ def is_terminal() -> bool:
 
 
 def is_run_stdin(fd: int) -> bool:
-    """Whether this descriptor is the stdin of the run."""
+    """Return whether this descriptor is the stdin of the run."""
     if not _kind:
         return False
     try:

@@ -84,7 +84,7 @@ def _state_here(running: Callable[[], Any]) -> LoopState | None:
 
 
 def _is_ours() -> bool:
-    """Whether what happens now belongs to the carrying of a request, which a replay does not repeat."""
+    """Return whether what happens now belongs to the carrying of a request, which a replay does not repeat."""
     return lanes.is_carried()
 
 

@@ -123,7 +123,7 @@ def before_acquire(lock: Any) -> None:
 
 
 def _is_printer(file: str) -> bool:
-    """Whether this file is of a library that prints under a lock of its own. Such locks are not on the tape."""
+    """Return whether this file is of a library that prints under a lock of its own. Such locks are not on the tape."""
     known = _printers.get(file)
     if known is None:
         package = package_of(file) or file.rpartition("/")[0].rpartition("/")[2]

@@ -77,7 +77,7 @@ def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., 
 
 
 def _is_internal(frame: FrameType) -> bool:
-    """Whether a client library keeps its connections in this queue, or the standard library its work: their
+    """Return whether a client library keeps its connections in this queue, or the standard library its work: their
     order is decided elsewhere, and a replay does not repeat all of it.
     """
     if frame.f_code.co_filename == _QUEUE:  # `get_nowait` and `put_nowait`

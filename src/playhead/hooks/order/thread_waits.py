@@ -37,7 +37,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _is_program(frame: FrameType) -> bool:
-    """Whether the program itself waits. The standard library's own threads are not ordered: a pool that
+    """Return whether the program itself waits. The standard library's own threads are not ordered: a pool that
     waits for its turn would wait for itself.
     """
     return OWNERS[frame.f_code.co_filename] == PROGRAM or frame.f_code in _TIMERS

@@ -141,7 +141,7 @@ class Flight:
         self._open.add(stream)
 
     def expected(self, stream: str) -> bool:
-        """Whether the end of this stream is still to be reported."""
+        """Return whether the end of this stream is still to be reported."""
         return stream in self._open or (stream == "stdin" and self._exit is None)
 
     def at_exit(self, action: Callable[[Flight], None]) -> None:

@@ -199,7 +199,7 @@ class _Start(ProcessAdapter):
 
 
 def _has_input(crossing: Crossing) -> bool:
-    """Whether the request has all that goes to stdin."""
+    """Return whether the request has all that goes to stdin."""
     request = crossing.call.request
     return type(request) is dict and type(request["stdin"]) is dict
 

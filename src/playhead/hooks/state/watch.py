@@ -204,7 +204,7 @@ class Watch:
         return changed
 
     def has_begun(self, recorder: Recorder) -> bool:
-        """Whether the store is part of this recorder's run."""
+        """Return whether the store is part of this recorder's run."""
         return self._on and recorder in self._begun
 
     def apply(self, method: str, arguments: dict[str, Any]) -> Any:

@@ -114,7 +114,7 @@ def hand_over(old: Any, new: Any) -> None:
 
 
 def is_served(sock: Any) -> bool:
-    """Whether the other side of this connection is the tape."""
+    """Return whether the other side of this connection is the tape."""
     return sock in _feeds
 
 

@@ -146,7 +146,7 @@ class TalkScript:
 
     @property
     def is_over(self) -> bool:
-        """Whether the whole conversation has been played, and the other side closed it."""
+        """Return whether the whole conversation has been played, and the other side closed it."""
         return self.played >= len(self.pieces) and self.position >= len(self._sent)
 
 

@@ -48,7 +48,7 @@ class FollowedTree:
             self._roles[command] = role_of(_words_of(command) or self._command)
 
     def is_agent(self, asked: ShimCall) -> bool:
-        """Whether a program that was executed is part of the agent, and not a process call."""
+        """Return whether a program that was executed is part of the agent, and not a process call."""
         if asked.how == "path":
             return False
         words = _with_interpreter(asked)
@@ -59,7 +59,7 @@ class FollowedTree:
         return True
 
     def is_by_agent(self, asked: ShimCall) -> bool:
-        """Whether an agent started this program, and not a script around it."""
+        """Return whether an agent started this program, and not a script around it."""
         return self._role_above(asked.ppid) is Role.AGENT
 
     def start(self, asked: ShimCall) -> tuple[list[str], dict[str, str]]:
@@ -141,7 +141,7 @@ class FollowedTree:
 
 
 def _is_ours(origin: Origin, ports: Collection[int]) -> bool:
-    """Whether a URL leads to the proxy already."""
+    """Return whether a URL leads to the proxy already."""
     return origin.host == "127.0.0.1" and origin.port in ports
 
 

@@ -40,7 +40,7 @@ def _user_in(rows: Iterable[bytes], local: int, remote: int) -> int | None:
 
 
 def may_connect(connection: socket.socket) -> bool:
-    """Whether a client may add calls to the run: our own user, and root, who could do anything else, too.
+    """Return whether a client may add calls to the run: our own user, and root, who could do anything else, too.
 
     If the proxy itself runs as root, its command may have changed to any user, so every user may connect. An unknown
     user may connect: in a network namespace of its own nothing but the run can reach the port.

@@ -55,7 +55,7 @@ def _answer(status: str, body: str) -> bytes:
 
 
 async def answer(client: Client, exchange: Exchange, asked: ProxiedRequest) -> bool:
-    """Whether the connection can be used again."""
+    """Return whether the connection can be used again."""
     taped = exchange.taped
     if taped is None:
         raise AssertionError("only a taped exchange is served")

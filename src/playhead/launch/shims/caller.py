@@ -151,7 +151,7 @@ class Caller:
             self._say(refusal(str(divergence)))
 
     def _is_wanted(self, call: Call) -> bool:
-        """Whether a model asked for this program. Agents also run programs for themselves, some on timers: they
+        """Return whether a model asked for this program. Agents also run programs for themselves, some on timers: they
         look at the repository and the terminal. How often they do so differs from run to run, and what they
         learn reaches a model only in requests, which are compared.
         """

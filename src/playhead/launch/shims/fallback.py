@@ -115,7 +115,7 @@ class Streams:
 
 
 def _is_callers(*, is_open: bool) -> bool:
-    """Whether the caller has the same stdin. `is_open`: ours is open."""
+    """Return whether the caller has the same stdin. `is_open`: ours is open."""
     try:
         return os.path.samestat(os.fstat(0), os.stat(f"/proc/{os.getppid()}/fd/0")) and is_open
     except OSError as error:
@@ -148,7 +148,7 @@ class StreamPump:
         self.end(f"closed {('stdout', 'stderr')[self.standard - 1]}" if self.standard else "")
 
     def pull(self) -> bool:
-        """Whether something came."""
+        """Return whether something came."""
         try:
             self.held = os.read(self.source, _CHUNK)
         except BlockingIOError:

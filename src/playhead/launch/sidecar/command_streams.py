@@ -117,7 +117,7 @@ class Pump:
 
     @property
     def is_input(self) -> bool:
-        """Whether it passes on the command's stdin. That ends with the command."""
+        """Return whether it passes on the command's stdin. That ends with the command."""
         return self.stream.name == STDIN
 
     @property

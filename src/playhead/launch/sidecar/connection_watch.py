@@ -261,7 +261,7 @@ class _Seen:
         return "inside" if self._owned[found] else "out"
 
     def _owns(self, inodes: frozenset[int]) -> bool:
-        """Whether a process of the tree listens there."""
+        """Return whether a process of the tree listens there."""
         names = {f"socket:[{inode}]" for inode in inodes}
         for word in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
@@ -273,7 +273,7 @@ class _Seen:
         return False
 
     def _member(self, pid: int, program: str) -> tuple[bool, str | None]:
-        """Whether a process is of the run, and which event started it."""
+        """Return whether a process is of the run, and which event started it."""
         key = (pid, program)
         if key not in self._processes:
             self._processes[key] = self._membership(pid)

@@ -19,7 +19,6 @@ from playhead.tape.store import PLAN
 
 _ROUNDS = 50
 _PAUSE_S = 0.02
-_held: list[int] = []
 
 
 class LeftProcess(NamedTuple):

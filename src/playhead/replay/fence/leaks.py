@@ -101,7 +101,7 @@ class Guard:
 
 
 def _is_live(event: str) -> bool:
-    """Whether this belongs to a call that the user allowed to be live: inside it or, because another thread may
+    """Return whether this belongs to a call that the user allowed to be live: inside it or, because another thread may
     make its connection, while a call of its kind is in progress.
     """
     open_deck = deck.active()

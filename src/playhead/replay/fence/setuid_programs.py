@@ -75,7 +75,7 @@ def _has_terminal() -> bool:
 
 
 def _has_more_groups() -> bool:
-    """Whether the user is in a group that this session does not have: `newgrp` gives it without a password."""
+    """Return whether the user is in a group that this session does not have: `newgrp` gives it without a password."""
     try:
         name = pwd.getpwuid(os.geteuid()).pw_name
         mine = {one.gr_gid for one in grp.getgrall() if name in one.gr_mem}

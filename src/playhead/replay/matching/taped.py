@@ -86,7 +86,7 @@ class TapedRun:
 
     @property
     def was_killed(self) -> bool:
-        """Whether a process that made calls never came to its end."""
+        """Return whether a process that made calls never came to its end."""
         return any(call.event.segment not in self.closed for call in self.calls)
 
 

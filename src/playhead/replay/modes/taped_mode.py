@@ -182,7 +182,7 @@ class ReplayMode:
         return with_output(taped, self._printed, recording.tape, recording.outputs)
 
     def _printed_inside(self, call: TapedCall) -> list[Piece]:
-        """What the processes that this call started wrote to the streams of the command."""
+        """Return the output that the processes of this call wrote to the streams of the command."""
         found: list[Piece] = []
         for inner in self.recording.below.get(call.ref, ()):
             if inner.boundary == "process":
@@ -214,7 +214,7 @@ class ReplayMode:
 
     @property
     def is_where_it_was_killed(self) -> bool:
-        """Whether a signal ended the command, and all that it had asked for by then has been served."""
+        """Return whether a signal ended the command, and all that it had asked for by then has been served."""
         if _signal_in(self.recording.tape.manifest.exit_code) is None:
             return False
         return all(is_side(call) for call in self.matcher.unserved())

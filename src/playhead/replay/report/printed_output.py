@@ -80,7 +80,7 @@ def reduced(text: str) -> tuple[str, int]:
 
 
 def _belongs(line: str, margin: str) -> bool:
-    """Whether this line shows the code of the frame above it."""
+    """Return whether this line shows the code of the frame above it."""
     rest = line.removeprefix(margin)
     return rest.startswith((" " * _DEEPER, "  [Previous line repeated"))
 
@@ -113,7 +113,7 @@ def ignored_frames(then: TapedRun, now: TapedRun) -> int:
 
 
 def _is_joined(recording: TapedRun) -> bool:
-    """Whether stdout and stderr went to the same place: `2>&1`."""
+    """Return whether stdout and stderr went to the same place: `2>&1`."""
     begun = recording.run_start
     told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
     output = told.get("output")
@@ -171,12 +171,12 @@ def _differs_as_bytes(then: TapedRun, now: TapedRun) -> bool:
 
 
 def by_proxy(recording: TapedRun) -> bool:
-    """Whether something in this run talked through the proxy."""
+    """Return whether something in this run talked through the proxy."""
     return any(call.event.data.get("library") == "proxy" for call in recording.calls)
 
 
 def _was_heard(recording: TapedRun) -> bool:
-    """Whether the output was recorded: a program that records itself prints past its tape."""
+    """Return whether the output was recorded: a program that records itself prints past its tape."""
     begun = recording.run_start
     told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
     return bool(recording.outputs) or "output" in told

@@ -245,7 +245,7 @@ def _expected(unused: list[TapedCall], then: TapedRun, wishes: ReplayOptions) ->
 
 
 def _recovered(then: TapedRun, now: TapedRun, wishes: ReplayOptions, *, same_exit: bool) -> bool:
-    """Whether the agent came to the same end. A live model may say it in other words."""
+    """Return whether the agent came to the same end. A live model may say it in other words."""
     before, after = (outputs.printed(one.outputs, "stdout") for one in (then, now))
     same_words = before == after or (
         outputs.by_proxy(then) and outputs.difference(then, now) is None

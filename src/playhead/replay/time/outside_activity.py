@@ -68,7 +68,7 @@ class OutsideActivity:
         return True
 
     def threads_are_settled(self, visible: Collection[int]) -> bool:
-        """Whether no thread is just coming or going: those have no frame by which they could be seen,
+        """Return whether no thread is just coming or going: those have no frame by which they could be seen,
         and somebody who joins them seems to wait for nobody.
         """
         if len(visible) == 1 and not self._were_several:
@@ -89,7 +89,7 @@ class OutsideActivity:
         return all(now - since >= _NEWS_PATIENCE_NS for since in self._unseen.values())
 
     def are_none(self) -> bool:
-        """Whether there is no thread but the one that asks, and no child, nor was there at the last look:
+        """Return whether there is no thread but the one that asks, and no child, nor was there at the last look:
         in short what the three questions above and below find out.
         """
         if self._children or self._unseen or (self._were_several and clock.threads() != 1):
@@ -121,7 +121,7 @@ class OutsideActivity:
         return self._has_stood("children", tuple(found), patience)
 
     def _are(self, children: frozenset[int]) -> bool:
-        """Whether they are the same as before. Somebody waited for the one that has gone, and he may
+        """Return whether they are the same as before. Somebody waited for the one that has gone, and he may
         not have had the time to move yet.
         """
         if children == self._children:
@@ -179,7 +179,7 @@ def _native_id(ident: int) -> int | None:
 
 
 def _is_running(ident: int) -> bool:
-    """Whether the system says so of a thread that has not moved: it may wait for a processor."""
+    """Return whether the system says so of a thread that has not moved: it may wait for a processor."""
     native_id = _native_id(ident)
     if native_id is None:
         return False

@@ -249,7 +249,7 @@ class VirtualTime:
                 self._looked = clock.mono_ns()
 
     def is_waiting(self, thread: int) -> bool:
-        """Whether this thread is in a wait that we know, and has not been released."""
+        """Return whether this thread is in a wait that we know, and has not been released."""
         wait = self._waits.get(thread)
         return wait is not None and (wait.gate is None or not wait.gate.is_open)
 
@@ -277,7 +277,7 @@ class VirtualTime:
         patience_ns: int | None = None,
         loop: Released | None = None,
     ) -> bool:
-        """Whether it came before the timeout did. `loop`: the wait is that of an event loop, and it also
+        """Return whether it came before the timeout did. `loop`: the wait is that of an event loop, and it also
         ends when a point is released that one of its tasks waits for.
         """
         me = _thread.get_ident()
@@ -491,7 +491,7 @@ def _place_of(ns: int) -> Place | None:
 
 
 def _starting() -> bool:
-    """Whether a thread is just being started: it has no frame yet, and nobody would see it."""
+    """Return whether a thread is just being started: it has no frame yet, and nobody would see it."""
     return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way
 
 

@@ -99,7 +99,7 @@ def _enclosed(story: Story, call: CallItem) -> bool:
 
 
 def _speaks(above: CallItem, call: CallItem) -> bool:
-    """Whether the call was reported by the agent process that encloses it."""
+    """Return whether the call was reported by the agent process that encloses it."""
     return REPORTED_BY in call.facts and above.boundary == "process"
 
 

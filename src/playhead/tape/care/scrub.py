@@ -34,7 +34,7 @@ _BESIDE = ("at", "who", "why", "lane")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrubbed:
-    """What was changed."""
+    """The result of a scrub: how much was changed."""
 
     events: int
     blobs: int

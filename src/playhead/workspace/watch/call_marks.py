@@ -107,7 +107,7 @@ class CallMarks:
         return f"{self._folder}/{kind}.{mono_ns()}.{os.getpid()}.{next(self._numbers)}"
 
     def covers(self, path: str) -> bool:
-        """Whether a workspace of the run has this path: its changes are recorded there."""
+        """Return whether a workspace of the run has this path: its changes are recorded there."""
         if self._covered is None:
             self._covered = _read_covered(f"{self._folder}/{COVERED}")
         roots, left_out = self._covered
@@ -175,7 +175,7 @@ class CallMarks:
 
 
 def _wait_until_gone(name: str, longest_s: float) -> bool:
-    """Whether the watcher removed a mark in time. By looking: sockets do not reach across network namespaces."""
+    """Return whether the watcher removed a mark in time. By looking: sockets do not reach across network namespaces."""
     latest = mono_ns() + int(longest_s * 1e9)
     pause = 0.0001
     while os.path.lexists(name):

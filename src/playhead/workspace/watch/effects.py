@@ -135,7 +135,7 @@ class Effects:
             state.entries[path], state.stamps[path] = entry, stamp
 
     def _is_same(self, path: bytes, status: os.stat_result, mask: int) -> bool:
-        """Whether the content is known without reading it: git touches its packs to keep them."""
+        """Return whether the content is known without reading it: git touches its packs to keep them."""
         old, stamp = self.state.entries[path], self.state.stamps.get(path)
         if old.is_folder:
             return old.mode == status.st_mode
