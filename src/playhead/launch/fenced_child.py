@@ -2,25 +2,28 @@
 the fence; does not know what the function does.
 
 For replays inside a test. The child has a copy of the whole program, so the function needs no preparation, but
-what it changes in memory and in files is lost; only its result comes back.
+what it changes in memory and in files is lost. Only its result comes back, as JSON: code that ran on a tape from
+somewhere else must not be able to make this process build objects of its choice.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import pickle  # noqa: TID251  from our own fork, over a pipe; not from a tape
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from playhead.encoding.values import safe_str
+from playhead.encoding.values import freeze, safe_str, thaw
 from playhead.errors import NoFence
 from playhead.replay.fence.inside import FenceNeeds, enter_namespaces
+from playhead.replay.matching.taped import TapedError, rebuild
 
 T = TypeVar("T")
 _RETURNED, _RAISED, _NO_FENCE = b"r", b"e", b"n"
+_NAMES_A_CLASS = frozenset({"$attrs", "$dataclass", "$enum", "$namedtuple", "$pydantic", "$struct"})
 _SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
 
 
@@ -34,24 +37,24 @@ def in_fenced_child(function: Callable[[], T], *, keep: Sequence[str]) -> T:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()  # or the child would write it a second time
-    answer, told = os.pipe()
+    answer, result = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(answer)
-        _be_child(function, keep, told)
-    os.close(told)
-    with open(answer, "rb") as lines:
-        kind, said = lines.read(1), lines.read()
+        _be_child(function, keep, result)
+    os.close(result)
+    with open(answer, "rb") as pipe:
+        kind, text = pipe.read(1), pipe.read()
     _, status = os.waitpid(pid, 0)
     if kind == _NO_FENCE:
-        raise NoFence(said.decode())
+        raise NoFence(text.decode())
     if not kind:
         ending = os.waitstatus_to_exitcode(status)
         raise NoFence(f"the fenced child ended without a result (exit code {ending})")
-    result = pickle.loads(said)  # noqa: S301  our own child wrote it
+    frozen = json.loads(text)
     if kind == _RAISED:
-        raise result
-    return result  # type: ignore[no-any-return]
+        raise rebuild(frozen) or TapedError("", "the fenced child failed")
+    return thaw(frozen, _loaded_classes(frozen))  # type: ignore[no-any-return]
 
 
 def _why_not() -> str | None:
@@ -62,39 +65,59 @@ def _why_not() -> str | None:
     return f"this process has other threads ({', '.join(others[:3])})" if others else None
 
 
-def _be_child(function: Callable[[], T], keep: Sequence[str], told: int) -> NoReturn:
+def _be_child(function: Callable[[], T], keep: Sequence[str], result: int) -> NoReturn:
     """Returns only by ending: handlers of the test's own process must not run twice."""
     try:
         usual = (os.getcwd(), os.environ.get("HOME"), os.environ.get("TMPDIR"), *_SCRATCH)
         own = tuple(one for one in usual if one and os.path.isdir(one))
         enter_namespaces(FenceNeeds(own=own), keep)
     except BaseException as error:  # noqa: BLE001  whatever it is, the parent runs the function itself
-        _tell(told, _NO_FENCE, safe_str(error).encode())
+        _send(result, _NO_FENCE, safe_str(error).encode())
     try:
         value = function()
     except BaseException as error:  # noqa: BLE001  also those by which a test ends itself
-        kind, result = _RAISED, _packed(error)
-    else:
-        kind, result = _RETURNED, _packed(value)
-    if not result:
-        _tell(told, _NO_FENCE, b"the result cannot be passed on to this process")
-    _tell(told, kind, result)
+        _send(result, _RAISED, json.dumps(freeze(error)).encode())
+    frozen = freeze(value)
+    if not _can_be_rebuilt(frozen):
+        _send(result, _NO_FENCE, b"the result cannot be passed on to this process")
+    _send(result, _RETURNED, json.dumps(frozen).encode())
 
 
-def _packed(value: object) -> bytes:
-    """Empty: the value cannot be rebuilt. Some can be written and not read."""
+def _can_be_rebuilt(frozen: Any) -> bool:
+    """Values without a codec, cycles, and objects of classes that a function has made come back as something else."""
     try:
-        made = pickle.dumps(value)
-        pickle.loads(made)  # noqa: S301  our own
+        return bool(freeze(thaw(frozen, _loaded_classes(frozen))) == frozen)
     except Exception:  # noqa: BLE001  any class may fail in its own way
-        return b""
-    return made
+        return False
 
 
-def _tell(told: int, kind: bytes, said: bytes) -> NoReturn:
+def _loaded_classes(frozen: Any) -> dict[str, type]:
+    """The classes that a frozen value names, of modules that this program has imported. Nothing is imported."""
+    if isinstance(frozen, list):
+        return {name: kind for item in frozen for name, kind in _loaded_classes(item).items()}
+    if not isinstance(frozen, dict):
+        return {}
+    found: dict[str, type] = {}
+    for key, item in frozen.items():
+        if key in _NAMES_A_CLASS and isinstance(item, str) and (kind := _loaded(item)) is not None:
+            found[item] = kind
+        found.update(_loaded_classes(item))
+    return found
+
+
+def _loaded(name: str) -> type | None:
+    """The class of a name such as `module:Outer.Inner`."""
+    module, _, path = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = vars(found).get(part) if hasattr(found, "__dict__") else None
+    return found if isinstance(found, type) else None
+
+
+def _send(result: int, kind: bytes, text: bytes) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    with suppress(OSError), open(told, "wb") as out:
-        out.write(kind + said)
+    with suppress(OSError), open(result, "wb") as out:
+        out.write(kind + text)
     os._exit(0)

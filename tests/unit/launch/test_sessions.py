@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+from typing import NamedTuple
 
 import pytest
 
@@ -453,3 +454,45 @@ def test_a_mutation_that_was_overtaken_before_it_returned_is_made_in_its_place(t
     for _ in range(2):
         report = playhead.replay_session(session, replayed)
         assert report.passed, str(report)
+
+
+class Bill(NamedTuple):
+    """What a worker returns: a class of the test's own."""
+
+    total: int
+    of: tuple[str, ...]
+
+
+def test_a_fenced_worker_hands_back_its_own_classes_and_never_runs_code_of_its_result_here(
+    recorded, request
+):
+    if ran_in_a_process_without_threads(request.node.name):
+        return
+    session = playhead.load(recorded(lambda board, worker: sh("echo x")).path)
+    ran_here = []
+
+    class Bomb:
+        """Would run a function in the process that unpickles it."""
+
+        def __reduce__(self):
+            return (ran_here.append, (1,))
+
+    def work(result):
+        def inner(world):
+            sh("echo x")
+            return result()
+
+        return inner
+
+    bill = playhead.replay_session(session, work(lambda: Bill(3, ("cup", "plate"))))
+    assert (bill.fence, bill.workers[0].value) == ("fenced", Bill(3, ("cup", "plate"))), str(bill)
+    # What JSON cannot hold is made again in this process, and is unfenced.
+    bomb = playhead.replay_session(session, work(Bomb))
+    assert (bomb.fence, ran_here) == ("unfenced", [])
+    assert isinstance(bomb.workers[0].value, Bomb)
+
+    def leaves(world):
+        raise SystemExit("no cups")
+
+    with pytest.raises(SystemExit, match="no cups"):
+        playhead.replay_session(session, leaves)
