@@ -283,6 +283,36 @@ def test_the_options_of_replay_are_passed_on_and_wrong_ones_told_once(batch):
     assert wrong.found is None
 
 
+def test_a_budget_stops_a_live_batch_and_a_higher_one_continues_it(batch):
+    words = ("tag:env=dev", "--live", "llm", "--jobs", "2")
+    price = batch("name:order-8", *words[1:]).found["spent_usd"]
+    assert price > 0
+    stopped = batch(*words, "--budget", f"{price * 1.5:.6f}")
+    assert stopped.returncode == 1
+    assert (len(stopped.found["cases"]), stopped.found["not_run"]) == (1, 1)
+    assert "--resume and a higher --budget" in " ".join(stopped.stdout.split())
+    ended = batch(*words, "--budget", f"{price * 9:.6f}", "--resume")
+    assert ended.returncode == 0, ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert len(ended.found["cases"]) == 2
+
+
+def test_merged_shards_have_the_verdicts_of_the_whole(batch, folder, tmp_path):
+    (folder / "odd").write_text("9")
+    found = []
+    for part in ("1/2", "2/2"):
+        ended = batch("tag:env=dev", TODAY, "--shard", part)
+        path = tmp_path / f"shard-{part[0]}.json"
+        path.write_text(json.dumps(ended.found))
+        found.append(str(path))
+    merged = tmp_path / "merged.json"
+    argv = [*PLAYHEAD, "batch", "merge", *found, "--json", str(merged)]
+    assert subprocess.run(argv, check=False, capture_output=True).returncode == 3
+    members = json.loads(merged.read_text())
+    names = {case["name"]: case["outcome"] for case in members["cases"]}
+    assert names == {"order-8": "passed", "order-9": "diverged"}
+
+
 def test_a_github_step_gets_a_summary(batch, folder, tmp_path):
     (folder / "odd").write_text("9")
     summary = tmp_path / "summary.md"

@@ -65,6 +65,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "chaos": ("replaying.chaos_command:command", "Find the single failures that break the agent."),
     "diff": ("watching.diff_command:command", "Compare two runs side by side."),
     "batch": ("batch.batch_command:command", "Replay many tapes and judge each of them."),
+    "batch merge": (
+        "batch.merge_command:command",
+        "Merge the reports of the shards of a batch.",
+    ),
     "accept": ("replaying.golden_commands:accept_command", "Make a run the golden run."),
     "promote": ("replaying.golden_commands:promote_command", "Write a pytest test from a run."),
     "events": ("watching.events_command:command", "Print the events of a run as JSON lines."),
@@ -134,6 +138,8 @@ class Verbs(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if (two_words := " ".join(args[:2])) in VERBS:
+            args = [two_words, *args[2:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -42,8 +42,20 @@ def junit_xml(results: Results) -> bytes:
         },
     )
     properties = SubElement(suite, "properties")
-    for name, number in (*results.counts.items(), ("not_run", results.not_run)):
-        SubElement(properties, "property", {"name": name, "value": str(number)})
+    found = results.pass_rate
+    rates = (
+        []
+        if found is None
+        else [
+            ("pass_rate", found.rate),
+            ("pass_rate_low", found.low),
+            ("pass_rate_high", found.high),
+        ]
+    )
+    facts = [("spent_usd", results.spent_usd), ("stopped", results.stopped or "")]
+    facts.append(("missing", ", ".join(results.missing)))
+    for name, value in (*results.counts.items(), ("not_run", results.not_run), *rates, *facts):
+        SubElement(properties, "property", {"name": name, "value": _said(str(value))})
     for case in results.cases:
         _add(suite, case)
     SubElement(suite, "system-out")
@@ -99,6 +111,8 @@ def step_summary(results: Results) -> str:
         + (f", {results.not_run} not run" if results.not_run else ""),
         "",
     ]
+    if results.facts:
+        lines += [*(f"- {_cell(fact)}" for fact in results.facts), ""]
     failing = results.failing
     if failing:
         lines += ["| tape | verdict | passes | why |", "|---|---|---|---|"]

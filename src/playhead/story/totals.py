@@ -119,6 +119,24 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
     )
 
 
+def spent(items: Iterable[Item]) -> tuple[Decimal, int]:
+    """Return the price of the calls that were live in a replay, and how many of them have no known price."""
+    usd, unpriced = Decimal(0), 0
+    for item in items:
+        if not isinstance(item, CallItem):
+            continue
+        match = item.facts.get("match")
+        if isinstance(match, dict) and "of" in match:
+            continue  # answered from the tape
+        if item.cost is not None:
+            usd += item.cost.usd
+        elif usages(item):
+            unpriced += 1
+        if isinstance(claimed := _said(item).get("cost_usd"), (int, float)):
+            usd += Decimal(str(claimed))
+    return usd, unpriced
+
+
 def _said(item: Item) -> Mapping[str, Any]:
     """Return the usage that an agent reports itself: in its result, or in the outcome of its process."""
     if isinstance(item, NoteItem) and item.kind == RESULT and isinstance(item.data, dict):

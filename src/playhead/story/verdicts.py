@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from playhead.story.invariants import Broken
+from playhead.story.pass_rates import PassRate, pass_rate_of
 
 Outcome = Literal["passed", "diverged", "broken", "unusable", "error"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -82,6 +83,11 @@ class Case:
         return self.passes / len(self.verdicts)
 
     @property
+    def judged(self) -> int:
+        """Replays that say something about the agent: an unusable tape says nothing."""
+        return sum(one.outcome != "unusable" for one in self.verdicts)
+
+    @property
     def flaky(self) -> bool:
         """Sometimes so, sometimes not."""
         return len({one.outcome for one in self.verdicts}) > 1
@@ -102,13 +108,22 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """A batch that is over. `not_run`: tapes that it ended before."""
+    """A batch that is over. `not_run`: tapes without a replay, `stopped`: why the batch ended before its last replay.
+
+    `request` has a digest of each part of the request; reports with equal digests can be merged.
+    """
 
     cases: tuple[Case, ...]
     started_at: str
     took_s: float
     host: str = ""
     not_run: int = 0
+    shard: tuple[int, int] = (1, 1)
+    request: Mapping[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    # Shards whose report was not given to `batch merge`.
+    missing: tuple[str, ...] = ()
+    min_pass_rate: float | None = None
 
     def count(self, outcome: Outcome) -> int:
         return sum(case.outcome == outcome for case in self.cases)
@@ -118,27 +133,80 @@ class Results:
         return {outcome: self.count(outcome) for outcome in OUTCOMES}
 
     @property
+    def pass_rate(self) -> PassRate | None:
+        """Over all replays of usable tapes."""
+        return pass_rate_of([(case.passes, case.judged) for case in self.cases])
+
+    @property
+    def spent_usd(self) -> float:
+        """The price of live calls."""
+        spent = sum(one.figures.get("spent_usd") or 0.0 for one in self.verdicts)
+        return round(spent, 6)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [one for case in self.cases for one in case.verdicts]
+
+    @property
     def exit_code(self) -> int:
-        return next((code for outcome, code in EXIT_CODES if self.count(outcome)), 0)
+        """With a minimum pass rate that is reached, failures are tolerated. Unusable tapes never are."""
+        code = next((code for outcome, code in EXIT_CODES if self.count(outcome)), 0)
+        found = self.pass_rate
+        if self.min_pass_rate is not None and found is not None:
+            # Not the rounded rate: 2 of 3 is less than 0.6667.
+            reached = found.passes >= self.min_pass_rate * found.replays
+            unusable = dict(EXIT_CODES)["unusable"] if self.count("unusable") else 0
+            code = unusable if reached else code
+        return code or int(self.is_incomplete)
+
+    @property
+    def is_incomplete(self) -> bool:
+        return self.stopped is not None or bool(self.missing)
+
+    @property
+    def facts(self) -> list[str]:
+        """Sentences for people: the pass rate of repeated replays, money, and what is missing."""
+        told: list[str] = []
+        found = self.pass_rate
+        wanted = self.min_pass_rate
+        if found is not None and (wanted is not None or found.replays > len(self.cases)):
+            asked = "" if wanted is None else f"; at least {wanted:.1%} asked"
+            told.append(f"{found}{asked}")
+        if self.spent_usd:
+            told.append(f"live calls cost ${self.spent_usd:.4f}")
+        if self.stopped:
+            told.append(self.stopped)
+        if self.missing:
+            told.append(f"no report of shard {', '.join(self.missing)}")
+        return told
 
     @property
     def failing(self) -> list[Case]:
         return [case for case in self.cases if case.outcome != "passed"]
 
     def as_json(self) -> dict[str, Any]:
+        found = self.pass_rate
         return {
             "exit_code": self.exit_code,
             "started_at": self.started_at,
             "took_s": round(self.took_s, 3),
             "host": self.host,
+            "shard": list(self.shard),
+            "request": dict(self.request),
             "counts": self.counts,
             "not_run": self.not_run,
+            "stopped": self.stopped,
+            "missing": list(self.missing),
             "flaky": sum(case.flaky for case in self.cases),
+            "pass_rate": None if found is None else found.as_json(),
+            "min_pass_rate": self.min_pass_rate,
+            "spent_usd": self.spent_usd,
             "cases": [_case_json(case) for case in self.cases],
         }
 
 
 def _case_json(case: Case) -> dict[str, Any]:
+    found = pass_rate_of([(case.passes, len(case.verdicts))])
     return {
         "tape": case.tape,
         "name": case.name,
@@ -146,6 +214,8 @@ def _case_json(case: Case) -> dict[str, Any]:
         "passes": case.passes,
         "rounds": len(case.verdicts),
         "pass_rate": round(case.pass_rate, 4),
+        "interval": None if found is None else [found.low, found.high],
+        "pass_hat": [] if found is None else list(found.pass_hat),
         "flaky": case.flaky,
         "answers": case.answers,
         "verdicts": [one.as_json() for one in case.verdicts],

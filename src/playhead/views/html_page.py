@@ -129,6 +129,7 @@ def _body(results: Results) -> Iterator[str]:
         f"{len(results.cases)} {'tape' if len(results.cases) == 1 else 'tapes'}",
         f'<p class="outcomes">{sums or "nothing was run"}</p>',
         f'<p class="quiet">{" · ".join(one for one in facts if one)}</p>',
+        *(f"<p>{text(fact)}</p>" for fact in results.facts),
     )
     if results.failing:
         yield "<h2>What does not hold</h2>"

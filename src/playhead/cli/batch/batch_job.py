@@ -26,6 +26,7 @@ from playhead.story import Prices, Story, tell
 from playhead.story.comparison.compare import result_of, results_alike, sides_of
 from playhead.story.invariants import Broken, Invariants, check
 from playhead.story.prices import cost_of
+from playhead.story.totals import spent
 from playhead.story.verdicts import Outcome, Verdict
 from playhead.tape.format import decoder
 from playhead.tape.reader import Tape
@@ -171,12 +172,15 @@ def _judged(
 
 
 def _figures(story: Story, steps: int, similarity: float | None) -> dict[str, float | None]:
+    usd, unpriced = spent(story.items.values())
     return {
         "steps": steps,
         "llm_calls": story.totals.llm_calls,
         "tool_calls": story.totals.tool_calls,
         "tokens": story.totals.tokens,
         "cost_usd": story.totals.cost_usd,
+        "spent_usd": float(usd),
+        "unpriced": unpriced,
         "similarity": similarity,
     }
 

@@ -1,13 +1,16 @@
-"""Options of `playhead batch`: invariants, and every option of `playhead replay`.
+"""Options of `playhead batch`: invariants, reports, and every option of `playhead replay`.
 
 Knows their form on the command line and in the config; not what they do.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -15,7 +18,11 @@ import click
 from playhead.cli.common import Duration
 from playhead.config import Settings
 from playhead.errors import ConfigError
+from playhead.exporters.batch_reports import junit_xml, step_summary
+from playhead.host.private_files import write_export
 from playhead.story.invariants import Invariants
+from playhead.story.verdicts import Results
+from playhead.views.html_page import results_page
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,6 +76,42 @@ def invariant_options(function: F) -> F:
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_REPORTS = (
+    click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML."),
+    click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write JSON."),
+    click.option("--html", type=_FILE, metavar="FILE", help="Write a single HTML file."),
+)
+min_pass_rate_option = click.option(
+    "--min-pass-rate",
+    type=click.FloatRange(0, 1),
+    metavar="X",
+    help="Exit with 0 if at least this share of the replays passed, 0 to 1.",
+)
+
+
+def report_options(function: F) -> F:
+    for option in reversed(_REPORTS):
+        function = option(function)
+    return function
+
+
+def write_reports(
+    results: Results, *, junit: Path | None, json_file: Path | None, html: Path | None
+) -> None:
+    """Write the files that were asked for, and the summary of the step on GitHub."""
+    if junit is not None:
+        junit.write_bytes(junit_xml(results))
+    if json_file is not None:
+        text = json.dumps(results.as_json(), ensure_ascii=False, indent=2)
+        write_export(json_file, text + "\n")
+    if html is not None:
+        write_export(html, results_page(results))
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(summary).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(step_summary(results))
 
 
 def invariants_from(settings: Settings, told: Mapping[str, Any]) -> Invariants:

@@ -48,8 +48,11 @@ class WorkerPool:
         self._children: dict[int, _Child] = {}
         self._selector = selectors.DefaultSelector()
 
-    def verdicts(self, jobs: Iterator[Job]) -> Generator[Verdict, None, None]:
-        """Yield verdicts as they arrive. Closing the generator ends the children."""
+    def verdicts(self, jobs: Iterator[Job | None]) -> Generator[Verdict, None, None]:
+        """Yield verdicts as they arrive. Closing the generator ends the children.
+
+        None among the jobs: the next one must wait for a verdict. With no child left, the batch ends there.
+        """
         gc.collect()
         gc.freeze()  # a collection in a child would touch, and so copy, every page it shares
         before = signal.signal(signal.SIGTERM, _stop)
@@ -65,7 +68,7 @@ class WorkerPool:
             signal.signal(signal.SIGTERM, before)
             gc.unfreeze()
 
-    def _run(self, jobs: Iterator[Job], folder: Path) -> Iterator[Verdict]:
+    def _run(self, jobs: Iterator[Job | None], folder: Path) -> Iterator[Verdict]:
         number = 0
         while True:
             while len(self._children) < self._size and (job := next(jobs, None)) is not None:

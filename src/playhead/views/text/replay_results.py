@@ -81,11 +81,12 @@ def print_results(results: Results) -> None:
     """Print the totals, then each tape that did not pass with its reasons."""
     out = console()
     bad = results.failing
+    is_bad = results.exit_code != 0
     sums = ", ".join(f"{number} {name}" for name, number in results.counts.items() if number)
     flaky = sum(case.flaky for case in results.cases)
     line = Text.assemble(
-        ("✗ " if bad else "✓ ", "failed" if bad else "ok"),
-        (sums or "nothing was run", "failed" if bad else "ok"),
+        ("✗ " if is_bad else "✓ ", "failed" if is_bad else "ok"),
+        (sums or "nothing was run", "failed" if is_bad else "ok"),
         f" · {len(results.cases)} {'tape' if len(results.cases) == 1 else 'tapes'} · {words.duration(results.took_s)}",
     )
     if flaky:
@@ -93,6 +94,8 @@ def print_results(results: Results) -> None:
     if results.not_run:
         line.append(f" · {results.not_run} not run", style="quiet")
     out.print(line)
+    for fact in results.facts:
+        out.print(Text(f"  {one_line(fact, 300)}"))
     for case in bad[:_MOST_CASES]:
         _print_case(case)
     if len(bad) > _MOST_CASES:
