@@ -60,6 +60,10 @@ GAP = "gap"
 DIVERGENCE = "divergence"
 WORKSPACE = "workspace"
 FILES = "files"
+# Not on a tape: the story makes one of the calls of libraries (see `story/start_up.py`).
+START_UP = "playhead.start-up"
+# Member of a call's data: the library that made the call while it was loaded (see `recording/where.py`).
+BY_LIBRARY = "start_up"
 
 
 class EventKind:
@@ -165,6 +169,7 @@ def fill(template: str, data: Any, defaults: dict[str, str]) -> str:
 
 _CALL_METADATA = (
     *("boundary", "name", "effect", "api", "method", "url", "model", "stream", "argv0", "library"),
+    BY_LIBRARY,
 )
 _OUTCOME_METADATA = (
     *("call", "how", "status", "took_ns", "exit_code", "signal", "bytes", "chunks", "usage"),
@@ -314,11 +319,17 @@ _ROWS = (
 KINDS = {row.name: row for row in _ROWS}
 # A user's own kind, or one from a later version of Playhead.
 _OTHER = EventKind("", "An event of the user's own", searchable=True, style="tool")
+_START_UP = EventKind(
+    START_UP,
+    "Calls that libraries made while they were loaded",
+    title="start-up",
+    summary="{programs} (by libraries; not counted)",
+)
 
 
 def kind_of(name: str) -> EventKind:
     """Return the kind with this name; for a user's own kind, one that shows the data as it is."""
-    return KINDS.get(name, _OTHER)
+    return _START_UP if name == START_UP else KINDS.get(name, _OTHER)
 
 
 _event = Later("playhead.event")

@@ -202,3 +202,28 @@ def reader_at(frame: FrameType) -> CodeType:
 def is_program(frame: FrameType) -> bool:
     """Whether this is code of the program or its packages, and not of what runs it."""
     return OWNERS[frame.f_code.co_filename] in (PROGRAM, CARRIER)
+
+
+# Modules that learn about the machine by starting other programs (`uname -p`, `ldconfig -p`), also long after
+# they were imported.
+_MACHINE_READERS = frozenset({"platform", "ctypes.util", "uuid", "distro", "distro.distro"})
+
+
+def loading_library() -> str | None:
+    """The library that makes this call while it is imported, or to learn about the machine. None: the program's
+    own code makes it, or a library on the program's behalf.
+
+    Walks the whole stack, so it is for calls that are expensive anyway.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_foreign(file):
+            return None
+        if not file.startswith((_OWN, "<")):
+            name = frame.f_globals.get("__name__")
+            is_body = frame.f_code.co_name == "<module>" and name != "__main__"
+            if isinstance(name, str) and (is_body or name in _MACHINE_READERS):
+                return name
+        frame = frame.f_back
+    return None

@@ -25,8 +25,10 @@ from playhead.story.items import (
 )
 from playhead.story.original_calls import left_out_ref, read_original_calls
 from playhead.story.shape import CallItem, Failure, Item, Story, TurnItem
+from playhead.story.start_up import with_start_up_folded
 from playhead.story.totals import Prices, total
 from playhead.tape.blobs import SPILLED
+from playhead.tape.first_call import starts_agent
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape, collector_paused
 from playhead.transcripts.transcript_events import RESULT
@@ -74,6 +76,8 @@ class _Draft:
         self.whole = True
         self.count = 0
         self.first: Event | None = None
+        # The first event that is the agent's work, and not a library being loaded.
+        self.began: Event | None = None
         self.last: Event | None = None
         self.calls: dict[str, PlacedEvent] = {}
         self.outcomes: dict[str, PlacedEvent] = {}
@@ -96,6 +100,8 @@ class _Draft:
         self.count += 1
         if self.first is None:
             self.first = event
+        if self.began is None and starts_agent(event):
+            self.began = event
         self.last = event
         kind = event.kind
         if not event.ours:
@@ -189,7 +195,7 @@ class _Draft:
         self.order.append(ref)
 
     def story(self, tape: Tape, prices: Prices | None) -> Story:
-        items = with_derived_tools(self._items(prices))
+        items = with_start_up_folded(with_derived_tools(self._items(prices)))
         status = self._status(tape)
         # Calls that are open in a beginning may end in the rest of the tape: not a failure.
         turn = _last_turn(items, status) if self.whole else None
@@ -213,6 +219,9 @@ class _Draft:
             duration_ns=lasted
             if self.whole
             else max(lasted, int((tape.manifest.duration_s or 0) * 1e9)),
+            start_up_ns=max(0, self.began.mono - self.first.mono)
+            if self.began and self.first
+            else 0,
             whole=self.whole,
             damage=(*(str(one) for one in tape.damage), *self.damage),
             file_events=self.file_events,

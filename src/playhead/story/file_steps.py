@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from playhead.errors import PlayheadError, UsageError
+from playhead.story.derived_tools import DERIVED
 from playhead.story.shape import CallItem, Story
 from playhead.workspace.history import FileEffect, FileHistory
 from playhead.workspace.restore import Read
@@ -102,7 +103,7 @@ def moment_after(story: Story, number: int) -> int | None:
         return 0
     call = story.call(number)
     if call is None:
-        there = story.totals.calls
+        there = max((one.number for one in story.calls() if DERIVED not in one.facts), default=0)
         known = f"its steps are 0 (the start) to {there}" if there else "it has no calls"
         raise UsageError(f"There is no step {number} in run {story.manifest.run}: {known}.")
     return None if call.ended is None else call.ended.mono

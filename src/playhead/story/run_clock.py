@@ -1,6 +1,7 @@
 """The clock of a run: how far into the run an item happened. Every view uses this one. Pure.
 
-The clock starts with the first item of the tape, shown or not. The pause before a run was resumed is cut out: it
+The clock starts when the agent does: with its first call, turn or output. Items before it, such as the calls of
+libraries while they are imported, are at 0. The pause before a run was resumed is cut out: it
 may be days, and the monotonic clock may have restarted.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from playhead import events
 from playhead.story.shape import Item, NoteItem, Story
+from playhead.story.start_up import is_start_up
 
 
 def generations(items: Iterable[Item]) -> Iterator[list[Item]]:
@@ -25,11 +27,14 @@ def generations(items: Iterable[Item]) -> Iterator[list[Item]]:
 
 
 def offsets(story: Story) -> dict[str, int]:
-    """Return {ref: nanoseconds to add to the item's monotonic times, so that the run starts at 0}."""
+    """Return {ref: nanoseconds to add to the item's monotonic times, so that the agent starts at 0}: earlier times are
+    negative.
+    """
     found: dict[str, int] = {}
     latest = 0
-    for items in generations(story.items.values()):
-        offset = latest - items[0].mono
+    for number, items in enumerate(generations(story.items.values())):
+        start = items[0].mono if number else _agent_start(items)
+        offset = latest - start
         latest = max(latest, *(_end_of(item) + offset for item in items))
         found.update((item.ref, offset) for item in items)
     return found
@@ -38,6 +43,19 @@ def offsets(story: Story) -> dict[str, int]:
 def position_of(story: Story, item: Item) -> int:
     """Return the nanoseconds from the start of the run to the start of an item."""
     return max(0, item.mono + offsets(story)[item.ref])
+
+
+def _agent_start(items: list[Item]) -> int:
+    started = (one.mono for one in items if _is_agent(one))
+    return next(started, items[0].mono)
+
+
+def _is_agent(item: Item) -> bool:
+    if isinstance(item, NoteItem):
+        if item.kind == events.OUTPUT:
+            return isinstance(item.data, dict) and item.data.get("stream") == "stdout"
+        return item.kind not in events.KINDS and item.kind != events.START_UP
+    return not is_start_up(item)
 
 
 def _end_of(item: Item) -> int:

@@ -186,6 +186,8 @@ class Story:
     failed_turn: str | None = None
     in_flight: tuple[str, ...] = ()
     duration_ns: int = 0
+    # How much of it the program needed before its first call, most of it for imports.
+    start_up_ns: int = 0
     damage: tuple[str, ...] = ()
     # Events about changed files: 0 means that the history of the workspace has nothing to show.
     file_events: int = 0

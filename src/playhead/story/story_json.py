@@ -51,6 +51,7 @@ def run_json(story: Story) -> dict[str, Any]:
         "started_at": manifest.started_at,
         "started_ns": manifest.started_ns,
         "duration_s": story.duration_ns / 1e9,
+        "start_up_s": story.start_up_ns / 1e9,
         "command": manifest.command,
         "cwd": manifest.cwd,
         "project": manifest.project,

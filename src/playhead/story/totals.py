@@ -13,6 +13,7 @@ from playhead.llm import LlmExchange, Usage
 from playhead.story.derived_tools import DERIVED
 from playhead.story.prices import Cost, cost_of
 from playhead.story.shape import CallItem, Item, NoteItem, Totals, TurnItem
+from playhead.story.start_up import is_start_up
 from playhead.transcripts.transcript_events import RESULT
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -77,10 +78,10 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
                 cost = (cost or Decimal(0)) + Decimal(str(claimed))
         if isinstance(item, NoteItem):
             counts["holes"] += item.kind == _HOLE
-            counts["emitted"] += item.kind not in _KINDS
+            counts["emitted"] += item.kind not in _KINDS and item.kind != _START_UP
         if isinstance(item, TurnItem):
             counts["failed_turns"] += item.how == "raised"
-        if not isinstance(item, CallItem):
+        if not isinstance(item, CallItem) or is_start_up(item):
             continue
         # A derived tool is no crossing of a boundary of its own.
         counts["calls"] += DERIVED not in item.facts
@@ -149,4 +150,4 @@ def _said(item: Item) -> Mapping[str, Any]:
     return {}
 
 
-_HOLE, _KINDS = events.HOLE, events.KINDS
+_HOLE, _KINDS, _START_UP = events.HOLE, events.KINDS, events.START_UP

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import stat
 
+from playhead.events import BY_LIBRARY
 from playhead.host.later import Later, pattern
-from playhead.recording import deck
+from playhead.recording import deck, where
 from playhead.recording.chunks import as_text
 
 TYPE_CHECKING = False
@@ -78,6 +79,8 @@ def call_of(
     }
     if unset:
         facts["unset"] = unset if len(unset) <= _MOST_UNSET else len(unset)
+    if (library := where.loading_library()) is not None:
+        facts[BY_LIBRARY] = library
     return deck.Call(boundary="process", name=name_of(words, script), request=request, facts=facts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from playhead.events import BY_LIBRARY
 from playhead.replay.matching.taped import TapedCall, TapedRun
 from playhead.replay.modes.faults import drawn
 
@@ -91,7 +92,9 @@ def _outermost(recording: TapedRun) -> Iterable[tuple[TapedCall, int]]:
     for call in recording.calls:
         if call.ref not in inner:
             counts[call.boundary] += 1
-            yield call, counts[call.boundary]
+            # A library's look at the machine while it is loaded is not the agent's work.
+            if BY_LIBRARY not in call.event.data:
+                yield call, counts[call.boundary]
 
 
 def result_of(trial: Trial, report: Mapping[str, Any] | None) -> TrialResult:

@@ -20,6 +20,7 @@ from playhead.replay.matching.taped import TapedCall, TapedRun, load
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report import causes, extras
 from playhead.replay.report import printed_output as outputs
+from playhead.tape.first_call import start_up_ns
 from playhead.tape.reader import Tape
 from playhead.workspace.files_report import FilesReport
 
@@ -54,6 +55,8 @@ class Report:
     output_same: bool | None
     state: dict[str, Any]
     duration_s: dict[str, float | None]
+    # How much of it the program needed before its first call, most of it for imports.
+    start_up_s: dict[str, float | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     # Beyond plain replay: what was live, what was served though it was not the same, what was not
     # run and what was, which faults fired and whether the agent came through them.
@@ -148,6 +151,7 @@ def judge(
             "recorded": original.manifest.duration_s,
             "replayed": replayed.manifest.duration_s,
         },
+        start_up_s={"recorded": _start_up_s(original), "replayed": _start_up_s(replayed)},
         notes=[
             *notes,
             *_interrupted(exits),
@@ -371,6 +375,11 @@ def _ends(tape: Tape) -> dict[str, Event]:
         and event.data.get("when") == "end"
         and not str(event.data.get("store")).startswith("sqlite:")
     }
+
+
+def _start_up_s(tape: Tape) -> float | None:
+    found = start_up_ns(tape.events())
+    return None if found is None else found / 1e9
 
 
 def _llm_calls(recording: TapedRun) -> int:

@@ -37,6 +37,7 @@ def print_report(report: Report) -> None:
         Text.assemble(
             _verdict(report),
             f" · {what} · {words.duration(replayed)} instead of {words.duration(recorded)}",
+            _start_up(report),
             "" if report.order == "strict" else f" · {report.order}",
         )
     )
@@ -56,6 +57,14 @@ def print_report(report: Report) -> None:
         out.print(_not_made(not_made))
     for note in (*_file_lines(report), *report.notes):
         out.print(Text(one_line(note, 200), style="quiet"))
+
+
+def _start_up(report: Report) -> str:
+    """Return how much of a replay's time the program needed to start, which no replay can shorten."""
+    start, took = report.start_up_s.get("replayed"), report.duration_s.get("replayed")
+    if start is None or took is None or not words.is_long_start(start * 1e9, took * 1e9):
+        return ""
+    return f" ({words.duration(start)} before its first call)"
 
 
 def _file_lines(report: Report) -> list[str]:

@@ -33,7 +33,7 @@ def print_story(story: Story, *, output: bool = False, full: bool = False, limit
     width = width_of(out)
     for line in (*head_of(story, width), Text("")):
         _print(out, line, width)
-    lines = list(tree_lines(story, output=output, full=full, width=width))
+    lines = list(tree_lines(story, output=output, start_up=output or full, full=full, width=width))
     shown = lines[:limit] if limit else lines
     columns = Columns(shown)
     for one in shown:
@@ -114,7 +114,13 @@ def _ended(story: Story, ending: Ending) -> str:
     if story.status == "running":
         return f"running, {took} so far"
     program = "" if ending.word == story.status else f"; the program: {story.status}"
-    return f"{ending.word} after {took}{program}"
+    return f"{ending.word} after {took}{_start_up(story)}{program}"
+
+
+def _start_up(story: Story) -> str:
+    if not words.is_long_start(story.start_up_ns, story.duration_ns):
+        return ""
+    return f" ({words.took(story.start_up_ns)} before its first call)"
 
 
 def _why(story: Story, width: int) -> Iterator[Text]:

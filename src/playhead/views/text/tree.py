@@ -47,11 +47,18 @@ _Branch = Item | SeamItem | _End
 
 
 def tree_lines(
-    story: Story, *, output: bool = False, full: bool = False, width: int = 80
+    story: Story,
+    *,
+    output: bool = False,
+    start_up: bool = False,
+    full: bool = False,
+    width: int = 80,
 ) -> Iterator[TreeLine]:
-    """Yield the lines from top to bottom. `full`: include all data of the program's own events."""
+    """Yield the lines from top to bottom. `start_up`: include the calls of libraries while they were loaded; `full`:
+    all data of the program's own events.
+    """
     top: list[tuple[_Branch, str, str, str]] = [
-        (one, "", "", "main") for one in _below(story, None, output=output)
+        (one, "", "", "main") for one in _below(story, None, output=output, start_up=start_up)
     ]
     stack = top[::-1]
     while stack:
@@ -68,7 +75,7 @@ def tree_lines(
             failed = Text(f"✗ {labels.reason(branch.failure)}", style="failed")
             yield TreeLine(prefix=prefix, text=failed)
             continue
-        below = _below(story, branch, output=output)
+        below = _below(story, branch, output=output, start_up=start_up)
         yield _heading(branch, prefix, lane)
         bar = "│ " if below else "  "
         yield from (
@@ -108,7 +115,7 @@ def _note_details(note: NoteItem, room: int, *, full: bool) -> list[Text]:
     if note.kind == events.RETRIEVAL and isinstance(note.data, dict):
         rows = note.data.get("sources")
         return [_source(row, room) for row in rows or () if isinstance(row, dict)]
-    is_own = note.kind not in events.KINDS and note.data is not None
+    is_own = note.kind not in (*events.KINDS, events.START_UP) and note.data is not None
     if not full or not is_own:
         return []
     lines = clean(words.pretty(note.data)).splitlines()
@@ -163,8 +170,10 @@ def _heading(item: Item, prefix: str, lane: str) -> TreeLine:
     )
 
 
-def _below(story: Story, item: Item | None, *, output: bool) -> Sequence[_Branch]:
+def _below(story: Story, item: Item | None, *, output: bool, start_up: bool) -> Sequence[_Branch]:
     """Return the items below `item`; for a turn also its seams, in order of time, and its failure."""
+    if isinstance(item, NoteItem) and item.kind == events.START_UP and not start_up:
+        return []
     refs = story.children.get(None if item is None else item.ref, ())
     items = [story.items[ref] for ref in refs]
     below: list[_Branch] = [one for one in items if output or not is_background(one)]

@@ -26,6 +26,11 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes:02d} m" if hours < 100 else f"{hours // 24} d {hours % 24:02d} h"
 
 
+def is_long_start(start_up_ns: float, duration_ns: float) -> bool:
+    """Whether the time that a program needed to start is worth a word: half a second, and a fifth of the run."""
+    return start_up_ns >= 5e8 and start_up_ns * 5 >= duration_ns
+
+
 def took(nanoseconds: int | None) -> str:
     return duration(None if nanoseconds is None else nanoseconds / 1e9)
 

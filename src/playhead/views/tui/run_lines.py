@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.text import Text
 
+from playhead import events
 from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
 from playhead.story.run_clock import position_of
 from playhead.views.text import words
@@ -33,12 +34,19 @@ class TreeRows:
         self._columns = Columns(())
         self._seen: list[int] = []
         self._below: dict[int, int] = {}
-        self.folded: set[str] = set()
+        # Calls of libraries while they were loaded are hidden until a person unfolds them.
+        self.folded = {
+            ref
+            for ref, one in story.items.items()
+            if isinstance(one, NoteItem) and one.kind == events.START_UP
+        }
 
     def fit(self, width: int) -> None:
         if width != self._width:
             self._width = width
-            self._lines = list(tree_lines(self.story, output=self.output, width=width))
+            self._lines = list(
+                tree_lines(self.story, output=self.output, start_up=True, width=width)
+            )
             self._columns = Columns(self._lines)
             self._find_owners()
         self._fold()

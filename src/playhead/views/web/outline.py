@@ -16,6 +16,7 @@ from playhead import events
 from playhead.llm import ToolResult
 from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
 from playhead.story.run_clock import offsets
+from playhead.story.start_up import is_start_up
 from playhead.story.story_json import run_json
 from playhead.story.totals import usages
 from playhead.views.text.safe import unstyled
@@ -118,7 +119,7 @@ def outline(story: Story) -> dict[str, Any]:
     run["in_flight"] = beside["in_flight"] = list(story.in_flight)
     return {
         "version": VERSION,
-        "run": {**run, "duration_us": story.duration_ns // 1000},
+        "run": {**run, **_times(story)},
         **beside,
         # The steps that "First failure" goes to, in the order of time.
         "failures": list(story.failures()),
@@ -133,6 +134,15 @@ def outline(story: Story) -> dict[str, Any]:
         "strings": list(columns.strings),
         "refs": [row.ref for row in rows],
         "columns": filled,
+    }
+
+
+def _times(story: Story) -> dict[str, int]:
+    """Return the length of the run; of the time axis, which starts with the agent; and of the time before that."""
+    return {
+        "duration_us": story.duration_ns // 1000,
+        "axis_us": (story.duration_ns - story.start_up_ns) // 1000,
+        "start_up_us": story.start_up_ns // 1000,
     }
 
 
@@ -211,7 +221,8 @@ class _Columns:
         since = max(0, item.mono + self._since[item.ref]) // 1000
         if isinstance(item, TurnItem) and row.kind == "seam":
             return since + item.seams[row.seam].at_ns // 1000, MOMENT
-        if isinstance(item, NoteItem) or row.kind == "person":
+        # The time axis starts after the calls of libraries at start-up: they have no length on it.
+        if isinstance(item, NoteItem) or row.kind == "person" or is_start_up(item):
             return since, MOMENT
         if item.how is None:
             return since, IN_FLIGHT

@@ -68,7 +68,7 @@ export class RunModel {
       if (end > total) total = end;
     }
     this.reached = total;
-    return Math.max(total, this.run.duration_us, 1);
+    return Math.max(total, this.run.axis_us ?? this.run.duration_us, 1);
   }
 
   // Group names by row, as an index into `groupNames`.
@@ -157,6 +157,14 @@ export class RunModel {
       if (this.groupOf(other) === "llm" && this.lane[other] === this.lane[row]) best = other;
     }
     return best;
+  }
+
+  // Rows that stand for the calls of libraries while they were loaded.
+  startUps() {
+    const name = this.strings.indexOf("playhead.start-up");
+    const rows = [];
+    for (let row = 0; name >= 0 && row < this.count; row++) if (this.boundary[row] === name) rows.push(row);
+    return rows;
   }
 
   // Rows to be drawn: not below a folded one, and of a group that is shown.

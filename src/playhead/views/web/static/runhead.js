@@ -9,6 +9,8 @@ export function runHead(model, source, { choose, failure }) {
   const { run, totals } = model;
   const facts = [
     ["took", duration(run.duration_us)],
+    // Before the first call, most of it for imports; the time axis starts after it.
+    ...(run.start_up_us >= 5e5 ? [["start-up", duration(run.start_up_us)]] : []),
     ["cost", totals.cost_usd === null ? "–" : `${totals.unpriced ? "≥" : ""}${money(totals.cost_usd)}`],
     ["tokens", count(totals.tokens)],
     ["LLM", count(totals.llm_calls)],

@@ -33,6 +33,8 @@ export class Tree {
 
   show(model) {
     this.model = model;
+    // Calls of libraries while they were loaded are hidden until a person unfolds them.
+    this.folded = new Set(model.startUps());
     this.#arrange();
   }
 
@@ -40,8 +42,10 @@ export class Tree {
   grow(model) {
     const names = [...this.folded].map((row) => this.model.refs[row]);
     const chosen = this.selected >= 0 ? this.model.refs[this.selected] : null;
+    const kept = names.map((ref) => model.row(ref)).filter((row) => row >= 0);
+    const fresh = model.startUps().filter((row) => this.model.row(model.refs[row]) < 0);
     this.model = model;
-    this.folded = new Set(names.map((ref) => model.row(ref)).filter((row) => row >= 0));
+    this.folded = new Set([...kept, ...fresh]);
     this.selected = chosen === null ? -1 : model.row(chosen);
     this.#arrange();
   }
