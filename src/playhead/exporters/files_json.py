@@ -9,9 +9,9 @@ from typing import Any
 
 from playhead.errors import PlayheadError
 from playhead.story import Story
-from playhead.story.blame_across import AcrossLine
 from playhead.story.comparison.tree_difference import TreeDifference
-from playhead.story.file_steps import (
+from playhead.story.files.blame_across import AcrossLine
+from playhead.story.files.file_steps import (
     CountedChange,
     FileStep,
     LineCount,
@@ -19,7 +19,7 @@ from playhead.story.file_steps import (
     patch_of,
     prompt_of,
 )
-from playhead.story.line_origins import BlamedLine
+from playhead.story.files.line_origins import BlamedLine
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import pytest
 from tests.unit.workspace.conftest import Session
 
-from playhead.story.file_steps import FileStep
-from playhead.story.line_origins import LineOrigins
+from playhead.story.files.file_steps import FileStep
+from playhead.story.files.line_origins import LineOrigins
 
 # A line of the model: its text, and the step that wrote it (0: before the run).
 Lines = list[tuple[str, int]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from playhead.cli.files.in_place import change_files, keep_files
-from playhead.story.file_steps import unified_patch
+from playhead.story.files.file_steps import unified_patch
 from playhead.views.text.file_changes import print_diff
 from playhead.views.text.safe import one_line
 from playhead.workspace.fork_result import ForkedFiles

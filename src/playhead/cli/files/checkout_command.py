@@ -16,7 +16,7 @@ from playhead.cli.files.in_place import (
     print_missing,
 )
 from playhead.cli.run_names import run_argument
-from playhead.story.file_steps import moment_after
+from playhead.story.files.file_steps import moment_after
 from playhead.workspace.history import reader_of
 from playhead.workspace.restore import Read, restore_tree
 from playhead.workspace.tree_listing import Change, Tree, between

@@ -10,8 +10,8 @@ from playhead.cli.run_names import find_tape
 from playhead.errors import PlayheadError, UsageError
 from playhead.host.project import project_of
 from playhead.story import Story, tell
-from playhead.story.blame_across import RunFiles
-from playhead.story.file_steps import FileStep, file_steps
+from playhead.story.files.blame_across import RunFiles
+from playhead.story.files.file_steps import FileStep, file_steps
 from playhead.tape import store as stores
 from playhead.tape.reader import Tape
 from playhead.workspace.history import FileHistory, read_history

@@ -12,9 +12,9 @@ from playhead.cli.files.file_runs import file_runs_of, open_file_run, path_in
 from playhead.cli.run_names import run_argument
 from playhead.errors import UsageError
 from playhead.exporters.files_json import blame_across_json, blame_json, files_json
-from playhead.story.blame_across import BlameAcross
-from playhead.story.file_steps import FileStep, moment_after, text_in
-from playhead.story.line_origins import LineOrigins
+from playhead.story.files.blame_across import BlameAcross
+from playhead.story.files.file_steps import FileStep, moment_after, text_in
+from playhead.story.files.line_origins import LineOrigins
 from playhead.views.text.file_changes import (
     print_blame,
     print_blame_across,

@@ -13,7 +13,7 @@ from playhead.errors import UsageError
 from playhead.events import Event
 from playhead.exporters.files_json import call_files_json
 from playhead.story import CallItem, Prices, Story, tell
-from playhead.story.file_steps import files_of_call
+from playhead.story.files.file_steps import files_of_call
 from playhead.story.story_json import call_json, story_json
 from playhead.tape.reader import Tape
 from playhead.views.text.call import print_call

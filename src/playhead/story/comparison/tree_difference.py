@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from playhead.errors import PlayheadError
-from playhead.story.file_steps import CountedChange, as_text, line_count, unified_patch
+from playhead.story.files.file_steps import CountedChange, as_text, line_count, unified_patch
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, between
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from playhead.errors import PlayheadError
-from playhead.story.blame_across import AcrossLine
 from playhead.story.comparison.tree_difference import TreeDifference
-from playhead.story.file_steps import (
+from playhead.story.files.blame_across import AcrossLine
+from playhead.story.files.file_steps import (
     CountedChange,
     FileStep,
     LineCount,
@@ -17,7 +17,7 @@ from playhead.story.file_steps import (
     patch_of,
     prompt_of,
 )
-from playhead.story.line_origins import BlamedLine
+from playhead.story.files.line_origins import BlamedLine
 from playhead.views.text.console import console, width_of
 from playhead.views.text.labels import heading
 from playhead.views.text.safe import clean, one_line

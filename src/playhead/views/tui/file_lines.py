@@ -14,7 +14,7 @@ from rich.text import Text
 
 from playhead.errors import PlayheadError
 from playhead.story import CallItem, Item, Story
-from playhead.story.file_steps import FileStep, file_steps, line_count, patch_of, read_version
+from playhead.story.files.file_steps import FileStep, file_steps, line_count, patch_of, read_version
 from playhead.views.text import words
 from playhead.views.text.file_changes import step_title
 from playhead.views.text.labels import heading

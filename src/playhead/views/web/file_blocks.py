@@ -11,7 +11,7 @@ from typing import Any
 
 from playhead.exporters.files_json import FileLimits, files_json
 from playhead.story import Story
-from playhead.story.file_steps import file_steps, read_version
+from playhead.story.files.file_steps import file_steps, read_version
 from playhead.views.web.page_blocks import Packer
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import FileEntry

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.views.conftest import ForgedWorkspace
 
-from playhead.story.file_steps import count_lines, files_of_call, patch_of
+from playhead.story.files.file_steps import count_lines, files_of_call, patch_of
 from playhead.tape.reader import Tape
 from playhead.views.text.file_changes import diff_lines, print_call_files
 from playhead.workspace.history import read_history

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from playhead.exporters.files_json import FileLimits, files_json
-from playhead.story.file_steps import file_steps, read_version, versions_of
+from playhead.story.files.file_steps import file_steps, read_version, versions_of
 from playhead.tape.reader import Tape
 from playhead.views.web.api.api_responses import Problem, json_bytes, json_response, raw_json
 from playhead.views.web.api.schema_checks import CheckedRequest

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from playhead.errors import PlayheadError
-from playhead.story.file_steps import FileStep, opcodes
-from playhead.story.line_origins import START, BlamedLine, LineOrigins, Origins
+from playhead.story.files.file_steps import FileStep, opcodes
+from playhead.story.files.line_origins import START, BlamedLine, LineOrigins, Origins
 from playhead.workspace.history import FileHistory
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from playhead.errors import UsageError
-from playhead.story.file_steps import FileStep, opcodes, text_of
+from playhead.story.files.file_steps import FileStep, opcodes, text_of
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 

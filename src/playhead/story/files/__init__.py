@@ -1,0 +1,1 @@
+"""Which step changed a file, and which step wrote a line."""
