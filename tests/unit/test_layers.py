@@ -50,6 +50,7 @@ GUEST_LIBRARIES = {
     ("playhead.config", "tomllib"),
     ("playhead.encoding.jsonbytes", "msgspec"),
     ("playhead.tape.format", "msgspec"),
+    ("playhead.tape.sealed.zstd", "backports"),
     ("playhead.tape.sealed.zstd", "compression"),
     ("playhead.tape.sealed.zstd", "zstandard"),
 }

@@ -1,6 +1,6 @@
 """zstd frames: compress, decompress, and find them in a file without decompressing (RFC 8878).
 
-The only module that imports zstandard. Knows bytes; not tapes.
+The only module that compresses with zstd. Knows bytes; not tapes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from playhead.errors import TapeError
 from playhead.tape.format import LONGEST_LINE
@@ -33,10 +33,51 @@ class Codec:
 
 def codec() -> Codec:
     """TapeError where this Python has no zstd at all."""
+    # One interface: Python 3.14's own module, and its backport, 1 MB where zstandard has 24.
+    try:
+        return _codec(importlib.import_module("compression.zstd"))
+    except ImportError:
+        pass
+    try:
+        return _codec(importlib.import_module("backports.zstd"))
+    except ImportError:
+        pass
     try:
         import zstandard
     except ImportError:
-        return _standard_library()
+        raise TapeError(
+            "This tape is sealed, and this Python has no zstd to open it. "
+            "Open it up with `playhead unseal RUN`, or record with --no-seal; "
+            "`pip install backports.zstd` here works as well."
+        ) from None
+    return _codec_of_zstandard(zstandard)
+
+
+def _codec(zstd: Any) -> Codec:
+    """Of Python 3.14's own module, or of its backport."""
+    options = {
+        zstd.CompressionParameter.compression_level: _LEVEL,
+        zstd.CompressionParameter.checksum_flag: 1,
+    }
+
+    def decompress(frame: bytes, size: int) -> bytes:
+        stream = zstd.ZstdDecompressor()
+        try:
+            # One byte more than promised, so that a longer content is noticed and still bounded.
+            raw = _of_size(stream.decompress(frame, size + 1), size)
+        except (zstd.ZstdError, EOFError) as error:
+            raise FrameDamaged(str(error)) from None
+        if not stream.eof:
+            raise FrameDamaged("its end is missing")
+        return raw
+
+    return Codec(
+        compress=lambda raw: bytes(zstd.compress(raw, options=options)), decompress=decompress
+    )
+
+
+def _codec_of_zstandard(zstandard: Any) -> Codec:
+    """Of the older library, which an agent's Python may have where it has no other."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     decompressor = zstandard.ZstdDecompressor()
 
@@ -47,31 +88,6 @@ def codec() -> Codec:
             raise FrameDamaged(str(error)) from None
 
     return Codec(compress=compressor.compress, decompress=decompress)
-
-
-def _standard_library() -> Codec:
-    try:
-        zstd = importlib.import_module("compression.zstd")
-    except ImportError:
-        raise TapeError(
-            "This tape is sealed, and this Python has no zstd to open it. "
-            "Open it up with `playhead unseal RUN`, or record with --no-seal; "
-            "`pip install zstandard` here works as well."
-        ) from None
-    options = {
-        zstd.CompressionParameter.compression_level: _LEVEL,
-        zstd.CompressionParameter.checksum_flag: 1,
-    }
-
-    def decompress(frame: bytes, size: int) -> bytes:
-        try:
-            return _of_size(zstd.ZstdDecompressor().decompress(frame, size + 1), size)
-        except (zstd.ZstdError, EOFError) as error:
-            raise FrameDamaged(str(error)) from None
-
-    return Codec(
-        compress=lambda raw: bytes(zstd.compress(raw, options=options)), decompress=decompress
-    )
 
 
 def _of_size(raw: bytes, size: int) -> bytes:

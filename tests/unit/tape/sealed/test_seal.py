@@ -295,6 +295,7 @@ WITHOUT_ZSTD = """
 import sys
 sys.path.insert(0, {src!r})
 sys.modules["zstandard"] = None
+sys.modules["backports"] = None
 sys.modules["compression"] = None
 from pathlib import Path
 from playhead.errors import TapeError
