@@ -253,7 +253,8 @@ def _attended(
         detours=None if ports is None else ports.detours,
         stdin=start.stdin.identity,
     )
-    argv, env = equip(command if ports is None else ports.command, start.env, ticket)
+    argv, env = (command, start.env) if ports is None else (ports.command, ports.env)
+    argv, env = equip(argv, env, ticket)
     mask = launch.block_signals()
     tree = followed_tree.FollowedTree(command, ticket, ports) if followed else None
     shims = make_shims(
@@ -377,11 +378,11 @@ def _proxy_ports(
         if is_python(command[0]):  # which is hooked, and needs no settings of agents
             return ProxyPorts(command, env, listens, followed=followed)
         cwd = run.manifest.cwd
-        env = agent_settings.with_dotenv(command, env, cwd)
-        urls = agent_settings.urls_in(command, env, cwd)
-        made = ProxyPorts(command, env, listens, followed=followed, urls=urls)
-        if urls:
-            made.command = agent_settings.with_settings(made.command, env, cwd, made.turn)
+        whole = agent_settings.with_file_variables(command, env, cwd)
+        urls = agent_settings.urls_in(command, whole, cwd)
+        made = ProxyPorts(command, whole, listens, followed=followed, urls=urls)
+        made.command = agent_settings.with_settings(made.command, whole, cwd, made.turn)
+        made.env = agent_settings.with_inline_settings(command, env, cwd, made.turn)
         return made
     except OSError as error:
         run.recorder.warn(f"no proxy for programs that are not Python ({safe_str(error)}).")

@@ -368,3 +368,37 @@ def test_an_agent_may_run_a_program_for_itself_more_or_less_often_and_a_script_m
     count.write_text(f"{again}\n")
     now = playhead("replay", "last")
     assert now.returncode == code, now.stderr
+
+
+# A program that starts others on terminals of their own, as Qwen Code and Codex do; `-S` keeps hooks out of it.
+ON_TERMINALS = """
+import os, pty, sys
+
+def show(*argv):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp(argv[0], argv)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(fd, 4096)
+        except OSError:
+            break
+        shown += piece
+    print(shown, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+show("./counted.sh", "3")
+show("sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo three; echo error >&2; date +%N > now.txt")
+show("sh", "-c", "seq 1 20000 | tail -n 3; cat now.txt")
+"""
+
+
+def test_what_a_program_shows_on_a_terminal_of_its_own_is_recorded_and_shown_again(playhead):
+    playhead.file("counted.sh", COUNTED.format(folder=playhead.folder))
+    playhead.file("terminals.py", ON_TERMINALS)
+    then = playhead("record", "--", sys.executable, "-S", "terminals.py")
+    assert "three\\r\\nerror\\r\\n' 0" in then.stdout, then.stdout + then.stderr
+    now = playhead("replay", "last")
+    assert now.returncode == 0, now.stderr
+    assert now.stdout == then.stdout
+    assert (playhead.folder / "ran.log").read_text() == "ran\n"

@@ -33,8 +33,10 @@ class PlayedStreams:
         # Streams that go to the terminal of the replay, which stays as it is.
         self._inherited: set[str] = set()
 
-    def take(self, stream: str, fd: int, size: int | None) -> None:
-        """`size`: how much will be written to an end that no other process holds; None: others hold it, too."""
+    def take(self, stream: str, fd: int, size: int | None, *, cooked: bool = False) -> None:
+        """`size`: how much will be written to an end that no other process holds; None: others hold it, too.
+        `cooked`: the tape has what the program wrote, before its terminal translated it.
+        """
         self.ends[stream] = fd
         if size is not None and stream != "stdin":
             os.set_blocking(fd, False)
@@ -43,7 +45,7 @@ class PlayedStreams:
         elif os.isatty(fd):
             if _is_inherited(fd):
                 self._inherited.add(stream)
-            else:
+            elif not cooked:
                 make_raw(fd)
 
     def queue(self, stream: str, data: memoryview | None) -> None:

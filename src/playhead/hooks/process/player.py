@@ -72,11 +72,11 @@ class Player:
         # Whether the stand-in was told to end while there are still streams to play.
         self._has_left = False
 
-    def take(self, stream: str, fd: int, *, alone: bool = False) -> None:
-        """Take over `fd`, the child's end of a stream. `alone`: no other process holds it, so it need not block,
-        and may hold more than the default size of a pipe.
+    def take(self, stream: str, fd: int, *, alone: bool = False, cooked: bool = False) -> None:
+        """Take over `fd`, the child's end of a stream, which no other process holds if `alone`. It need not block
+        then, and may hold more than a pipe. `cooked`: its terminal translates what is written.
         """
-        self._streams.take(stream, fd, self._size_of(stream) if alone else None)
+        self._streams.take(stream, fd, self._size_of(stream) if alone else None, cooked=cooked)
 
     def has_ended(self, stream: str) -> bool:
         """Whether the end of this stream has been played."""

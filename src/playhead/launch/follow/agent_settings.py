@@ -1,11 +1,13 @@
-"""Base URLs in the settings files of agents, led through the proxy by the agents' own switches.
+"""Base URLs in the settings files of agents, led through the proxy by the agents' own switches and variables.
 
-Knows where Claude Code, Codex and Gemini CLI keep settings and which setting wins; does not know ports. Reads
-files, writes none.
+Knows where Claude Code, Codex, Gemini CLI, Qwen Code and OpenCode keep settings and which setting wins; does not
+know ports. Reads files, writes none.
 
 - Claude Code: the environment < user settings < project settings < `--settings`.
 - Codex: `config.toml` < `-c`, the last one wins.
 - Gemini CLI: `.env` < the environment.
+- Qwen Code: `security.auth.baseUrl` of settings < `.env` < the environment.
+- OpenCode: user settings < project settings < `OPENCODE_CONFIG_CONTENT`; objects are merged.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ _SECTION = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
 _ASSIGNMENT = re.compile(r"\s*([\w.\"-]+)\s*=\s*(.+)")
 _VALUE = re.compile(r"[\"']([^\"']*)[\"']")
 _INLINE = re.compile(r"\bbase_url\s*=\s*[\"']([^\"']*)[\"']")
+# A text is kept, a comment is not.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+_OPENCODE = "OPENCODE_CONFIG_CONTENT"
 _KEY = re.compile(r"openai_base_url|model_providers\.[\w\"-]+\.base_url")
 
 
@@ -50,15 +56,83 @@ def urls_in(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> list[str]:
         return url
 
     with_settings(argv, env, cwd, note)
+    with_inline_settings(argv, env, cwd, note)
     return found
 
 
-def with_dotenv(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> dict[str, str]:
-    """The environment with the base URLs that Gemini CLI would take from the nearest `.env` file."""
-    if agent_in(argv) != "gemini":
+def with_file_variables(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> dict[str, str]:
+    """The environment with the base URLs that Gemini CLI and Qwen Code would take from files: the nearest `.env`, and
+    settings. The environment wins over both, so a variable leads them through the proxy.
+    """
+    agent = agent_in(argv)
+    if agent not in ("gemini", "qwen"):
         return dict(env)
-    found = next((read for path in _dotenv_files(env, cwd) if (read := _dotenv(path))), {})
+    folder = f".{agent}"
+    found = next((read for path in _dotenv_files(env, cwd, folder) if (read := _dotenv(path))), {})
+    if agent == "qwen":
+        found = {**_qwen(env, cwd), **found}
     return {**found, **env}
+
+
+def with_inline_settings(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str, turn: Callable[[str], str]
+) -> dict[str, str]:
+    """The environment with settings for OpenCode that replace each base URL of its files by `turn` of it."""
+    if agent_in(argv) != "opencode":
+        return dict(env)
+    own = _jsonc(env.get(_OPENCODE, "{}"))
+    urls: dict[str, str] = {}
+    for settings in (*(_jsonc(_read(path) or "{}") for path in _opencode_files(env, cwd)), own):
+        urls.update(_provider_urls(settings))
+    turned = {name: new for name, url in urls.items() if (new := turn(url)) != url}
+    for name, url in turned.items():
+        options = _object(_object(_object(own, "provider"), name), "options")
+        options["baseURL"] = url
+    return {**env, _OPENCODE: json.dumps(own)} if turned else dict(env)
+
+
+def _qwen(env: Mapping[str, str], cwd: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for folder in (env.get("HOME", ""), cwd):
+        settings = _jsonc(_read(os.path.join(folder, ".qwen", "settings.json")) or "{}")
+        security = settings.get("security")
+        auth = security.get("auth") if isinstance(security, dict) else None
+        url = auth.get("baseUrl") if isinstance(auth, dict) else None
+        if isinstance(url, str) and origin_of(url) is not None:
+            found["OPENAI_BASE_URL"] = url
+        found.update(_urls(settings))
+    return found
+
+
+def _opencode_files(env: Mapping[str, str], cwd: str) -> Iterator[str]:
+    """The one that wins comes last."""
+    home = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
+    names = ("config.json", "opencode.json", "opencode.jsonc")
+    yield from (os.path.join(home, "opencode", name) for name in names)
+    if path := env.get("OPENCODE_CONFIG"):
+        yield path
+    for folder in reversed(list(_upwards(cwd))):
+        yield from (os.path.join(folder, name) for name in names[1:])
+        yield from (os.path.join(folder, ".opencode", name) for name in names[1:])
+
+
+def _provider_urls(settings: Mapping[str, Any]) -> dict[str, str]:
+    providers = settings.get("provider")
+    found: dict[str, str] = {}
+    for name, provider in providers.items() if isinstance(providers, dict) else ():
+        options = provider.get("options") if isinstance(provider, dict) else None
+        url = options.get("baseURL") if isinstance(options, dict) else None
+        if isinstance(url, str) and origin_of(url) is not None:
+            found[name] = url
+    return found
+
+
+def _object(outer: dict[str, Any], name: str) -> dict[str, Any]:
+    """The object under this name, made where there is none."""
+    if not isinstance(outer.get(name), dict):
+        outer[name] = {}
+    inner: dict[str, Any] = outer[name]
+    return inner
 
 
 def _claude(
@@ -117,18 +191,18 @@ def _codex(words: list[str], env: Mapping[str, str], turn: Callable[[str], str])
     return [*words[:at], *added, *words[at:]]
 
 
-def _dotenv_files(env: Mapping[str, str], cwd: str) -> Iterator[str]:
-    folder = cwd
-    while True:
-        yield os.path.join(folder, ".gemini", ".env")
+def _dotenv_files(env: Mapping[str, str], cwd: str, own: str) -> Iterator[str]:
+    """`own` is the agent's folder, as `.gemini`."""
+    for folder in (*_upwards(cwd), env.get("HOME", "")):
+        yield os.path.join(folder, own, ".env")
         yield os.path.join(folder, ".env")
-        above = os.path.dirname(folder)
-        if above == folder:
-            break
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
         folder = above
-    home = env.get("HOME", "")
-    yield os.path.join(home, ".gemini", ".env")
-    yield os.path.join(home, ".env")
+        yield folder
 
 
 def _dotenv(path: str) -> dict[str, str] | None:
@@ -153,6 +227,15 @@ def _json_or_file(given: str, cwd: str) -> dict[str, Any]:
 def _json(path: str) -> dict[str, Any]:
     with suppress(ValueError):
         found = json.loads(_read(path) or "{}")
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _jsonc(text: str) -> dict[str, Any]:
+    """An object in JSON with comments and trailing commas; empty if it is anything else."""
+    plain = _COMMENT.sub(lambda hit: hit[1] or "", text)
+    with suppress(ValueError):
+        found = json.loads(_TRAILING_COMMA.sub(lambda hit: hit[1] or "", plain))
         return found if isinstance(found, dict) else {}
     return {}
 

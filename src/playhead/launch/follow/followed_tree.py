@@ -71,7 +71,10 @@ class FollowedTree:
             )
         if asked.how == "child" and self._roles.get(asked.pid) is Role.PYTHON:
             ticket = ticket._replace(lane=self._lane_of_python(ticket.lane, asked))
-        env = self._undone(agent_settings.with_dotenv(asked.argv, asked.env, asked.cwd))
+        env = agent_settings.with_file_variables(asked.argv, asked.env, asked.cwd)
+        env = agent_settings.with_inline_settings(
+            asked.argv, self._undone(env), asked.cwd, self._turn
+        )
         argv = agent_settings.with_settings(
             turned(asked.argv, env, self._turn), env, asked.cwd, self._turn
         )

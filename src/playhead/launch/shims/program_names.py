@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from playhead.launch.guest.python_argv import is_python
+from playhead.launch.guest.children_env import version_of
+from playhead.launch.guest.python_argv import is_closed, is_python, opened
 
 # Shells, agents, and what an agent without a shell reaches the world by.
 DEFAULT = (
@@ -71,7 +72,7 @@ def wanted(
     """
     own = tuple(asked)
     usual = DEFAULT if configured is None else configured
-    needless = configured is None and command and _is_hooked(command[0], env)
+    needless = configured is None and command and _is_hooked(command, env)
     if needless and not own and not mounted:
         return Wanted()
     # Agents keep house by the user's shell: a taped one writes none of the files that Claude Code
@@ -95,11 +96,13 @@ def _is_program(path: str) -> bool:
     return os.access(path, os.X_OK) and os.path.isfile(path)
 
 
-def _is_hooked(program: str, env: Mapping[str, str]) -> bool:
-    """Whether it is a Python, or a script that one runs."""
-    if is_python(program):
-        return True
-    path = where_is(program, env)
+def _is_hooked(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether it is a Python that can be hooked, or a script that one runs. A Python with `-S` loads no hooks, so
+    the programs that it starts are followed as those of any other command.
+    """
+    if is_python(command[0]):
+        return _lets_hooks_in(command, env)
+    path = where_is(command[0], env)
     try:
         with open(path or "", "rb") as file:
             first = file.readline(_LONGEST_SHEBANG).decode("utf-8", "replace")
@@ -108,4 +111,8 @@ def _is_hooked(program: str, env: Mapping[str, str]) -> bool:
     words = first[2:].split() if first.startswith("#!") else []
     while words and os.path.basename(words[0]) in ("env", "-S"):
         words = words[1:]
-    return bool(words) and is_python(words[0])
+    return bool(words) and is_python(words[0]) and _lets_hooks_in(words, env)
+
+
+def _lets_hooks_in(argv: Sequence[str], env: Mapping[str, str]) -> bool:
+    return not is_closed(argv) or opened(argv, version_of(argv[0], env)).without_variables

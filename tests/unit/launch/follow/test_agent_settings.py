@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from playhead.launch.follow.agent_settings import urls_in, with_dotenv, with_settings
+from playhead.launch.follow.agent_settings import (
+    urls_in,
+    with_file_variables,
+    with_inline_settings,
+    with_settings,
+)
 
 URL = "http://gateway:8000/v1"
 
@@ -78,13 +83,13 @@ def test_gemini_gets_the_address_of_the_nearest_dotenv_file(tmp_path, env):
     write(tmp_path / ".env", f'export GOOGLE_GEMINI_BASE_URL="{URL}"\nOTHER=1\n')
     inner = tmp_path / "inner"
     inner.mkdir()
-    assert with_dotenv(["gemini"], {**env, "A": "1"}, str(inner)) == {
+    assert with_file_variables(["gemini"], {**env, "A": "1"}, str(inner)) == {
         **env,
         "A": "1",
         "GOOGLE_GEMINI_BASE_URL": URL,
     }
     given = {**env, "GOOGLE_GEMINI_BASE_URL": "http://mine/"}
-    assert with_dotenv(["gemini"], given, str(inner)) == given
+    assert with_file_variables(["gemini"], given, str(inner)) == given
 
 
 @pytest.mark.parametrize(
@@ -95,3 +100,39 @@ def test_settings_that_cannot_be_read_change_nothing(tmp_path, env, text):
     write(tmp_path / "home/.codex/config.toml", "model_providers = [")
     for words in (["claude", "hi"], ["codex", "hi"], ["curl", "x"]):
         assert with_settings(words, env, str(tmp_path), through) == words
+
+
+OPENCODE = """{
+  // The house's own gateway: "http://gateway:8000" is not https.
+  "provider": {"house": {"npm": "x", "options": {"baseURL": "%s", "apiKey": "k"}}},
+}"""
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["home/.config/opencode/opencode.json", "opencode.jsonc", ".opencode/opencode.json"],
+)
+def test_opencode_gets_the_address_of_its_settings_by_a_variable(tmp_path, env, place):
+    write(tmp_path / place, OPENCODE % URL)
+    words, inner = ["/x/opencode", "run", "hi"], tmp_path / "inner"
+    made = with_inline_settings(words, env, str(inner), through)
+    led = {"provider": {"house": {"options": {"baseURL": "http://127.0.0.1:9/v1"}}}}
+    assert json.loads(made["OPENCODE_CONFIG_CONTENT"]) == led
+    assert urls_in(words, env, str(inner)) == [URL]
+    own = {**env, "OPENCODE_CONFIG_CONTENT": '{"model": "house/m"}'}
+    made = with_inline_settings(words, own, str(inner), through)
+    assert json.loads(made["OPENCODE_CONFIG_CONTENT"]) == {"model": "house/m", **led}
+    assert with_inline_settings(["claude"], env, str(inner), through) == env
+
+
+def test_qwen_code_gets_the_address_of_its_settings_by_a_variable(tmp_path, env):
+    settings = {"security": {"auth": {"selectedType": "openai", "baseUrl": URL}}}
+    write(tmp_path / "home/.qwen/settings.json", json.dumps(settings))
+    made = with_file_variables(["/x/qwen", "-p", "hi"], env, str(tmp_path))
+    assert made == {**env, "OPENAI_BASE_URL": URL}
+    write(tmp_path / ".qwen/.env", "OPENAI_BASE_URL=http://nearer/v1\n")
+    assert (
+        with_file_variables(["qwen"], env, str(tmp_path))["OPENAI_BASE_URL"] == "http://nearer/v1"
+    )
+    given = {**env, "OPENAI_BASE_URL": "http://said/v1"}
+    assert with_file_variables(["qwen"], given, str(tmp_path)) == given

@@ -208,7 +208,7 @@ static int look_after(pid_t pid, int *code) {
     return 0;
 }
 
-static void obey(pid_t pid, int *code, int *gone) {
+static void obey(pid_t pid, int *code, int *gone, const struct pump *pumps, int count) {
     int number, to_group;
     char text[16];
     while (next_signal(&number, &to_group)) {
@@ -219,7 +219,9 @@ static void obey(pid_t pid, int *code, int *gone) {
         } else {
             if (number != SIGWINCH && number != SIGCONT && number != SIGURG)
                 tell('S', text, (size_t)snprintf(text, sizeof text, "%d", number));
-            if (!to_group)
+            if (number == SIGWINCH)
+                resize(pumps, count);
+            if (!to_group || number == SIGWINCH) /* it may have looked at the size before it was changed */
                 kill(pid, number);
         }
     }
@@ -273,7 +275,7 @@ static void drain(struct pump *pumps, int count, pid_t pid) {
                 struct pollfd room[2] = {{.fd = pump->to, .events = POLLOUT},
                                          {.fd = signals, .events = POLLIN}};
                 poll(room, 2, -1);
-                obey(pid, &code, &gone);
+                obey(pid, &code, &gone, pumps, count);
                 if (room[0].revents)
                     push(pump);
             }
@@ -322,7 +324,7 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     close_others(pumps, count, kept, 3);
     while (!gone) {
         turn(pumps, count);
-        obey(pid, &code, &gone);
+        obey(pid, &code, &gone, pumps, count);
     }
     drain(pumps, count, pid);
     tell('X', text, (size_t)snprintf(text, sizeof text, "%d", code));

@@ -8,6 +8,7 @@
  *   follow.c   the tracer, which is started by the launcher from the same file
  *   talk.c     the line to the clerk: frames of a letter, a length and bytes
  *   streams.c  what stdin, stdout and stderr are, and how bytes get from one side to the other
+ *   terminals.c  terminals that the command has made for its programs
  *   real.c     the real program, from its start to its end
  *   played.c   the stand-in of a taped program
  */
@@ -66,13 +67,20 @@ struct pump {
 
 extern const char *kinds[3]; /* pipe, inherited, stdout, file, null, tty, device, closed */
 extern int was_closed[3];
+extern int is_made[3]; /* a terminal that the command has made: its output is recorded */
 void look_at_streams(void);
 int open_pumps(struct pump pumps[3], int theirs[3]);
 int is_open(const struct pump *pump);
 void end_pump(struct pump *pump);
 int pull(struct pump *pump); /* 1: something came, 0: nothing now, -1: the end */
 void push(struct pump *pump);
+void resize(const struct pump *pumps, int count);
 void close_others(const struct pump *pumps, int count, const int *kept, int kept_count);
+
+/* terminals.c */
+int is_made_terminal(int fd);
+int join_terminal(int like, int ends[2]); /* as `joined` of streams.c; -1: there is none to be had */
+void copy_size(int from, int to);
 
 /* real.c */
 void become(const char *real, char **argv);

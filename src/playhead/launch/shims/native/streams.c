@@ -1,7 +1,7 @@
 /* What stdin, stdout and stderr are, and how bytes get from one side to the other.
  *
- * Knows descriptors; not processes. Only pipes and sockets have us in between. A terminal, a file and
- * /dev/null are the program's own, as they are; and so is a stdin that the caller reads from, too:
+ * Knows descriptors; not processes. Only pipes, sockets and terminals that the command has made (see terminals.c)
+ * have us in between. The user's terminal, a file and /dev/null are the program's own, as they are; and so is a stdin that the caller reads from, too:
  * whatever we took out of it, the caller would miss.
  */
 #define _GNU_SOURCE
@@ -19,6 +19,9 @@
 
 const char *kinds[3];
 int was_closed[3];
+int is_made[3];
+/* stdout and stderr are the same terminal. Tapes of older versions have no output of terminals, and call both `tty`. */
+static int is_one_terminal = 0;
 
 static int is_same(const struct stat *one, const struct stat *other) {
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
@@ -59,6 +62,11 @@ void look_at_streams(void) {
         } else
             kinds[fd] = kind_of(fd, &stats[fd]);
     }
+    for (int fd = 1; fd < 3; fd++)
+        is_made[fd] = !strcmp(kinds[fd], "tty") && is_made_terminal(fd);
+    is_one_terminal = is_made[1] && is_made[2] && is_same(&stats[1], &stats[2]);
+    if (is_one_terminal)
+        is_made[2] = 0; /* what is shown there comes through stdout */
     int in = !strcmp(kinds[0], "pipe");
     int told = !strcmp(kinds[1], "pipe") || !strcmp(kinds[1], "file");
     if (told && !strcmp(kinds[1], kinds[2]) && is_same(&stats[1], &stats[2]))
@@ -71,6 +79,8 @@ void look_at_streams(void) {
 /* The two ends of what stands in for a pipe or a socket: for the one who reads, for the one who writes. */
 static int joined(int like, int ends[2]) {
     struct stat stat;
+    if (is_made[like])
+        return join_terminal(like, ends);
     if (!fstat(like, &stat) && S_ISSOCK(stat.st_mode)) /* bash asks, and reads other files then */
         return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
     return pipe2(ends, O_CLOEXEC);
@@ -85,22 +95,24 @@ static int is_socket(int fd) {
 static int unblocked(int fd, int flags) {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int own = is_socket(fd) ? -1 : open(path, flags | O_NONBLOCK | O_CLOEXEC);
+    int own = is_socket(fd) ? -1 : open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     return own >= 0 ? own : fd;
 }
+
+static int has_one_output(void) { return is_one_terminal || !strcmp(kinds[2], "stdout"); }
 
 int open_pumps(struct pump pumps[3], int theirs[3]) {
     int count = 0;
     for (int fd = 0; fd < 3; fd++) {
         int ends[2];
         theirs[fd] = -1;
-        if (strcmp(kinds[fd], "pipe") || joined(fd, ends) < 0)
+        if ((strcmp(kinds[fd], "pipe") && !is_made[fd]) || joined(fd, ends) < 0)
             continue;
         struct pump *pump = &pumps[count++];
         memset(pump, 0, offsetof(struct pump, data));
         pump->what = "IOE"[fd];
         pump->standard = fd;
-        pump->also = fd == 1 && !strcmp(kinds[2], "stdout") ? 2 : -1;
+        pump->also = fd == 1 && has_one_output() ? 2 : -1;
         theirs[fd] = fd ? ends[1] : ends[0];
         pump->from = fd ? ends[0] : unblocked(0, O_RDONLY);
         pump->to = fd ? unblocked(fd, O_WRONLY) : ends[1];
@@ -109,9 +121,16 @@ int open_pumps(struct pump pumps[3], int theirs[3]) {
         int own = fd ? ends[0] : ends[1];
         fcntl(own, F_SETFL, fcntl(own, F_GETFL) | O_NONBLOCK);
     }
-    if (!strcmp(kinds[2], "stdout"))
+    if (has_one_output())
         theirs[2] = theirs[1];
     return count;
+}
+
+/* The user has changed the size of the window; the program's terminals follow. */
+void resize(const struct pump *pumps, int count) {
+    for (int at = 0; at < count; at++)
+        if (is_open(&pumps[at]) && is_made[pumps[at].standard])
+            copy_size(pumps[at].to, pumps[at].from);
 }
 
 int is_open(const struct pump *pump) { return pump->from >= 0; }

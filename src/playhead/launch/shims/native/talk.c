@@ -106,13 +106,13 @@ static void add(struct text *text, const char *word) {
     text->size += size;
 }
 
-/* Which of our own descriptors the clerk needs: files, to read them; in a replay all but terminals,
+/* Which of our own descriptors the clerk needs: files, to read them; in a replay all but the user's terminal,
  * because there it is the clerk who reads and writes. */
 static int to_pass(int fds[3], char names[4]) {
     int count = 0;
     for (int fd = 0; fd < 3; fd++) {
         int file = !strcmp(kinds[fd], "file");
-        int wanted = !strcmp(kinds[fd], "pipe") || !strcmp(kinds[fd], "device");
+        int wanted = !strcmp(kinds[fd], "pipe") || !strcmp(kinds[fd], "device") || is_made[fd];
         if (file || (wanted && !strcmp(settings.mode, "replay"))) {
             names[count] = (char)('0' + fd);
             fds[count++] = fd;
