@@ -12,6 +12,7 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := $(VENV)/.ready-bench
+DOCS := $(VENV)/.ready-docs
 
 # One virtual environment for each list of agents that can live together; see tests/agents.
 AGENTS := $(patsubst tests/agents/requirements/%.txt,.venvs/%/.ready,$(wildcard tests/agents/requirements/*.txt)) \
@@ -96,8 +97,10 @@ format: $(READY) ## rewrite the tree as ruff would have it
 bench: $(BENCH) ## what recording costs, beside its peers
 	@$(BIN)/python -m bench $(ARGS)
 
-docs: $(READY) ## rewrite docs/cli.md from the commands themselves
+docs: $(DOCS) ## rewrite docs/cli.md from the commands, and build the site into build/site
 	@$(BIN)/python scripts/cli_docs.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
 
 docs-check: $(READY) ## docs/cli.md is up to date, and no link leads nowhere
 	@$(BIN)/python -m pytest -q -n 0 tests/unit/test_docs.py
@@ -139,4 +142,9 @@ $(READY): pyproject.toml
 $(BENCH): $(READY)
 	@echo "Installing the peers that the benchmark compares with"
 	@$(call install,bench)
+	@touch $@
+
+$(DOCS): $(READY)
+	@echo "Installing what builds the documentation"
+	@$(call install,docs)
 	@touch $@

@@ -58,6 +58,15 @@ def test_a_link_leads_somewhere(page):
     assert [one for one in local if not (page.parent / one).exists()] == []
 
 
+def test_the_site_lists_every_page():
+    folder = ROOT / "docs"
+    listed = set(
+        re.findall(r": ([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    )
+    pages = {str(page.relative_to(folder)) for page in folder.rglob("*.md")}
+    assert listed == {page for page in pages if not page.startswith("design/")}
+
+
 def test_every_file_on_the_map_exists():
     text = (ROOT / "docs" / "design" / "001-map.md").read_text(encoding="utf-8")
     named = re.findall(r"`([\w/]+(?:\.py|/))`", text)
