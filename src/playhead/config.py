@@ -47,6 +47,8 @@ class Settings:
     # Whether the files of the project are recorded, and which folders beside it.
     workspace: bool = True
     workspaces: tuple[str, ...] = ()
+    # The shared store: s3://bucket/prefix, gs://, az:// or file:///.
+    remote: str | None = None
     # Sections that belong to others (`replay`, `prices`, `effects`, `retention`…), as they stand.
     sections: Mapping[str, Any] = field(default_factory=dict)
     source: Path | None = None
@@ -73,8 +75,16 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
         known["workspaces"] = _strings("workspace", folders, source)
     elif folders is not None:
         known["workspace"] = _flag("workspace", folders, source)
-    if "store" in members:
-        known["home"] = _store(members["store"], source)
+    store = members.get("store")
+    if isinstance(store, dict):
+        if "path" in store:
+            known["home"] = _store(store["path"], source)
+        if "remote" in store:
+            known["remote"] = _text("store.remote", store["remote"], source)
+    elif store is not None:
+        known["home"] = _store(store, source)
+    if environ.get("PLAYHEAD_REMOTE"):
+        known["remote"] = environ["PLAYHEAD_REMOTE"]
     if environ.get("PLAYHEAD_HOME"):
         known["home"] = default_home(environ)
     if "PLAYHEAD_RECORD" in environ:
@@ -97,15 +107,23 @@ def origins(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) ->
         found["workspace (more folders)"] = found.pop("workspace")
     if isinstance(members.get("redact"), bool):
         found["redact.enabled"] = str(source)
+    if isinstance(store := members.get("store"), dict) and "path" not in store:
+        del found["store"]
     return found | {name: one for one, name in _VARIABLES.items() if environ.get(one)}
 
 
-_VARIABLES = {"PLAYHEAD_HOME": "store", "PLAYHEAD_RECORD": "record", "PLAYHEAD_LEVEL": "level"}
+_VARIABLES = {
+    "PLAYHEAD_HOME": "store",
+    "PLAYHEAD_RECORD": "record",
+    "PLAYHEAD_LEVEL": "level",
+    "PLAYHEAD_REMOTE": "store.remote",
+}
 
 # Members of each table; None: any name.
 _TABLES: dict[str, tuple[str, ...] | None] = {
     "tags": None,
     "redact": ("enabled", "patterns", "names", "keep"),
+    "store": ("path", "remote", "cache"),
     "prices": None,
     "effects": None,
     "replay": ("ignore",),
@@ -118,12 +136,12 @@ def _refuse_unknown(members: Mapping[str, Any], source: Path | None) -> None:
     """ConfigError for a name that no setting has: a typing error would otherwise change nothing, silently."""
     for name, value in members.items():
         if name not in _TABLES:
-            if name not in _SETTINGS and name not in ("store", "workspace"):
-                raise _unknown(name, (*_SETTINGS, "store", "workspace", *_TABLES), source)
+            if name not in _SETTINGS and name != "workspace":
+                raise _unknown(name, (*_SETTINGS, "workspace", *_TABLES), source)
             continue
         inner = _TABLES[name]
         if not isinstance(value, dict):
-            if name != "redact":
+            if name not in ("redact", "store"):
                 raise _wrong(name, value, "a table of names and values", source)
         elif inner is not None:
             for one in value:

@@ -10,6 +10,7 @@
     │   └── TapeNotReplayable recorded below level `full`, or without its world
     ├── NoFence               this machine cannot keep a replay from the world: exit 4
     ├── StoreError            the folder of tapes cannot be read or written
+    │   └── RemoteError       the shared store cannot be reached, or refuses
     └── Divergence            the run parted from its tape: exit 3; carries the report's entry
 
 They carry objects, and a message that says what was wrong, what was expected and what to do.
@@ -82,6 +83,10 @@ class NoFence(PlayheadError):
 
 class StoreError(PlayheadError):
     pass
+
+
+class RemoteError(StoreError):
+    """The shared store cannot be reached, refuses, or has something else than expected."""
 
 
 class Divergence(PlayheadError):

@@ -26,7 +26,7 @@ LAYERS = {
     "1 tape": {"llm", "tape"},
     "2 run": {"config", "recording", "replay", "transcripts", "workspace"},
     "3 in": {"hooks", "launch", "loop"},
-    "3 out": {"exporters", "library", "story", "views"},
+    "3 out": {"exporters", "library", "remote", "story", "views"},
     "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing", "views.web.api"},
 }
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}

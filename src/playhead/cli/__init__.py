@@ -84,6 +84,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "note": ("managing.annotate_commands:note_command", "Attach a note to a run."),
     "rename": ("managing.annotate_commands:rename_command", "Rename a run."),
     "keep": ("managing.annotate_commands:keep_command", "Protect a run from pruning."),
+    "push": ("sharing.push_command:command", "Push runs into the shared store of the team."),
+    "pull": ("sharing.pull_command:command", "Pull runs from the shared store."),
     "rm": ("managing.rm_command:command", "Delete the runs that you name."),
     "prune": ("managing.prune_commands:prune_command", "Delete old runs."),
     "clean": ("managing.prune_commands:clean_command", "Delete replays."),

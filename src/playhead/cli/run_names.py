@@ -106,12 +106,30 @@ def _newest_of_name(home: Path, project: str | None, name: str) -> Path | None:
     return found[0].path if found else None
 
 
+def find_run_anywhere(store: Path | None, asked: str) -> Path:
+    """Like `find_run`; a run that only the shared store has is fetched into the cache."""
+    try:
+        return find_run(store, asked)
+    except RunNotFound:
+        from playhead import config
+
+        # No network, and no imports, for users without a shared store.
+        if store is not None or not config.load().remote:
+            raise
+        from playhead.cli.sharing.shared_store import fetched_run
+
+        found = fetched_run(store, asked)
+        if found is None:
+            raise
+        return found
+
+
 def find_tape(store: Path | None, asked: str) -> Path:
     """The run's folder; a single-file tape or a bundle is unpacked into a temporary one."""
     source = Path(asked).expanduser()
     is_named = asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX))
     if not is_named and not source.is_file():
-        return find_run(store, asked)
+        return find_run_anywhere(store, asked)
     from playhead.tape.single_file import folder_of, is_single_file
 
     if not is_named and not is_single_file(source):

@@ -12,11 +12,15 @@ import os
 from stat import S_ISREG
 
 from playhead import clock
+from playhead.host.later import Later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import hashlib
     from pathlib import Path
     from typing import BinaryIO
+else:
+    hashlib = Later("hashlib")
 
 # Not through a link; and an open pipe without a writer returns at once instead of waiting for one.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -46,6 +50,16 @@ def read_regular(path: Path | str, limit: int) -> bytes:
         if len(raw) > limit:
             raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
         return raw
+
+
+def sha256_of(path: Path | str) -> tuple[str, int]:
+    """SHA-256 and size of a file. OSError: see `open_regular`."""
+    digest, size = hashlib.sha256(), 0
+    with file_of(path) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size
 
 
 def create_part(path: Path | str) -> tuple[int, str]:

@@ -39,10 +39,13 @@ def read_annotations(run: Path) -> Annotations:
         members = json.loads(read_regular(f"{run}/{FILE}", _LARGEST))
     except (OSError, ValueError, RecursionError):
         return NONE
-    return _from(members) if isinstance(members, dict) else NONE
+    return annotations_of(members)
 
 
-def _from(members: dict[str, Any]) -> Annotations:
+def annotations_of(members: Any) -> Annotations:
+    """From the decoded file; what is not a mark is left out."""
+    if not isinstance(members, dict):
+        return NONE
     name, tags = members.get("name"), members.get("tags")
     note, keep = members.get("note"), members.get("keep")
     details = members.get("details")

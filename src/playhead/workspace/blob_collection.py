@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -82,20 +83,31 @@ def contents_of(history: FileHistory) -> set[str]:
     return needed
 
 
-def copy_records(home: Path, needed: set[str], target: Path) -> None:
-    """Write a pack of these contents of a store, with those that they are differences to."""
+def copy_records(
+    home: Path, needed: set[str], target: Path, *, without: AbstractSet[str] = frozenset()
+) -> set[str]:
+    """Write a pack of these contents of a store, with those that they are differences to; return its contents.
+
+    `without`: contents that the reader of the pack has already.
+    """
     found = [
         (path, list(packs.read_records(str(path))))
         for path in sorted((home / "blobs").glob("packs/*.pack"))
     ]
     wanted = set(needed)
     _add_bases(wanted, (record for _, records in found for record in records))
+    wanted -= without
+    copied: set[str] = set()
     with target.open("wb") as new:
         target.chmod(0o600)
         new.write(packs.MAGIC)
         for path, records in found:
-            _copy(path, [one for one in records if one.digest.hex() in wanted], new)
-            wanted -= {one.digest.hex() for one in records}
+            chosen = [one for one in records if one.digest.hex() in wanted]
+            _copy(path, chosen, new)
+            these = {one.digest.hex() for one in chosen}
+            wanted -= these
+            copied |= these
+    return copied
 
 
 def _copy(source: Path, records: Iterable[Record], target: BinaryIO) -> None:

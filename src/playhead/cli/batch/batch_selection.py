@@ -12,7 +12,7 @@ import click
 
 from playhead import clock
 from playhead.cli.common import Duration, home_to_read, tag_of
-from playhead.cli.run_names import find_run
+from playhead.cli.run_names import find_run_anywhere
 from playhead.errors import PlayheadError, RunNotFound, UsageError
 from playhead.host.project import project_of
 from playhead.library.catalogue import Filter, Library
@@ -92,7 +92,7 @@ def _named(store: Path | None, word: str) -> list[Target]:
     path = Path(word).expanduser()
     pattern = any(one in word for one in "*?[")
     if not pattern and not path.exists() and not word.endswith(SINGLE_SUFFIX):
-        return [_run(find_run(store, word), own=True)]
+        return [_run(find_run_anywhere(store, word), own=True)]
     places = sorted(glob.glob(str(path), recursive=True)) if pattern else [str(path)]  # noqa: PTH207  Path.glob takes no absolute pattern
     found = [target for place in places for target in _at(Path(place))]
     if not found:

@@ -58,13 +58,14 @@ def _values(settings: config.Settings) -> list[tuple[str, Any]]:
 # Members of Settings with another name in the file, and sections that are members of their own.
 _NAMES = {
     "home": "store",
+    "remote": "store.remote",
     "redact": "redact.enabled",
     "redact_patterns": "redact.patterns",
     "redact_names": "redact.names",
     "redact_keep": "redact.keep",
     "workspaces": "workspace (more folders)",
 }
-_OWN = ("tags", "redact")
+_OWN = ("tags", "redact", "store")
 
 
 def _plain(value: Any) -> Any:

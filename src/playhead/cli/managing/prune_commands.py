@@ -10,10 +10,19 @@ from typing import Any
 import click
 
 from playhead import clock, config
-from playhead.cli.common import Duration, Size, home_to_read, json_option, print_json, store_option
+from playhead.cli.common import (
+    Duration,
+    Size,
+    home_to_read,
+    json_option,
+    print_json,
+    store_option,
+    tag_of,
+)
 from playhead.cli.progress_line import counted
+from playhead.cli.sharing.remote_options import optional_remote
 from playhead.config import Settings
-from playhead.errors import ConfigError, UsageError
+from playhead.errors import ConfigError, RemoteError, UsageError
 from playhead.host.project import project_of
 from playhead.library.catalogue import Filter, Library
 from playhead.library.retention import (
@@ -42,6 +51,8 @@ from playhead.workspace.blob_collection import collect
 )
 @click.option("--max-size", type=Size(), help="Delete the oldest runs until the rest fits: 5GB.")
 @click.option("--all", "everything", is_flag=True, help="Include the runs of all projects.")
+@click.option("--tag", "tags", multiple=True, metavar="K[=V]", help="Only runs with this tag.")
+@optional_remote
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted; delete nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
@@ -52,6 +63,8 @@ def prune_command(
     keep: int | None,
     max_size: int | None,
     everything: bool,
+    tags: tuple[str, ...],
+    remote: str | None,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -65,10 +78,21 @@ def prune_command(
     \b
     playhead prune --older-than 30d --dry-run
     playhead prune --older-than 30d --keep 100 --max-size 5GB --yes
+    playhead prune --remote --older-than 90d --tag env=ci --dry-run
+
+    --remote deletes runs of the shared store instead, of all projects; it needs a rule on the command line. Objects
+    that no run needs are deleted there when they are a day old.
     """
     home = home_to_read(store)
+    wanted = tuple(tag_of(one) for one in tags)
+    if remote is not None:
+        if older_than is None and keep is None and max_size is None:
+            raise UsageError("Add a rule: --older-than, --keep or --max-size.")
+        rules = rules_of(older_than, keep, max_size)
+        _prune_remote(home, remote, rules, wanted, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
     project = None if everything or store is not None else str(project_of(Path.cwd()))
-    found = list(Library(home).entries(Filter(project=project)))
+    found = list(Library(home).entries(Filter(project=project, tags=wanted)))
     runs = [Sized(entry=one, bytes=run_size(one.path)) for one in counted(found, "Weighing")]
     going = plan(runs, _rules(older_than, keep, max_size), clock.wall_ns())
     freed = unneeded = 0
@@ -88,6 +112,41 @@ def prune_command(
             f", and {words.size(unneeded)} of files that no run needs any more" if unneeded else ""
         )
         click.echo(f"Deleted {weight(going)} of {weight(runs)}{left}.")
+
+
+def _prune_remote(
+    home: Path,
+    remote: str,
+    rules: RetentionRules,
+    tags: Sequence[tuple[str, str | None]],
+    *,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    from playhead.cli.sharing.remote_list import entries_of, sized
+    from playhead.cli.sharing.shared_store import shared_store
+    from playhead.remote.remote_runs import delete_runs, remote_runs, sweep
+
+    there = shared_store(remote or None)
+    found, problems = remote_runs(there, home)
+    if problems:
+        raise RemoteError(f"{there.url} has a run that cannot be read: {problems[0]}")
+    runs = sized(entries_of(found, Filter(tags=tuple(tags)), home), found)
+    going = plan(runs, rules, clock.wall_ns())
+    number = size = 0
+    if not dry_run:
+        if going and not yes:
+            _ask(going, runs)
+        delete_runs(there, [one.entry.id for one in going])
+        number, size = sweep(there, home)
+    if as_json:
+        print_json(_json(going, runs, dry_run=dry_run))
+    elif dry_run:
+        _print_plan(going, runs)
+    else:
+        left = f", and {number} objects that no run needs ({words.size(size)})" if number else ""
+        click.echo(f"Deleted {weight(going)} of {weight(runs)} from {there.url}{left}.")
 
 
 def _ask(going: Sequence[Doomed], runs: Sequence[Sized]) -> None:

@@ -83,6 +83,11 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 )
 @click.option("--no-workspace", is_flag=True, help="Do not record the files of the project.")
 @click.option("--no-seal", is_flag=True, help="Do not compress the finished tape.")
+@click.option(
+    "--push",
+    is_flag=True,
+    help="Push the finished run into the shared store, in the background.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the closing line.")
 @click.option("--json", "as_json", is_flag=True, help="Print the closing line as JSON, on stderr.")
 @click.argument(
@@ -92,7 +97,7 @@ def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool,
     shims: tuple[str, ...], shim_mounts: bool, no_shims: bool, no_seal: bool,
-    workspaces: tuple[Path, ...], no_workspace: bool,
+    workspaces: tuple[Path, ...], no_workspace: bool, push: bool,
     quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and record everything that it does.
@@ -119,6 +124,10 @@ def command(
         redact=False if no_redact else None,
         session_file=session,
     )
+    if push and not settings.remote:
+        raise click.UsageError(
+            "--push needs a shared store: set PLAYHEAD_REMOTE, or [store] remote in playhead.toml."
+        )
     if force and not (name or run_id):
         raise click.UsageError("--force needs --run-id or --name: it moves that run aside.")
     loads = None if quiet else load_model
@@ -136,10 +145,25 @@ def command(
     if not quiet:
         totals = counted(done, settings)
         say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
+    if push and settings.remote:
+        pushing = _start_push(done.run.path, settings.remote)
+        if (not quiet or pushing.startswith("not")) and not as_json:
+            say(f"● {pushing}")
     pruned = prune_automatically(done.run.path, done.run.manifest.project, settings)
     if pruned is not None and not quiet and not as_json:
         say(f"● {pruned}")
     sys.exit(done.ended.exit_code)
+
+
+def _start_push(run: Path, url: str) -> str:
+    """Start the upload; the result as a sentence. The recorded command's exit code stays as it is."""
+    from playhead.cli.sharing.push_command import push_in_background
+
+    try:
+        push_in_background(run, url)
+    except (PlayheadError, OSError) as error:
+        return f"not pushed: {error}"
+    return f"pushing to {url} in the background"
 
 
 def shims_for(

@@ -21,10 +21,13 @@ from playhead.cli.common import (
     tag_of,
 )
 from playhead.cli.progress_line import counted, tally
+from playhead.cli.sharing.remote_options import optional_remote
 from playhead.host.project import project_of
 from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, stamp_of_prices
+from playhead.remote.upload_state import Upload, uploads
 from playhead.tape.manifest import verdict_of
+from playhead.views.text.safe import one_line
 
 
 @click.command("list")
@@ -48,6 +51,7 @@ from playhead.tape.manifest import verdict_of
 @click.option("--all", "everything", is_flag=True, help="Include the runs of all projects.")
 @click.option("--replays", is_flag=True, help="Include replays.")
 @click.option("--tree", is_flag=True, help="Show replays and forks below their original runs.")
+@optional_remote
 @json_option
 @store_option
 def command(
@@ -61,6 +65,7 @@ def command(
     everything: bool,
     replays: bool,
     tree: bool,
+    remote: str | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -73,9 +78,22 @@ def command(
     playhead list --failed-turns            errors that the program caught
     playhead list --tag env=ci --name 'refund-*' --all
     playhead list --tree                    with replays and forks
+    playhead list --remote                  runs of the shared store
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
     """
     home = home_to_read(store)
+    if remote is not None:
+        from playhead.cli.sharing.remote_list import list_remote
+
+        shown = Filter(
+            statuses=frozenset(status),
+            tags=tuple(tag_of(one) for one in tags),
+            name=name,
+            since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
+            replays=replays,
+        )
+        list_remote(home, remote, shown, limit=limit, as_json=as_json)
+        return
     with tally("Looking at new runs") as progress:
         library = Library(home, progress)
         library.scan()
@@ -100,13 +118,21 @@ def command(
         if not failed_turns or (limit and len(rows) >= limit):
             break
     rows = rows[: limit or None]
+    sent = uploads(home)
     if as_json:
-        print_json([row_json(entry, summary) for entry, summary in rows])
+        print_json([row_json(entry, summary, sent.get(entry.id)) for entry, summary in rows])
         return
     from playhead.views.text.run_lists import print_runs
 
     everywhere = wanted.project is None
     print_runs(rows, home=library.home, everywhere=everywhere, now_ns=clock.wall_ns())
+    waiting = [run for run, one in sent.items() if one.state != "pushed"]
+    if waiting:
+        noun = "run is" if len(waiting) == 1 else "runs are"
+        why = next((sent[run].why for run in waiting if sent[run].why), "")
+        click.echo(f"{len(waiting)} {noun} not pushed yet: playhead push --pending", err=True)
+        if why:
+            click.echo(one_line(why, 300), err=True)
 
 
 def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
@@ -128,7 +154,7 @@ def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
     return [summary or Summary() for summary in known]
 
 
-def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
+def row_json(entry: Entry, summary: Summary, upload: Upload | None = None) -> dict[str, Any]:
     manifest = entry.manifest
     duration = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
     return {
@@ -166,6 +192,8 @@ def row_json(entry: Entry, summary: Summary) -> dict[str, Any]:
         "forked_from": manifest.extra.get("forked_from"),
         "golden": is_golden(manifest),
         "path": str(entry.path),
+        "upload": None if upload is None else upload.state,
+        "pulled_from": manifest.extra.get("pulled_from"),
         "problem": entry.problem,
     }
 

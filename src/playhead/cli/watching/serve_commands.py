@@ -19,9 +19,10 @@ from urllib.request import Request, urlopen
 import click
 
 from playhead.cli.common import home_of, json_option, overrides, print_json, store_option
-from playhead.cli.run_names import find_run, run_argument
+from playhead.cli.run_names import find_run_anywhere, run_argument
 from playhead.errors import UsageError
 from playhead.host.project import project_of
+from playhead.tape.manifest import read_manifest
 
 if TYPE_CHECKING:
     from playhead.views.web.api.start import Address
@@ -223,7 +224,9 @@ def open_command(
         from playhead.views.web.api.start import running
     except ImportError as error:
         raise needs_extra("serve") from error
-    found, home = find_run(store, run).resolve(), home_of(store)
+    found, home = find_run_anywhere(store, run).resolve(), home_of(store)
+    if "pulled_from" in read_manifest(found).extra:
+        home = found.parent.parent  # the cache of the shared store is a store of its own
     if found.parent != (home / "runs").resolve():
         raise UsageError(f"{found} is not in the store {home}: name its store with --store DIR.")
     path = f"/run/{quote(found.name)}"
@@ -275,4 +278,4 @@ def ui_command(*, run: str | None, everything: bool, store: Path | None) -> None
         raise needs_extra("tui") from error
     project = None if everything or store is not None else str(project_of(Path.cwd()))
     source = RunSource(home_of(store), project=project, prices=overrides())
-    PlayheadApp(source, None if run is None else find_run(store, run)).run()
+    PlayheadApp(source, None if run is None else find_run_anywhere(store, run)).run()

@@ -1,0 +1,1 @@
+"""Verbs of shared stores: push, pull, and pruning there."""

@@ -1,0 +1,1 @@
+"""Shared stores: push runs into an object store, and pull them from there."""

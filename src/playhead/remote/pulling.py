@@ -1,0 +1,207 @@
+"""Pull a run from a shared store into a local one. Knows the commit marker and the files of a run; not commands.
+
+Everything that arrives comes from another person: names are checked, hashes compared, sizes limited, and the run is
+marked as pulled, so that its command does not run without consent. The run's folder appears when it is complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from playhead.errors import RunNotFound, StoreError, TapeDamaged
+from playhead.host.private_files import create_part, read_regular, replace_file, sha256_of
+from playhead.remote.commit import (
+    LARGEST,
+    MARKS_LARGEST,
+    Commit,
+    RemoteFile,
+    blob_key,
+    commit_path,
+    decode_commit,
+    marks_path,
+)
+from playhead.remote.objects import ObjectFolder
+from playhead.remote.pushing import LOCAL_MEMBERS
+from playhead.remote.upload_state import Upload, note_upload
+from playhead.tape.annotations import FILE as MARKS
+from playhead.tape.manifest import FILE as MANIFEST
+from playhead.tape.store import announce, open_store, run_path
+from playhead.workspace.blobs.packs import read_records
+from playhead.workspace.blobs.pool import Pool
+
+_AT_ONCE = 8
+# Room that a pull leaves on the disk.
+_SPARE = 256 * 1024 * 1024
+
+
+def pull(
+    run_id: str, remote: ObjectFolder, home: Path, tell: Callable[[int, int], None] | None = None
+) -> Path:
+    """Fetch a run into that store; its folder. A run that is there already is not fetched again.
+
+    RunNotFound: the shared store has no such run. TapeDamaged: an object is missing or was altered.
+    """
+    target = run_path(open_store(home), run_id)
+    if target.is_dir():
+        return target
+    raw = remote.get(commit_path(run_id), LARGEST)
+    if raw is None:
+        raise RunNotFound(
+            f"{remote.url} has no run {run_id!r}. `playhead list --remote` shows what is there.",
+            asked=run_id,
+        )
+    commit = decode_commit(raw, run_id, remote.url)
+    if not any(one.path == MANIFEST for one in commit.files):
+        raise TapeDamaged(f"{remote.url}: run {run_id} has no {MANIFEST}.")
+    _check_room(home, commit)
+    with _staged(home, run_id) as stage:
+        if target.is_dir():  # another process was quicker
+            return target
+        wanted = [
+            *((one, stage / "run" / one.path) for one in commit.files),
+            *((one, _pack_place(stage, one)) for one in commit.packs),
+            *((one, _content_place(home, one)) for one in commit.contents),
+        ]
+        _fetch_all(remote, wanted, commit.size, tell)
+        _add_packs(stage, home)
+        _mark_as_pulled(stage / "run", remote.url)
+        _pull_marks(stage / "run", run_id, remote)
+        (stage / "run").rename(target)
+    note_upload(home, run_id, Upload(state="pushed", remote=remote.url))
+    announce(target)
+    return target
+
+
+@contextmanager
+def _staged(home: Path, run_id: str) -> Iterator[Path]:
+    """A folder beside the runs, locked. What an interrupted pull has left there is used again."""
+    stage = home / f".pull-{run_id}"
+    stage.mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(stage, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        # The process that held the lock may have removed the folder.
+        stage.mkdir(mode=0o700, exist_ok=True)
+        yield stage
+        shutil.rmtree(stage, ignore_errors=True)
+    finally:
+        os.close(fd)
+
+
+def _check_room(home: Path, commit: Commit) -> None:
+    free = shutil.disk_usage(home).free
+    if commit.size + _SPARE > free:
+        raise StoreError(
+            f"Run {commit.run} has {commit.size / 1e9:.1f} GB, and {home} has {free / 1e9:.1f} GB free."
+        )
+
+
+def _pack_place(home: Path, one: RemoteFile) -> Path:
+    return home / "blobs" / "packs" / f"pulled-{one.sha256[:32]}.pack"
+
+
+def _content_place(home: Path, one: RemoteFile) -> Path:
+    if one.path != one.sha256:
+        raise TapeDamaged(f"A content is named {one.path[:80]!r}; expected its SHA-256.")
+    return home / "blobs" / one.sha256[:2] / one.sha256
+
+
+def _add_packs(stage: Path, home: Path) -> None:
+    """Move packs into the store. Each content is read first: a false name would hide one of the user's own."""
+    pool = Pool(stage)
+    found = sorted((stage / "blobs" / "packs").glob("*.pack"))
+    for path in found:
+        for record in read_records(str(path)):
+            pool.read(record.digest.hex())
+    (home / "blobs" / "packs").mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in found:
+        path.rename(home / "blobs" / "packs" / path.name)
+
+
+def _fetch_all(
+    remote: ObjectFolder,
+    wanted: list[tuple[RemoteFile, Path]],
+    total: int,
+    tell: Callable[[int, int], None] | None,
+) -> None:
+    for folder in sorted({place.parent for _, place in wanted}):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    done = 0
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for size in pool.map(lambda pair: _fetch(remote, *pair), wanted):
+            done += size
+            if tell is not None:
+                tell(done, total)
+
+
+def _fetch(remote: ObjectFolder, one: RemoteFile, place: Path) -> int:
+    if _is_there(place, one):
+        return one.size
+    fd, part = create_part(place)
+    try:
+        with open(fd, "wb") as file:
+            _download(remote, one, file)
+        os.replace(part, place)
+    except BaseException as error:
+        Path(part).unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise StoreError(f"{place} cannot be written ({error.strerror or error}).") from error
+    return one.size
+
+
+def _download(remote: ObjectFolder, one: RemoteFile, file: BinaryIO) -> None:
+    """TapeDamaged: the object is missing, or its content does not match its name."""
+    digest, size = hashlib.sha256(), 0
+    blocks = remote.stream(blob_key(one.sha256))
+    while True:
+        try:
+            block = next(blocks, b"")
+        except FileNotFoundError:
+            raise TapeDamaged(
+                f"{remote.url}/{blob_key(one.sha256)} ({one.path}) is missing. Push the run again with --force from "
+                "a machine that has it."
+            ) from None
+        size += len(block)
+        if not block or size > one.size:
+            break
+        digest.update(block)
+        file.write(block)
+    if size != one.size or digest.hexdigest() != one.sha256:
+        raise TapeDamaged(
+            f"{remote.url}/{blob_key(one.sha256)} was altered: its content does not match its name."
+        )
+
+
+def _is_there(place: Path, one: RemoteFile) -> bool:
+    try:
+        return place.stat().st_size == one.size and sha256_of(place) == (one.sha256, one.size)
+    except OSError:
+        return False
+
+
+def _mark_as_pulled(run: Path, url: str) -> None:
+    try:
+        members = json.loads(read_regular(run / MANIFEST, LARGEST))
+        members = {name: one for name, one in members.items() if name not in LOCAL_MEMBERS}
+    except (AttributeError, OSError, ValueError, RecursionError) as error:
+        raise TapeDamaged(
+            f"The manifest of {run.name} in {url} cannot be read ({error})."
+        ) from None
+    raw = json.dumps({**members, "pulled_from": url}, ensure_ascii=False, indent=1)
+    replace_file(run / MANIFEST, raw.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def _pull_marks(run: Path, run_id: str, remote: ObjectFolder) -> None:
+    marks = remote.get(marks_path(run_id), MARKS_LARGEST)
+    if marks is not None:
+        replace_file(run / MARKS, marks)

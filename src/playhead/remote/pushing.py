@@ -1,0 +1,278 @@
+"""Push a run into a shared store. Knows the files of a run and the order of uploads; not commands.
+
+Objects are named by their content, so a push that was interrupted continues where it was: whatever arrived is not
+sent again. The commit marker is written last, only if there is none; so a run is visible when it is complete, and
+of two writers one wins.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playhead import clock
+from playhead.errors import RemoteError, StoreError, UsageError
+from playhead.host.private_files import file_of, read_regular, sha256_of
+from playhead.remote.commit import (
+    LARGEST,
+    MARKS_LARGEST,
+    Commit,
+    RemoteFile,
+    blob_key,
+    commit_path,
+    decode_commit,
+    encode_commit,
+    marks_path,
+)
+from playhead.remote.objects import ObjectFolder
+from playhead.remote.upload_state import (
+    Upload,
+    forget_packs,
+    known_packs,
+    note_pack,
+    note_upload,
+)
+from playhead.tape.annotations import FILE as MARKS
+from playhead.tape.manifest import FILE as MANIFEST
+from playhead.tape.manifest import read_manifest, status_of
+from playhead.tape.reader import Tape
+from playhead.workspace.blob_collection import contents_of, copy_records
+from playhead.workspace.history import read_history
+
+# Members of a manifest that hold on this machine only.
+LOCAL_MEMBERS = ("origin", "pulled", "pulled_from")
+_AT_ONCE = 8
+_BLOCK = 1 << 20
+# An object that exists and is older than this is sent again: a prune that runs now may take it for rubbish.
+_FRESH_NS = 3600 * 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """A finished push. `sent`: bytes that the shared store did not have before; `is_new`: the run was not there."""
+
+    run: str
+    size: int
+    sent: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Local:
+    """A file to push: from the disk, or from memory."""
+
+    file: RemoteFile
+    # None: the shared store has it, and this machine need not.
+    source: Path | bytes | None
+
+
+def push(
+    run: Path,
+    remote: ObjectFolder,
+    *,
+    force: bool = False,
+    tell: Callable[[int, int], None] | None = None,
+    may_retry: bool = True,
+) -> Pushed:
+    """Push the run in that folder of a store. `force`: replace another run of the same id.
+
+    UsageError: the run is in progress, or the shared store has another run of this id. RemoteError: see ObjectFolder.
+    """
+    if run.parent.name != "runs":
+        raise UsageError(f"{run} is not in a store. Push runs by id.")
+    home, manifest = run.parent.parent, read_manifest(run)
+    if status_of(manifest) == "running":
+        raise UsageError(f"{run.name} is still running. Push it when it has ended.")
+    before = _look(run)
+    files = list(_files(run, before))
+    there = _earlier(remote, run.name)
+    is_same = there is not None and set(there.files) == {one.file for one in files}
+    if there is not None and not is_same and not force:
+        raise UsageError(
+            f"{remote.url} has another run {run.name}: it was pushed at {there.pushed_at} by {there.pushed_by}, with "
+            "other contents. `push --force` replaces it."
+        )
+    with tempfile.TemporaryDirectory(prefix="playhead-push-") as scratch:
+        packs, contents = _contents(run, home, remote, Path(scratch))
+        mine = [*files, *packs, *contents]
+        sent, reused = _send(remote, mine, tell)
+        if _look(run) != before:
+            raise StoreError(f"{run.name} was changed while it was pushed. Push it again.")
+    _push_marks(run, remote)
+    if not is_same:
+        commit = Commit(
+            run=run.name,
+            files=tuple(one.file for one in files),
+            packs=tuple(one.file for one in packs),
+            contents=tuple(one.file for one in contents),
+            manifest=json.loads(_shared_manifest(run / MANIFEST)),
+            pushed_at=clock.iso(clock.wall_ns()),
+            pushed_by=f"{_user()}@{clock.host()}",
+        )
+        _commit(remote, commit, replace=force)
+    # A prune may have deleted objects that no run needed before this one.
+    if any(remote.facts(blob_key(one.file.sha256)) is None for one in reused):
+        if not may_retry:
+            raise RemoteError(
+                f"{remote.url}: objects of {run.name} are deleted while it is pushed."
+            )
+        forget_packs(home, remote.url)
+        return push(run, remote, force=True, tell=tell, may_retry=False)
+    note_upload(home, run.name, Upload(state="pushed", remote=remote.url))
+    size = sum(one.file.size for one in mine)
+    return Pushed(run=run.name, size=size, sent=sent, is_new=there is None)
+
+
+def _earlier(remote: ObjectFolder, run: str) -> Commit | None:
+    raw = remote.get(commit_path(run), LARGEST)
+    return None if raw is None else decode_commit(raw, run, remote.url)
+
+
+def _commit(remote: ObjectFolder, commit: Commit, *, replace: bool) -> None:
+    path, raw = commit_path(commit.run), encode_commit(commit)
+    if replace:
+        remote.put(path, raw)
+    else:
+        remote.create(path, raw)
+    # Read it back: another writer may have been first, and some servers ignore create-if-absent.
+    there = _earlier(remote, commit.run)
+    if there is None or set(there.files) != set(commit.files):
+        raise RemoteError(
+            f"Another machine pushed a run {commit.run} to {remote.url} at the same time, with other contents. "
+            "That one is there; this one is not."
+        )
+
+
+def _look(run: Path) -> dict[str, tuple[int, int, int]]:
+    """Names and states of the regular files, without the marks. Links of another user's run are not followed."""
+    found = {}
+    for folder, _, names in os.walk(run):
+        for name in names:
+            path = Path(folder, name)
+            if path.is_symlink() or not path.is_file() or name.endswith(".part"):
+                continue
+            state = path.stat()
+            found[str(path.relative_to(run))] = (state.st_ino, state.st_size, state.st_mtime_ns)
+    found.pop(MARKS, None)
+    return found
+
+
+def _files(run: Path, names: dict[str, Any]) -> Iterator[_Local]:
+    for name in sorted(names):
+        path = run / name
+        source: Path | bytes = _shared_manifest(path) if name == MANIFEST else path
+        sha256, size = _hash(source)
+        yield _Local(file=RemoteFile(path=name, sha256=sha256, size=size), source=source)
+
+
+def _shared_manifest(path: Path) -> bytes:
+    members = json.loads(read_regular(path, LARGEST))
+    for name in LOCAL_MEMBERS:
+        members.pop(name, None)
+    # It is not running, and another machine could not tell.
+    if members.get("status") == "running":
+        members["status"] = "interrupted"
+    return json.dumps(members, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
+
+
+def _hash(source: Path | bytes) -> tuple[str, int]:
+    if isinstance(source, bytes):
+        return hashlib.sha256(source).hexdigest(), len(source)
+    return sha256_of(source)
+
+
+def _contents(
+    run: Path, home: Path, remote: ObjectFolder, scratch: Path
+) -> tuple[list[_Local], list[_Local]]:
+    """Packs and single contents of the run's workspace: packs of earlier pushes, and one with the rest."""
+    needed = contents_of(read_history(Tape(run), home))
+    places = {name: home / "blobs" / name[:2] / name for name in needed}
+    loose = {name for name, path in places.items() if path.is_file() and not path.is_symlink()}
+    rest, packs = needed - loose, []
+    have: set[str] = set()
+    for sha256, facts in known_packs(home, remote.url).items():
+        digests = set(facts.get("contents", ()))
+        # A pack that is mostly of other runs would make this run large to pull.
+        if len(digests & rest) * 2 < len(digests) or not digests:
+            continue
+        there = remote.facts(blob_key(sha256))
+        if there is not None:
+            have |= digests
+            file = RemoteFile(path=sha256, sha256=sha256, size=there.size)
+            packs.append(_Local(file=file, source=None))
+    part = scratch / "new.pack"
+    copied = copy_records(home, rest - have, part, without=have)
+    if copied:
+        sha256, size = _hash(part)
+        packs.append(_Local(file=RemoteFile(path=sha256, sha256=sha256, size=size), source=part))
+        facts = {"size": size, "contents": sorted(copied)}
+        note_pack(home, remote.url, sha256, facts)
+    singles = []
+    for name in sorted(loose):
+        sha256, size = _hash(places[name])
+        file = RemoteFile(path=name, sha256=sha256, size=size)
+        singles.append(_Local(file=file, source=places[name]))
+    return packs, singles
+
+
+def _send(
+    remote: ObjectFolder, mine: Sequence[_Local], tell: Callable[[int, int], None] | None
+) -> tuple[int, list[_Local]]:
+    """Upload what is not there; the bytes that were sent, and the objects that were there."""
+    now = clock.wall_ns()
+    unique = list({one.file.sha256: one for one in mine}.values())
+    total, done, sent = sum(one.file.size for one in unique), 0, 0
+    reused: list[_Local] = []
+
+    def upload(one: _Local) -> bool:
+        there = remote.facts(blob_key(one.file.sha256))
+        is_whole = there is not None and there.size == one.file.size
+        is_fresh = there is not None and abs(now - there.modified_ns) < _FRESH_NS
+        if one.source is None or (is_whole and is_fresh):
+            return False
+        _put(remote, one)
+        return True
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for one, is_sent in zip(unique, pool.map(upload, unique), strict=True):
+            done += one.file.size
+            sent += one.file.size if is_sent else 0
+            if not is_sent:
+                reused.append(one)
+            if tell is not None:
+                tell(done, total)
+    return sent, reused
+
+
+def _put(remote: ObjectFolder, one: _Local) -> None:
+    key = blob_key(one.file.sha256)
+    if isinstance(one.source, bytes):
+        remote.put(key, one.source)
+    elif one.source is not None:
+        with file_of(one.source) as file:
+            remote.put_file(key, file)
+
+
+def _push_marks(run: Path, remote: ObjectFolder) -> None:
+    """Tags, notes and the keep flag may change after a push; the last push wins."""
+    try:
+        mine = read_regular(run / MARKS, MARKS_LARGEST)
+    except OSError:
+        return
+    if remote.get(marks_path(run.name), MARKS_LARGEST) != mine:
+        remote.put(marks_path(run.name), mine)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
