@@ -116,7 +116,7 @@ def find_run_anywhere(store: Path | None, asked: str) -> Path:
         # No network, and no imports, for users without a shared store.
         if store is not None or not config.load().remote:
             raise
-        from playhead.cli.sharing.shared_store import fetched_run
+        from playhead.cli.shared_store import fetched_run
 
         found = fetched_run(store, asked)
         if found is None:

@@ -20,7 +20,7 @@ from playhead.cli.common import (
     tag_of,
 )
 from playhead.cli.progress_line import counted
-from playhead.cli.sharing.remote_options import optional_remote
+from playhead.cli.remote_options import optional_remote
 from playhead.config import Settings
 from playhead.errors import ConfigError, RemoteError, UsageError
 from playhead.host.project import project_of
@@ -124,8 +124,8 @@ def _prune_remote(
     yes: bool,
     as_json: bool,
 ) -> None:
+    from playhead.cli.shared_store import shared_store
     from playhead.cli.sharing.remote_list import entries_of, sized
-    from playhead.cli.sharing.shared_store import shared_store
     from playhead.remote.remote_runs import delete_runs, remote_runs, sweep
 
     there = shared_store(remote or None)

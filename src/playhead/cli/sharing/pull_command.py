@@ -8,8 +8,8 @@ import click
 
 from playhead.cli.common import home_of, json_option, print_json, store_option
 from playhead.cli.progress_line import tally
-from playhead.cli.sharing.remote_options import remote_option
-from playhead.cli.sharing.shared_store import one_remote_run, shared_store
+from playhead.cli.remote_options import remote_option
+from playhead.cli.shared_store import one_remote_run, shared_store
 from playhead.errors import UsageError
 from playhead.remote.pulling import pull
 from playhead.remote.remote_runs import remote_ids

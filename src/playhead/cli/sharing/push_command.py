@@ -13,9 +13,9 @@ import click
 from playhead import clock
 from playhead.cli.common import home_to_read, json_option, print_json, store_option
 from playhead.cli.progress_line import tally
+from playhead.cli.remote_options import remote_option
 from playhead.cli.run_names import find_run, runs_argument
-from playhead.cli.sharing.remote_options import remote_option
-from playhead.cli.sharing.shared_store import shared_store
+from playhead.cli.shared_store import shared_store
 from playhead.errors import PlayheadError, RemoteError, UsageError
 from playhead.remote.objects import ObjectFolder
 from playhead.remote.pushing import Pushed, push

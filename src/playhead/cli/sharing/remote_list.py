@@ -12,7 +12,7 @@ import click
 
 from playhead import clock
 from playhead.cli.common import print_json
-from playhead.cli.sharing.shared_store import shared_store
+from playhead.cli.shared_store import shared_store
 from playhead.library.catalogue import Entry, Filter
 from playhead.library.retention import Sized
 from playhead.remote.remote_runs import RemoteRun, remote_runs

@@ -21,7 +21,7 @@ from playhead.cli.common import (
     tag_of,
 )
 from playhead.cli.progress_line import counted, tally
-from playhead.cli.sharing.remote_options import optional_remote
+from playhead.cli.remote_options import optional_remote
 from playhead.host.project import project_of
 from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, stamp_of_prices
