@@ -94,7 +94,7 @@ class ObjectFolder:
             return True
 
     def put_file(self, path: str, file: BinaryIO) -> None:
-        """Upload from an open file, in parallel parts if it is large. The object appears when it is complete."""
+        """RunUpload from an open file, in parallel parts if it is large. The object appears when it is complete."""
         with self._translated(path):
             self._library.put(self._store, path, file)
 

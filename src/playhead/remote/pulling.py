@@ -31,7 +31,7 @@ from playhead.remote.commit import (
 )
 from playhead.remote.objects import ObjectFolder
 from playhead.remote.pushing import LOCAL_MEMBERS
-from playhead.remote.upload_state import Upload, note_upload
+from playhead.remote.upload_state import RunUpload, note_upload
 from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.store import announce, open_store, run_path
@@ -76,7 +76,7 @@ def pull(
         _mark_as_pulled(stage / "run", remote.url)
         _pull_marks(stage / "run", run_id, remote)
         (stage / "run").rename(target)
-    note_upload(home, run_id, Upload(state="pushed", remote=remote.url))
+    note_upload(home, run_id, RunUpload(state="pushed", remote=remote.url))
     announce(target)
     return target
 

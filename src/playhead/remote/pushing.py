@@ -34,7 +34,7 @@ from playhead.remote.commit import (
 )
 from playhead.remote.objects import ObjectFolder
 from playhead.remote.upload_state import (
-    Upload,
+    RunUpload,
     forget_packs,
     known_packs,
     note_pack,
@@ -126,7 +126,7 @@ def push(
             )
         forget_packs(home, remote.url)
         return push(run, remote, force=True, tell=tell, may_retry=False)
-    note_upload(home, run.name, Upload(state="pushed", remote=remote.url))
+    note_upload(home, run.name, RunUpload(state="pushed", remote=remote.url))
     size = sum(one.file.size for one in mine)
     return Pushed(run=run.name, size=size, sent=sent, is_new=there is None)
 
@@ -226,7 +226,7 @@ def _contents(
 def _send(
     remote: ObjectFolder, mine: Sequence[_Local], tell: Callable[[int, int], None] | None
 ) -> tuple[int, list[_Local]]:
-    """Upload what is not there; the bytes that were sent, and the objects that were there."""
+    """RunUpload what is not there; the bytes that were sent, and the objects that were there."""
     now = clock.wall_ns()
     unique = list({one.file.sha256: one for one in mine}.values())
     total, done, sent = sum(one.file.size for one in unique), 0, 0

@@ -22,7 +22,7 @@ _LARGEST = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
+class RunUpload:
     """The state of one run. `why`: the error of the last attempt."""
 
     state: State
@@ -30,15 +30,15 @@ class Upload:
     why: str = ""
 
 
-def note_upload(home: Path, run: str, upload: Upload) -> None:
+def note_upload(home: Path, run: str, upload: RunUpload) -> None:
     folder = home / "remote" / "uploads"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(folder / f"{checked_id(run)}.json", json.dumps(asdict(upload)).encode())
 
 
-def uploads(home: Path) -> dict[str, Upload]:
+def uploads(home: Path) -> dict[str, RunUpload]:
     """All runs with a state. Runs that were deleted here are left out."""
-    found: dict[str, Upload] = {}
+    found: dict[str, RunUpload] = {}
     try:
         names = os.listdir(home / "remote" / "uploads")
     except OSError:
@@ -48,7 +48,7 @@ def uploads(home: Path) -> dict[str, Upload]:
         members = _read(home / "remote" / "uploads" / name)
         state = members.get("state")
         if dot and state in ("pending", "pushed", "failed") and (home / "runs" / run).is_dir():
-            found[run] = Upload(
+            found[run] = RunUpload(
                 state=state, remote=str(members.get("remote")), why=str(members.get("why", ""))
             )
     return found

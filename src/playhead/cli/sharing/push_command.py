@@ -19,7 +19,7 @@ from playhead.cli.shared_store import shared_store
 from playhead.errors import PlayheadError, RemoteError, UsageError
 from playhead.remote.objects import ObjectFolder
 from playhead.remote.pushing import Pushed, push
-from playhead.remote.upload_state import Upload, note_upload, uploads
+from playhead.remote.upload_state import RunUpload, note_upload, uploads
 from playhead.views.text import words
 
 # Pauses between attempts in the background, in seconds: about half an hour in total.
@@ -92,7 +92,7 @@ def _pushed(path: Path, there: ObjectFolder, *, force: bool, pauses: tuple[int, 
 def _note_failure(path: Path, url: str, error: PlayheadError) -> None:
     if path.parent.name == "runs":
         note_upload(
-            path.parent.parent, path.name, Upload(state="failed", remote=url, why=str(error))
+            path.parent.parent, path.name, RunUpload(state="failed", remote=url, why=str(error))
         )
 
 
@@ -100,7 +100,7 @@ def push_in_background(run: Path, url: str) -> None:
     """Start an upload that outlives this process. Recording never waits for a network."""
     if run.parent.name != "runs":
         raise UsageError(f"{run} is not in a store, so it cannot be pushed.")
-    note_upload(run.parent.parent, run.name, Upload(state="pending", remote=url))
+    note_upload(run.parent.parent, run.name, RunUpload(state="pending", remote=url))
     words_ = [sys.executable, "-m", "playhead", "push", run.name, "--retry", "--remote", url]
     subprocess.Popen(
         [*words_, "--store", str(run.parent.parent)],

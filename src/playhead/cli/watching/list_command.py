@@ -25,7 +25,7 @@ from playhead.cli.remote_options import optional_remote
 from playhead.host.project import project_of
 from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, stamp_of_prices
-from playhead.remote.upload_state import Upload, uploads
+from playhead.remote.upload_state import RunUpload, uploads
 from playhead.tape.manifest import verdict_of
 from playhead.views.text.safe import one_line
 
@@ -154,7 +154,7 @@ def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
     return [summary or Summary() for summary in known]
 
 
-def row_json(entry: Entry, summary: Summary, upload: Upload | None = None) -> dict[str, Any]:
+def row_json(entry: Entry, summary: Summary, upload: RunUpload | None = None) -> dict[str, Any]:
     manifest = entry.manifest
     duration = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
     return {

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from playhead import clock
-from playhead.remote.upload_state import Upload, note_upload
+from playhead.remote.upload_state import RunUpload, note_upload
 
 DAY = 86_400_000_000_000
 
@@ -87,7 +87,7 @@ def test_a_list_says_what_is_not_up_yet_and_push_pending_sends_it(
     forge, store, shared, playhead, tmp_path
 ):
     forge("2026-first").end()
-    note_upload(store, "2026-first", Upload(state="pending", remote=shared))
+    note_upload(store, "2026-first", RunUpload(state="pending", remote=shared))
     ended = playhead("list", "--store", store)
     assert "1 run is not pushed yet: playhead push --pending" in ended.err
     assert json.loads(playhead("list", "--store", store, "--json").out)[0]["upload"] == "pending"
