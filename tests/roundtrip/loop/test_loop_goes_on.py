@@ -292,7 +292,8 @@ def test_the_promoted_test_of_a_session_runs_from_any_folder(project, tmp_path):
         words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         done = subprocess.run(
             [*words, str(project.folder / "tests")],
-            cwd=folder, env=project.env(), capture_output=True, text=True, check=False,
+            cwd=folder, env=project.env(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"), capture_output=True,
+            text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         assert "1 passed" in done.stdout

@@ -1,41 +1,50 @@
 """Each kind of failure once, met by an agent that recovers and by one that does not."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from playhead.testing import HttpSite, Reply
 
 
-@pytest.mark.parametrize("fault", ["llm:2=529", "llm:1=429", "llm:2=reset", "llm:1=slow:700s"])
-def test_an_sdk_that_retries_comes_through_and_gets_the_taped_answer(recorded, fault):
+def test_an_sdk_that_retries_comes_through_and_gets_the_taped_answer(studio, look):
+    studio.record("anthropic_loop", [look(), Reply(text="It is late.")])
+    # The SDK retries twice: the first answer comes at the third try, the second one at the sixth.
+    faults = ["llm:1=429", "llm:2=slow:700s", "llm:4=529", "llm:5=reset"]
+    done = studio.play("replay", *(word for one in faults for word in ("--fault", one)))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Let me look.", "It is late."]
+    assert studio.report["recovered"] is True
+    assert [one["fault"] for one in studio.report["faults"]] == faults
+    assert "recovered" in done.stderr
+    assert not studio.seen.exists()
+
+
+@pytest.mark.parametrize("fault", ["llm:2=529", "llm:1=429", "llm:2=reset", "llm:1=500"])
+def test_an_agent_that_retries_comes_through_one_fault(recorded, fault):
     done = recorded.play("replay", "--fault", fault)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["Let me look.", "It is late."]
     assert recorded.report["recovered"] is True
     assert [one["fault"] for one in recorded.report["faults"]] == [fault]
-    assert "recovered" in done.stderr
     assert not recorded.seen.exists()
 
 
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        ("llm:2=529", "OverloadedError"),
-        ("llm:1=401", "AuthenticationError"),
-        ("llm:2=reset", "APIConnectionError"),
-        ("llm:1=slow:700s", "APITimeoutError"),
-    ],
-)
-def test_an_agent_that_does_not_retry_meets_its_own_sdks_error(studio, look, fault, error):
-    studio.record("anthropic_loop", [look(), Reply(text="It is late.")], RETRIES="0")
-    done = studio.play("replay", "--fault", fault)
+def test_an_agent_that_does_not_retry_meets_its_own_sdks_error(studio):
+    studio.record("anthropic_errors", [Reply(text=f"Answer {n}.") for n in range(1, 5)])
+    faults = ["llm:1=529", "llm:2=401", "llm:3=reset", "llm:4=slow:700s"]
+    done = studio.play("replay", *(word for one in faults for word in ("--fault", one)))
+    assert done.stdout.splitlines() == [
+        "OverloadedError", "AuthenticationError", "APIConnectionError", "APITimeoutError",
+    ]  # fmt: skip
+
+
+def test_an_agent_that_does_not_retry_does_not_recover(studio, look):
+    studio.record("plain_loop", [look(), Reply(text="It is late.")], RETRIES="0")
+    done = studio.play("replay", "--fault", "llm:2=529")
     assert done.returncode == 3
     assert studio.report["recovered"] is False
     assert studio.report["exit_code"] == {"recorded": 0, "replayed": 1}
-    assert f"anthropic.{error}" in done.stderr or f".{error}:" in done.stderr
     assert "did not recover" in done.stderr
 
 
@@ -55,7 +64,7 @@ def test_a_stream_cut_after_its_fifth_event_is_cut_there(studio, look):
 
 
 def test_a_tool_that_fails_once_is_tried_again_by_an_agent_that_forgives(studio, look):
-    studio.record("anthropic_loop", [look(), Reply(text="It is late.")], FORGIVE="yes")
+    studio.record("plain_loop", [look(), Reply(text="It is late.")], FORGIVE="yes")
     done = studio.play("replay", "--fault", "tool:search=raise:TimeoutError")
     assert done.returncode == 0, done.stderr
     assert studio.report["recovered"] is True
@@ -104,17 +113,7 @@ def test_a_fault_that_is_none_is_refused_before_anything_runs(recorded):
 def test_chaos_ranks_what_broke_the_agent_first_and_the_same_each_time(studio):
     studio.record("git_version", FORGIVE="")
     words = ["chaos", "last", "--store", str(studio.store), "--runs", "3", "--seed", "7", "--json"]
-    ran = [
-        subprocess.run(
-            [sys.executable, "-m", "playhead", *words],
-            cwd=studio.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-        for _ in range(2)
-    ]
+    ran = [studio._run(words, {}) for _ in range(2)]
     found = [json.loads(one.stdout)["results"] for one in ran]
     assert ran[0].returncode == 3
     assert found[0] == found[1]

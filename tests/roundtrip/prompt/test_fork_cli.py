@@ -11,7 +11,7 @@ from playhead.testing import Reply
 def talk(studio, look):
     """Five calls: llm, search, llm, search, llm."""
     studio.record(
-        "anthropic_loop",
+        "plain_loop",
         [look("first question"), look("second question", "And again."), Reply(text="Both late.")],
     )
     return studio
@@ -76,7 +76,7 @@ def test_a_prefix_that_sent_mail_is_simulated_and_refused_where_that_is_asked_fo
 ):
     port, mails = sink
     studio.env["SMTP_PORT"] = str(port)
-    studio.record("anthropic_loop", [mail(), Reply(text="Sent.")])
+    studio.record("plain_loop", [mail(), Reply(text="Sent.")])
     at = str(steps(studio, "llm")[1])
     done = studio.play("fork", "--at", at, replies=[Reply(text="Well.")])
     assert "Simulated" in done.stderr

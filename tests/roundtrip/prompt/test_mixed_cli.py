@@ -7,18 +7,20 @@ import pytest
 from playhead.testing import Reply
 
 
-def test_a_changed_system_prompt_is_asked_live_with_tools_taped(recorded, look, tmp_path):
-    (tmp_path / "system.txt").write_text("Be brief.\n")
+@pytest.mark.parametrize("program", ["plain_loop", "anthropic_loop"])
+def test_a_changed_system_prompt_is_asked_live_with_tools_taped(studio, look, program):
+    studio.record(program, [look(), Reply(text="It is late.")])
+    (studio.folder / "system.txt").write_text("Be brief.\n")
     replies = [look(), Reply(text="Late.")]
-    done = recorded.play("replay", "--live", "llm", "--system-file", "system.txt", replies=replies)
+    done = studio.play("replay", "--live", "llm", "--system-file", "system.txt", replies=replies)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["Let me look.", "Late."]
-    assert [one.json["system"] for one in recorded.requests] == ["Be brief.", "Be brief."]
-    assert "Order A-17 is late." in recorded.requests[1].prompt
-    assert not recorded.seen.exists()
-    assert recorded.report["verdict"] == "changed"
-    assert recorded.report["coverage"]["llm"]["live"] == 2
-    assert recorded.report["coverage"]["tool"]["exact"] == 1
+    assert [one.json["system"] for one in studio.requests] == ["Be brief.", "Be brief."]
+    assert "Order A-17 is late." in studio.requests[1].prompt
+    assert not studio.seen.exists()
+    assert studio.report["verdict"] == "changed"
+    assert studio.report["coverage"]["llm"]["live"] == 2
+    assert studio.report["coverage"]["tool"]["exact"] == 1
 
 
 def test_the_comparison_is_printed_after_the_report(recorded, look):
@@ -46,9 +48,9 @@ def test_what_was_really_asked_is_on_the_new_tape(recorded, look):
     assert names == {"anthropic.messages claude-opus-5"}
 
 
-def test_a_patch_changes_each_live_request(recorded, look, tmp_path):
+def test_a_patch_changes_each_live_request(recorded, look):
     patch = [{"op": "replace", "path": "/max_tokens", "value": 7}]
-    (tmp_path / "p.json").write_text(json.dumps(patch))
+    (recorded.folder / "p.json").write_text(json.dumps(patch))
     replies = [look(), Reply(text="Late.")]
     recorded.play("replay", "--live", "llm", "--patch", "p.json", replies=replies)
     assert [one.json["max_tokens"] for one in recorded.requests] == [7, 7]
@@ -105,7 +107,7 @@ def test_no_mail_is_sent_however_much_the_model_wants_it(recorded, look, mail, s
 def test_all_tools_are_all_of_them(studio, mail, sink):
     port, mails = sink
     studio.env["SMTP_PORT"] = str(port)
-    studio.record("anthropic_loop", [Reply(text="Nothing to do.")])
+    studio.record("plain_loop", [Reply(text="Nothing to do.")])
     words = ("--live", "llm", "--allow-all-tools")
     done = studio.play("replay", *words, replies=[mail(), Reply(text="Sent.")])
     assert done.returncode == 0, done.stderr
@@ -115,7 +117,7 @@ def test_all_tools_are_all_of_them(studio, mail, sink):
 def test_a_mail_that_was_sent_then_is_not_sent_again(studio, mail, sink):
     port, mails = sink
     studio.env["SMTP_PORT"] = str(port)
-    studio.record("anthropic_loop", [mail(), Reply(text="Done.")])
+    studio.record("plain_loop", [mail(), Reply(text="Done.")])
     assert len(mails) == 1
     studio.play("replay", "--live", "llm", replies=[mail(), Reply(text="Sent.")])
     assert studio.report["coverage"]["tool"]["exact"] == 1
@@ -125,17 +127,17 @@ def test_a_mail_that_was_sent_then_is_not_sent_again(studio, mail, sink):
 def test_a_live_tool_may_reach_the_world(studio, mail, sink):
     port, mails = sink
     studio.env["SMTP_PORT"] = str(port)
-    studio.record("anthropic_loop", [mail(), Reply(text="Done.")])
+    studio.record("plain_loop", [mail(), Reply(text="Done.")])
     done = studio.play("replay", "--live", "tool:send_mail")
     assert done.returncode == 0, done.stderr
     assert len(mails) == 2
 
 
-def test_the_config_may_say_what_a_tool_does(studio, mail, sink, tmp_path):
+def test_the_config_may_say_what_a_tool_does(studio, mail, sink):
     port, mails = sink
     studio.env["SMTP_PORT"] = str(port)
-    studio.record("anthropic_loop", [Reply(text="Nothing to do.")])
-    (tmp_path / "playhead.toml").write_text('[effects]\n"send_*" = "read"\n')
+    studio.record("plain_loop", [Reply(text="Nothing to do.")])
+    (studio.folder / "playhead.toml").write_text('[effects]\n"send_*" = "read"\n')
     replies = [mail(), Reply(text="Sent.")]
     studio.play("replay", "--live", "llm", replies=replies)
     assert len(mails) == 1
@@ -159,17 +161,18 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(recorded):
 
 
 def test_without_persist_the_store_is_as_it_was(recorded, look):
-    before = sorted(path for path in recorded.store.rglob("*") if path.name != "library.db")
+    derived = {"library.db", "origin.key"}  # the index, and the key that marks runs elsewhere
+    before = sorted(path for path in recorded.store.rglob("*") if path.name not in derived)
     replies = [look(), Reply(text="Late.")]
     done = recorded.play("replay", "--live", "llm", "--no-persist", replies=replies)
     assert done.returncode == 0, done.stderr
-    assert sorted(p for p in recorded.store.rglob("*") if p.name != "library.db") == before
+    assert sorted(p for p in recorded.store.rglob("*") if p.name not in derived) == before
 
 
 @pytest.mark.parametrize("stream", ["", "yes"])
-def test_openai_is_asked_with_another_prompt_too(studio, tmp_path, stream):
+def test_openai_is_asked_with_another_prompt_too(studio, stream):
     studio.record("openai_chat", [Reply(text="Hello!"), Reply(text="Bye!")], STREAM=stream)
-    (tmp_path / "system.txt").write_text("Be brief.")
+    (studio.folder / "system.txt").write_text("Be brief.")
     replies = [Reply(text="Hi."), Reply(text="Ciao.")]
     done = studio.play(
         "replay", "--live", "llm", "--system-file", "system.txt", replies=replies, STREAM=stream

@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import json
+import os
 import socket
 import struct
 import subprocess
@@ -344,8 +345,11 @@ def ran_in_a_process_without_threads(test):
     """Whether the test was run again in a process of its own: threads that other tests left keep a fence away."""
     if threading.active_count() == 1:
         return False
-    argv = [sys.executable, "-m", "pytest", "-q", "-n", "0", f"{__file__}::{test}"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
+    done = subprocess.run(
+        [*argv, f"{__file__}::{test}"], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout
     return True
 

@@ -8,20 +8,32 @@ from pathlib import Path
 import playhead
 
 
+def note(line):
+    with Path(os.environ["SEEN"]).open("a") as seen:
+        seen.write(f"{line}\n")
+
+
 @playhead.tool(effect="read")
 def search(query):
-    return f"late ({query})"
+    note(f"search {query}")
+    return f"Order A-17 is late. ({query})"
 
 
 @playhead.tool
-def send_mail(to):
-    with Path(os.environ["SEEN"]).open("a") as seen:
-        seen.write(f"mail {to}\n")
+def send_mail(to, text=""):
+    if os.environ["SMTP_PORT"] == "1":
+        note(f"mail {to}")
+    else:
+        import smtplib
+
+        with smtplib.SMTP("127.0.0.1", int(os.environ["SMTP_PORT"])) as smtp:
+            smtp.sendmail("a@example.com", [to], f"Subject: order\n\n{text}")
     return "sent"
 
 
 TOOLS = {"search": search, "send_mail": send_mail}
 HEADERS = {"content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01"}
+TRIES = 1 + int(os.environ.get("RETRIES", "2"))
 
 
 def ask(messages):
@@ -31,7 +43,7 @@ def ask(messages):
         json.dumps({**asked, "messages": messages}).encode(),
         HEADERS,
     )
-    for _ in range(3):
+    for _ in range(TRIES):
         try:
             with urllib.request.urlopen(request) as answer:
                 return json.load(answer)["content"]
@@ -40,10 +52,21 @@ def ask(messages):
     raise SystemExit("The model does not answer.")
 
 
+def call(name, arguments):
+    try:
+        return TOOLS[name](**arguments)
+    except OSError:
+        if not os.environ.get("FORGIVE"):
+            raise
+        return TOOLS[name](**arguments)
+
+
 messages = [{"role": "user", "content": "Where is order A-17?"}]
 while True:
     content = ask(messages)
-    print(*(part["text"] for part in content if part["type"] == "text"), flush=True)
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    if texts:
+        print(*texts, flush=True)
     uses = [part for part in content if part["type"] == "tool_use"]
     if not uses:
         break
@@ -51,7 +74,7 @@ while True:
         {
             "type": "tool_result",
             "tool_use_id": use["id"],
-            "content": TOOLS[use["name"]](**use["input"]),
+            "content": call(use["name"], use["input"]),
         }
         for use in uses
     ]

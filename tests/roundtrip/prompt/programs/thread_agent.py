@@ -1,17 +1,19 @@
 """A LangGraph agent whose threads are in a SQLite checkpointer: argv is the database, the thread, the question."""
 
+import json
 import operator
+import os
 import sqlite3
 import sys
+import urllib.request
 from typing import Annotated, TypedDict
 
-import anthropic
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 
 import playhead
 
-client = anthropic.Anthropic()
+HEADERS = {"content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01"}
 TOOL = {
     "name": "lookup",
     "description": "Look up an order.",
@@ -29,14 +31,17 @@ def lookup(order: str) -> str:
 
 
 def model(state: State) -> State:
-    answer = client.messages.create(
-        model="claude-sonnet-4-5",
-        max_tokens=100,
-        system="Be polite.",
-        tools=[TOOL],
-        messages=state["messages"],
-    )
-    content = [part.model_dump(exclude_none=True) for part in answer.content]
+    asked = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 100,
+        "system": "Be polite.",
+        "tools": [TOOL],
+        "messages": state["messages"],
+    }
+    url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+    request = urllib.request.Request(url, json.dumps(asked).encode(), HEADERS)
+    with urllib.request.urlopen(request) as answer:
+        content = json.load(answer)["content"]
     return {"messages": [{"role": "assistant", "content": content}]}
 
 
