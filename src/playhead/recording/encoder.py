@@ -229,6 +229,8 @@ class OpenSegment:
         except _UNPLAIN:
             plain = False
         frozen = self._clean(data) if plain else self._settled(data)
+        if _is_large(frozen):
+            return spill(self._folder, frozen, encode)
         encoded = encode(frozen)
         return encoded if len(encoded) <= THRESHOLD else spill(self._folder, frozen, encode)
 
@@ -271,9 +273,19 @@ class OpenSegment:
         frozen = freeze(value)
         if self._redactor is None:
             return frozen
-        if self._redactor.suspects(self._json(frozen)):
+        # A large value is cleaned part by part, without its JSON and the quick look at that.
+        if _is_large(frozen) or self._redactor.suspects(self._json(frozen)):
             return self._redactor.clean(frozen)
         return self._redactor.clean_names(frozen)
+
+
+def _is_large(frozen: Any) -> bool:
+    """Return whether a text in it belongs in a blob: a body of megabytes is not encoded to find that out."""
+    if type(frozen) is str:
+        return len(frozen) > THRESHOLD
+    if type(frozen) is dict:
+        return any(map(_is_large, frozen.values()))
+    return type(frozen) is list and any(map(_is_large, frozen))
 
 
 def append(segment: OpenSegment, event: NewEvent) -> int:

@@ -265,11 +265,8 @@ class Redactor:
         return self._walk(pair, text)
 
     def _clean_base64(self, text: str) -> str:
-        try:
-            raw = a2b_base64(text)
-        except ValueError:
-            raw = b""
-        if text and b2a_base64(raw, newline=False).decode() != text:
+        raw = _from_base64(text)
+        if raw is None:
             return self.clean_text(text)  # a host's own field of that name
         clean = self.clean_bytes(raw)
         return text if clean == raw else b2a_base64(clean, newline=False).decode()
@@ -309,6 +306,24 @@ class Redactor:
             return item
         # A value with a codec is hidden whole: a placeholder inside of it could not be read back.
         return self.placeholder(kind, json.dumps(item, sort_keys=True))
+
+
+def _from_base64(text: str) -> bytes | None:
+    """The bytes; None: the text is not base64."""
+    try:
+        return a2b_base64(text, strict_mode=True)
+    except ValueError:
+        return None
+    except TypeError:  # Python 3.10 has no strict mode
+        return _from_base64_loosely(text)
+
+
+def _from_base64_loosely(text: str) -> bytes | None:
+    try:
+        raw = a2b_base64(text)
+    except ValueError:
+        return None
+    return raw if b2a_base64(raw, newline=False).decode() == text else None
 
 
 _SHORTEST_ENCODED = 12

@@ -35,10 +35,20 @@ _ENDINGS = (b"aen=", b"oan=", b"axe=", b"nxn=", b"axn=", b"xon=")
 _LAST_THREE = bytes(_CLASS_OF.get(letter, ord("x")) for letter in range(256))
 # Characters that may directly precede a run that is a secret only because of its context.
 _TELLING = frozenset(b".: +0=/")
-# A line of a PEM block, in a text or in JSON (`\\n`), begins after one of these.
-_NEW_LINE = frozenset(b"\n\r\\ ")
 _DOT = ord(".")
 _HEXADECIMAL = b"0123456789abcdef-"
+# Base64 of at least this length is a file, not a secret: images in requests, attachments, archives. In its middle no
+# secret is looked for, because its `+` and `/` cut it into thousands of runs, each of which looks like a token.
+_BLOCK = 1024
+_BLOCKS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"+/" else 32 for c in range(256))
+_IN_BLOCK = b"a" * _BLOCK
+# The ends of such a block are looked at: a long token of base64 is a secret because of the word before it.
+_BLOCK_END = 64
+# Bytes with a NUL and at least this long are searched in their texts alone (see `_islands`).
+_BINARY = 64 * 1024
+_TEXT = bytes(97 if 32 <= c < 127 or c in b"\t\r\n" else 32 for c in range(256))
+_SHORTEST_ISLAND = 12
+_ISLAND = b"a" * _SHORTEST_ISLAND
 _LAST_SIX = frozenset(
     name.encode()[-6:]
     for name in (
@@ -58,9 +68,19 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
 
     `known` are runs of secrets that are known literally (see `run_of`).
     """
+    if len(raw) >= _BINARY and b"\0" in raw:
+        for one in known:
+            if one in raw:
+                return True
+        return any(suspicious(raw[start:end]) for start, end in _islands(raw))
     if b"@" in raw and b"://" in raw and next(_in_urls(raw), None) is not None:
         return True
-    runs = raw.translate(_RUNS)
+    runs = _runs(raw)
+    if len(raw) >= _BLOCK:
+        # A known secret may stand inside a block of base64.
+        for one in known:
+            if one in raw:
+                return True
     at = runs.find(_RUN)
     if at >= 0 and _is_in_runs(raw, runs, at, known):
         return True
@@ -88,6 +108,42 @@ def _may_assign(raw: bytes) -> bool:
     return b";" in raw and b";pwd=" in assigned
 
 
+def _runs(raw: bytes) -> bytes:
+    """`raw` with `a` for each character of a run and a blank for all others, and for those in the middle of blocks
+    of base64.
+    """
+    runs = raw.translate(_RUNS)
+    if len(raw) < _BLOCK:
+        return runs
+    blocks = raw.translate(_BLOCKS)
+    at = blocks.find(_IN_BLOCK)
+    if at < 0:
+        return runs
+    parts: list[bytes] = []
+    done = 0
+    while at >= 0:
+        end = blocks.find(b" ", at + _BLOCK)
+        if end < 0:
+            end = len(raw)
+        low, high = at + _BLOCK_END, end - _BLOCK_END
+        parts += (runs[done:low], b" " * (high - low))
+        done = high
+        at = blocks.find(_IN_BLOCK, end)
+    return b"".join((*parts, runs[done:]))
+
+
+def _islands(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Where the texts in binary data begin and end: at least twelve printable characters in a row."""
+    texts = raw.translate(_TEXT)
+    at = texts.find(_ISLAND)
+    while at >= 0:
+        end = texts.find(b" ", at + _SHORTEST_ISLAND)
+        if end < 0:
+            end = len(raw)
+        yield at, end
+        at = texts.find(_ISLAND, end)
+
+
 def run_of(value: bytes) -> bytes | None:
     """The beginning of the first long run in `value`; None: it has none."""
     at = value.translate(_RUNS).find(_RUN)
@@ -96,6 +152,8 @@ def run_of(value: bytes) -> bytes | None:
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
     """Written without helper functions, because ids and paths bring the recorder's hot path here."""
+    if b"PRIVATE KEY" in raw:
+        return True
     size, find, may_start = len(raw), runs.find, shapes.seeker()
     while at >= 0:
         end = find(b" ", at + _LONG)
@@ -109,8 +167,6 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
             or before in _TELLING
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end), None) is not None:
-            return True
-        if before in _NEW_LINE and b"PRIVATE KEY" in raw:
             return True
         for run in known:
             if raw.find(run, at, end) >= 0:
@@ -134,7 +190,12 @@ def spans(
         while at >= 0:
             found.append((at, at + len(value), kind))
             at = raw.find(value, at + len(value))
-    runs = raw.translate(_RUNS)
+    if len(raw) >= _BINARY and b"\0" in raw:
+        for low, high in _islands(raw):
+            inner = spans(raw[low:high], options=options)
+            found += [(low + start, low + end, kind) for start, end, kind in inner]
+        return apart(found)
+    runs = _runs(raw)
     at = runs.find(_RUN)
     if at >= 0:
         found += _in_runs(raw, runs, at)

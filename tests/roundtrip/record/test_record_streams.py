@@ -1,7 +1,10 @@
 """Stdin, stdout and stderr are the command's own; what goes through them is on the tape."""
 
 import os
+import random
+import re
 import shlex
+import string
 import subprocess
 import sys
 import threading
@@ -115,6 +118,8 @@ def test_a_child_left_behind_keeps_its_stdout_and_the_run_ends_without_it(record
 def test_a_stream_that_was_closed_stays_closed(record, closed):
     program = f"""
 import os
+import random
+import re
 try: os.fstat({closed}); told = 'open'
 except OSError: told = 'closed'
 os.write({2 if closed == 1 else 1}, told.encode())
@@ -159,3 +164,35 @@ def test_two_streams_flow_at_once(record):
             reader.join()
     assert sizes["out"] == 1_200_000
     assert sizes["err"] >= 1_200_000
+
+
+def test_a_secret_that_is_written_in_two_parts_is_redacted(record):
+    key = "ghp_" + "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=36))
+    program = (
+        "import os, sys, time\n"
+        f"first, second = {key[:20]!r}, {key[20:]!r}\n"
+        "for fd in (1, 2):\n"
+        "    os.write(fd, b'key: ' + first.encode())\n"
+        # Longer than pieces wait for each other.
+        "    time.sleep(0.05)\n"
+        "    os.write(fd, second.encode() + b' end\\n')\n"
+    )
+    take = record(sys.executable, "-c", program)
+    assert take.ended.stdout == f"key: {key} end\n"
+    assert take.ended.stderr.startswith(f"key: {key} end\n")
+    for stream in ("stdout", "stderr"):
+        assert re.fullmatch(r"key: \[redacted:github:\w+\] end\n", take.printed(stream))
+    assert sum(one.data["bytes"] for one in take.of("output")) == 2 * len(f"key: {key} end\n")
+
+
+def test_megabytes_of_output_pass_whole(record):
+    program = (
+        "for n in range(100_000): print('the quick brown fox jumps over the lazy dog', n)\n"
+        "import sys\nsys.stdout.flush()\nsys.stdout.buffer.write(bytes(range(256)) * 8192)\n"
+    )
+    take = record(sys.executable, "-c", program, text=False)
+    lines = b"".join(
+        b"the quick brown fox jumps over the lazy dog %d\n" % n for n in range(100_000)
+    )
+    assert take.ended.stdout == lines + bytes(range(256)) * 8192
+    assert sum(one.data["bytes"] for one in take.of("output")) == len(take.ended.stdout)

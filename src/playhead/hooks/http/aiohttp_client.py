@@ -23,6 +23,7 @@ from playhead.hooks.http.exchange import (
     recording_deck,
 )
 from playhead.hooks.http.listener import Listener
+from playhead.hooks.http.streamed_forms import described
 from playhead.hooks.websocket import aiohttp_websocket
 from playhead.recording.crossing import Crossing
 
@@ -107,7 +108,7 @@ class _Around:
         is_plain = type(body) is self._plain or isinstance(body, self._plain)
         if is_plain and not getattr(req, "compress", None):
             return bytes(body._value)
-        return STREAMED
+        return described(body) or STREAMED
 
 
 class _Attempt(HttpAdapter):
@@ -146,7 +147,7 @@ class _Attempt(HttpAdapter):
         earlier = attributes.get(_KEY)
         if earlier is not None:
             earlier.exchange.left()
-        streamed = self.request.body is STREAMED
+        streamed = self.request.is_streamed
         observed = attributes[_KEY] = ObservedAnswer(self.exchange, self._req, streamed=streamed)
         observed.player = attributes.get("playhead_player")
         return result

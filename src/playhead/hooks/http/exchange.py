@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.encoding.values import safe_str
+from playhead.hooks.http.streamed_forms import StreamedBody
 from playhead.host.later import Later
 from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
@@ -173,7 +174,8 @@ class Exchange:
 
 
 class Request(NamedTuple):
-    """A request as its client has it. `headers` are texts, or latin-1 bytes; `body` is bytes, None or STREAMED.
+    """A request as its client has it. `headers` are texts, or latin-1 bytes; `body` is bytes, None, or a body that
+    is sent in pieces: STREAMED or a `StreamedBody`.
 
     `at` (as JSON) is the place of the call, where that is not in the code of this process; `facts` are further
     members of its event.
@@ -186,6 +188,10 @@ class Request(NamedTuple):
     body: object
     at: str | None = None
     facts: Mapping[str, Any] | None = None
+
+    @property
+    def is_streamed(self) -> bool:
+        return self.body is STREAMED or type(self.body) is StreamedBody
 
 
 class HttpAdapter(Adapter):
@@ -358,6 +364,8 @@ def _shown(body: object) -> dict[str, Any] | None:
             return {"text": body.decode()}
         except UnicodeDecodeError:
             return dict(as_text(body))
+    if type(body) is StreamedBody:
+        return body.told
     return {"streamed": True} if body is STREAMED else dict(as_text(bytes(body)))  # type: ignore[call-overload]  # bytes by contract
 
 

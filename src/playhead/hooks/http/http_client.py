@@ -30,6 +30,7 @@ from playhead.hooks.http.exchange import (
 from playhead.hooks.http.http1 import ChunkReader
 from playhead.hooks.http.http_sockets import TapedAnswer, Unconnected, listen
 from playhead.hooks.http.listener import Listener
+from playhead.hooks.http.streamed_forms import described
 from playhead.recording import deck
 from playhead.recording.crossing import Crossing
 
@@ -145,7 +146,7 @@ class _Sending(HttpAdapter):
         self.exchange.failed(error, stage="request")
 
     def _sent(self, body: Any) -> None:
-        asking = Asking(self.exchange, pooled=False, streamed=self.request.body is STREAMED)
+        asking = Asking(self.exchange, pooled=False, streamed=self.request.is_streamed)
         announce(self._connection, asking)
         send_head(self._connection, asking, lambda: self._send(body))
 
@@ -270,7 +271,7 @@ def body_of(body: Any) -> Any:
         return body
     if isinstance(body, (bytearray, memoryview)):
         return bytes(body)
-    return STREAMED
+    return described(body) or STREAMED
 
 
 def _headers(buffer: Sequence[bytes]) -> list[Pair]:

@@ -32,6 +32,7 @@ from playhead.hooks.http.httpx_streams import (
     ServedBody,
     UploadBody,
 )
+from playhead.hooks.http.streamed_forms import described
 from playhead.hooks.websocket.httpx_websocket import (
     AsyncObservedStream,
     AsyncTapedStream,
@@ -189,6 +190,8 @@ class _Exchanging(HttpAdapter):
         self._request = request
         # httpx keeps a body that it has whole in `_content`; without it, the body is made while it is sent.
         content = request.__dict__.get("_content", STREAMED)
+        if content is STREAMED:
+            content = described(request.stream) or STREAMED
         url = library.address_of(request.url)
         super().__init__(Request(library.name, request.method, url, request.headers.raw, content))
 
@@ -212,7 +215,7 @@ class _SyncExchanging(_Exchanging):
         exchange, library, request = self.begin(crossing), self._library, self._request
         if crossing.instead is not None:
             return self._inner.handle_request(library.rewritten(request, crossing.instead))
-        if self.request.body is not STREAMED:
+        if not self.request.is_streamed:
             return self._inner.handle_request(request)
         stream = request.stream
         # The body is made while it is sent, so it is reported as it is taken. Restored afterwards, because a
@@ -231,7 +234,7 @@ class _SyncExchanging(_Exchanging):
         taped = served.taped_of(exchange)
         # A taped answer must not come before the program has made its body: generators have side effects, and
         # the recorded run had run them.
-        if self.request.body is STREAMED:
+        if self.request.is_streamed:
             served.take(library.upload(self._request.stream, exchange), exchange)
         # After the body was taken: httpx's read timeout starts when the request has been sent.
         library.must_be_in_time(taped, self._request)
@@ -257,7 +260,7 @@ class _AsyncExchanging(_Exchanging):
         if crossing.instead is not None:
             sent = library.rewritten(request, crossing.instead)
             return await self._inner.handle_async_request(sent)
-        if self.request.body is not STREAMED:
+        if not self.request.is_streamed:
             return await self._inner.handle_async_request(request)
         stream = request.stream
         request.stream = library.async_upload(stream, exchange)
@@ -272,7 +275,7 @@ class _AsyncExchanging(_Exchanging):
     async def serve(self, crossing: Crossing) -> Any:
         exchange, library = self.begin(crossing), self._library
         taped = served.taped_of(exchange)
-        if self.request.body is STREAMED:
+        if self.request.is_streamed:
             upload = library.async_upload(self._request.stream, exchange)
             await served.take_async(upload, exchange)
         library.must_be_in_time(taped, self._request)

@@ -14,7 +14,6 @@ from typing import Any
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.http.exchange import (
-    STREAMED,
     AnyPair,
     HttpAdapter,
     Request,
@@ -78,7 +77,7 @@ class _Attempt(HttpAdapter):
         return result  # the connection's listener has reported it, or will
 
     def _made(self, crossing: Crossing) -> Any:
-        streamed = self.request.body is STREAMED
+        streamed = self.request.is_streamed
         # The hook of http.client finds the announcement on the connection. A connection serves one request at
         # a time, so the attribute is free; it is withdrawn even if the attempt fails.
         announce(self._conn, Asking(self.exchange, pooled=True, streamed=streamed))

@@ -19,6 +19,7 @@ from playhead.host.lean import deque
 from playhead.recording import chunks
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
+from playhead.redact import StreamCleaner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class OutputBuffer:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._pieces: deque[tuple[str, bytes]] = deque()
+        # Data of events that are redacted and not on the tape yet.
+        self._ready: deque[dict[str, Any]] = deque()
+        # A program may write a secret in two parts: each stream is redacted as a whole.
+        self._cleaners: dict[str, StreamCleaner] = {}
         self._writing = _thread.allocate_lock()
         self._last = 0
 
@@ -83,6 +88,9 @@ class OutputBuffer:
         if self._writing.acquire(timeout=1):
             try:
                 self._write()
+                for stream, cleaner in self._cleaners.items():
+                    self._prepare(stream, cleaner.waiting, cleaner.feed([], last=True))
+                self._write()
             finally:
                 self._writing.release()
 
@@ -90,19 +98,45 @@ class OutputBuffer:
         self._last = clock.mono_ns()
         # A secret that the program set just before it printed the secret.
         self._recorder.hear_secrets()
-        while self._pieces:
-            taken = self._together()
-            raw = b"".join([piece for _, piece in taken])
-            data = {"stream": taken[0][0], "bytes": len(raw), **chunks.as_text(raw)}
+        while self._ready or self._pieces:
+            if not self._ready:
+                self._redact(self._together())
+                continue
+            data = self._ready.popleft()
             before = self._recorder.events
-            kind = events.INPUT if taken[0][0] == "stdin" else events.OUTPUT
+            kind = events.INPUT if data["stream"] == "stdin" else events.OUTPUT
             try:
-                self._recorder.append(NewEvent(kind, data))
+                self._recorder.append(NewEvent(kind, data, redacted=True))
             except BaseException:
                 # Ctrl-C interrupted the write: the remaining pieces wait for the next flush.
                 if self._recorder.events == before:
-                    self._pieces.extendleft(reversed(taken))
+                    self._ready.appendleft(data)
                 raise
+
+    def _redact(self, taken: list[tuple[str, bytes]]) -> None:
+        """Make an event of these pieces of one stream, without those that may end inside a secret."""
+        stream = taken[0][0]
+        raw = b"".join([piece for _, piece in taken])
+        redactor = self._recorder.redactor
+        if redactor is None:
+            self._prepare(stream, len(raw), [(raw, 0)])
+            return
+        cleaner = self._cleaners.get(stream)
+        if cleaner is None:
+            cleaner = self._cleaners[stream] = StreamCleaner(redactor)
+        size = cleaner.waiting + len(raw)
+        try:
+            pieces = cleaner.feed([(raw, 0)])
+        except BaseException:
+            self._pieces.extendleft(reversed(taken))
+            raise
+        self._prepare(stream, size - cleaner.waiting, pieces)
+
+    def _prepare(self, stream: str, size: int, pieces: list[tuple[bytes, int]]) -> None:
+        """`size`: how much the program wrote; secrets have another length than their placeholders."""
+        if size:
+            clean = b"".join([piece for piece, _ in pieces])
+            self._ready.append({"stream": stream, "bytes": size, **chunks.as_text(clean)})
 
     def _together(self) -> list[tuple[str, bytes]]:
         """The next pieces of one stream."""

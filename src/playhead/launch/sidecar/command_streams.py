@@ -9,13 +9,18 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import stat
 import struct
 import termios
+from contextlib import suppress
 from typing import NamedTuple
 
 from playhead.tape.output_position import OutputPage
 
 STDIN = "stdin"
+# F_SETPIPE_SZ, which Python 3.10 knows only if its C library did.
+_SET_PIPE_SIZE = 1031
+_PIPE_SIZE = 1024 * 1024
 _NAMES = {1: "stdout", 2: "stderr"}
 # Above the descriptors that programs and shells use by number.
 HIGH = 60
@@ -52,16 +57,16 @@ def plan() -> StreamPlan:
     told: dict[str, str] = {}
     for fd, name in _NAMES.items():
         try:
-            stat = os.fstat(fd)
+            found = os.fstat(fd)
         except OSError:
             told[name] = "closed"
             continue
         if os.isatty(fd):
             told[name] = "terminal"
-            terminals.append(stat.st_rdev)
+            terminals.append(found.st_rdev)
             continue
         told[name] = "piped"
-        place = (stat.st_dev, stat.st_ino)
+        place = (found.st_dev, found.st_ino)
         if place in streams:
             # `2>&1`: two pipes into one file could change the order of the writes.
             streams[place] = _joined(streams[place], fd)
@@ -77,6 +82,9 @@ def _opened(name: str, fd: int) -> Stream:
     source, entry = (moved_up(end) for end in os.pipe())
     # Only the reader: a program that finds its stdout non-blocking would lose output.
     os.set_blocking(source, False)
+    # A full pipe stops the command until the sidecar runs again. The usual 64 KiB are full within a millisecond.
+    with suppress(OSError):  # the user's pipes already hold as much as the system allows
+        fcntl.fcntl(source, _SET_PIPE_SIZE, _PIPE_SIZE)
     sink = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     return Stream(name=name, fds=(fd,), source=source, entry=entry, sink=sink)
 
@@ -102,12 +110,22 @@ def moved_up(fd: int) -> int:
 _AT_ONCE = 32 * 1024
 
 
+def _is_patient(fd: int) -> bool:
+    """Return whether a write of any size waits for no reader: files, and devices that are not terminals."""
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
+
+
 class Pump:
     """One stream: read from the command, write to the target; streams do not wait for each other."""
 
     def __init__(self, stream: Stream, page: OutputPage | None = None) -> None:
         self.stream = stream
         self._page = page
+        self._largest_write = _AT_ONCE if _is_patient(stream.sink) else select.PIPE_BUF
         # Read and not yet written; the whole piece that it is the rest of; its cut-off character.
         self.pending = b""
         self.piece = b""
@@ -160,7 +178,7 @@ class Pump:
         """
         try:
             self.pending = self.pending[
-                os.write(self.stream.sink, self.pending[: select.PIPE_BUF]) :
+                os.write(self.stream.sink, self.pending[: self._largest_write]) :
             ]
         except BlockingIOError:
             return True  # another process has made it non-blocking: poll reports when to continue

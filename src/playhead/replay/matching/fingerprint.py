@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable
 from typing import Any
 
+from playhead.encoding.form_fields import with_form
 from playhead.encoding.jsonbytes import canonical
 from playhead.host.later import pattern
 
@@ -101,7 +102,7 @@ _decode = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant).dec
 
 
 def canonical_text(request: Any) -> str:
-    return canonical(canonical_form(request)).decode("utf-8", "surrogatepass")
+    return canonical(canonical_form(with_form(request))).decode("utf-8", "surrogatepass")
 
 
 def normalised_text(request: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from playhead.encoding.form_fields import with_form
 from playhead.replay.matching.fingerprint import canonical_form
 from playhead.replay.matching.taped import TapedCall
 
@@ -47,10 +48,10 @@ def nearest(
     """
     pool = [call for call in calls if call.boundary == boundary]
     pool.sort(key=lambda call: (call.served, call.name != name, call.lane != lane, call.number))
-    asked = canonical_form(request)
+    asked = canonical_form(with_form(request))
     best: tuple[tuple[int, int, int], TapedCall, list[Difference]] | None = None
     for call in pool[:_MOST_CANDIDATES]:
-        found = differences(canonical_form(call.request), asked)
+        found = differences(canonical_form(with_form(call.request)), asked)
         if call.name != name:
             found.insert(0, Difference(path="name", taped=call.name, asked=name))
         rank = (len(found), int(call.served), call.number)

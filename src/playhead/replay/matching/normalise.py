@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from playhead.encoding.form_fields import with_form
 from playhead.replay.matching.fingerprint import TIME, VOLATILE, canonical_form
 
 # (a path as it occurs in requests, its placeholder): the folders of the recorded run, or the current ones.
@@ -138,6 +139,8 @@ def _opened(value: Any, depth: int) -> Any:
     if depth > _DEEPEST:
         return value
     if type(value) is dict:
+        if "body" in value:
+            value = with_form(value)
         return {
             name: _opened(item, depth + 1) for name, item in value.items() if name not in _PASSING
         }

@@ -1,0 +1,118 @@
+"""Describe bodies that an HTTP client sends while it makes them, where their content is known before: forms and files.
+
+A replay compares a request before the body is sent. For a generator it cannot; for the form classes of httpx, aiohttp
+and requests-toolbelt, and for files, the content can be read beforehand without disturbing the client. Knows those
+classes by their attributes; does not know how bodies are sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from playhead.encoding import form_fields
+
+_AT_ONCE = 1024 * 1024
+
+
+class StreamedBody:
+    """A body that is sent in pieces. `told` describes its content in the call's request."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.told = {"streamed": True, **told}
+
+
+class _UnknownError(Exception):
+    """The content can be read only once."""
+
+
+def described(body: Any) -> StreamedBody | None:
+    """The description of a streamed body; None: its content is known only when it is sent."""
+    try:
+        fields = _fields(body)
+        if fields is not None:
+            return StreamedBody({"form": form_fields.form_of(fields)})
+        if isinstance(body, (io.BufferedIOBase, io.RawIOBase)):
+            # From its position: a client sends the rest of the file.
+            size, digest = _hashed(body, body.tell())
+            return StreamedBody({"size": size, "sha256": form_fields.spelled(digest)})
+    except (_UnknownError, AttributeError, TypeError, ValueError, OSError):
+        return None
+    return None
+
+
+def _fields(body: Any) -> Iterable[form_fields.Field] | None:
+    kind = type(body)
+    if kind.__name__ == "MultipartStream":  # httpx and httpx2
+        return _of_httpx(body.fields)
+    if kind.__name__ == "MultipartWriter":  # aiohttp
+        return _of_aiohttp(body)
+    if kind.__name__ == "MultipartEncoder":  # requests-toolbelt
+        return _of_toolbelt(body)
+    return None
+
+
+def _of_httpx(fields: Iterable[Any]) -> Iterator[form_fields.Field]:
+    for one in fields:
+        if hasattr(one, "file"):
+            kind = {name.lower(): value for name, value in one.headers.items()}.get("content-type")
+            yield one.name, _file(one.filename, kind, one.file, 0)
+        else:
+            yield one.name, form_fields.data_value(one.render_data())
+
+
+def _of_aiohttp(writer: Any) -> Iterator[form_fields.Field]:
+    for part, encoding, transfer_encoding in writer:
+        disposition = part.headers.get("Content-Disposition", "")
+        name = form_fields.parameter(disposition, "name")
+        if encoding or transfer_encoding or name is None:
+            raise _UnknownError
+        content = part._value
+        if part.filename is None and isinstance(content, (bytes, str)):
+            yield name, form_fields.data_value(_bytes(content))
+        else:
+            position = 0 if isinstance(content, (bytes, str)) else content.tell()
+            yield name, _file(part.filename, part.headers.get("Content-Type"), content, position)
+
+
+def _of_toolbelt(encoder: Any) -> Iterator[form_fields.Field]:
+    fields = encoder.fields
+    for name, value in fields.items() if hasattr(fields, "items") else fields:
+        if isinstance(value, (tuple, list)):
+            filename, content, *more = value
+            kind = more[0] if more else None
+            position = 0 if isinstance(content, (bytes, str)) else content.tell()
+            yield name, _file(filename, kind, content, position)
+        else:
+            yield name, form_fields.data_value(_bytes(value))
+
+
+def _file(filename: str | None, kind: str | None, content: Any, start: int) -> dict[str, Any]:
+    if isinstance(content, (bytes, str)):
+        return form_fields.file_value(filename, kind, _bytes(content))
+    return form_fields.hashed_file(filename, kind, *_hashed(content, start))
+
+
+def _hashed(file: Any, start: int) -> tuple[int, str]:
+    """Size and SHA-256 of a file from `start` on. Its position stays."""
+    if not file.seekable():
+        raise _UnknownError
+    at = file.tell()
+    digest, size = hashlib.sha256(), 0
+    try:
+        file.seek(start)
+        while piece := file.read(_AT_ONCE):
+            piece = _bytes(piece)
+            digest.update(piece)
+            size += len(piece)
+    finally:
+        file.seek(at)
+    return size, digest.hexdigest()
+
+
+def _bytes(content: bytes | str) -> bytes:
+    return content.encode() if isinstance(content, str) else bytes(content)
