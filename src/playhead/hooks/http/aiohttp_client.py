@@ -15,7 +15,6 @@ from typing import Any
 from playhead.hooks.guest import NotAsExpected, Patches, need
 from playhead.hooks.http.aiohttp_served import AnswerFeed, Server
 from playhead.hooks.http.exchange import (
-    STREAMED,
     Exchange,
     HttpAdapter,
     Request,
@@ -23,7 +22,7 @@ from playhead.hooks.http.exchange import (
     recording_deck,
 )
 from playhead.hooks.http.listener import Listener
-from playhead.hooks.http.streamed_forms import described
+from playhead.hooks.http.streamed_forms import STREAMED, described
 from playhead.hooks.websocket import aiohttp_websocket
 from playhead.recording.crossing import Crossing
 

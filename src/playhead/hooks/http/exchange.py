@@ -15,11 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.encoding.values import safe_str
-from playhead.hooks.http.streamed_forms import StreamedBody
+from playhead.hooks.http.streamed_forms import STREAMED, StreamedBody, shown_body
 from playhead.host.later import Later
 from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
-from playhead.recording.chunks import as_text
 from playhead.recording.lanes import inside
 from playhead.redact import Redactor
 from playhead.redact.encoded_bodies import cleaned_body
@@ -35,9 +34,6 @@ else:
 
 Pair = tuple[str, str]
 AnyPair = tuple[Any, Any]
-
-# Marks a body that is sent while it is being made: its pieces are recorded as `sent` chunks.
-STREAMED = object()
 
 # The headers that a replay compares beside method, address and body. The others (user agents, SDK versions,
 # idempotency keys, credentials) differ from run to run without changing the answer.
@@ -299,7 +295,7 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
     coding = compared.get("content-encoding")
     if coding and redactor is not None and type(body) is bytes:
         body = cleaned_body(redactor, coding, body, http_headers.undo)
-    compared_request = {"method": method, "url": url, "headers": compared, "body": _shown(body)}
+    compared_request = {"method": method, "url": url, "headers": compared, "body": shown_body(body)}
     facts: dict[str, Any] = {"library": library, "headers": cleaned(redactor, others)}
     facts.update(more or {})
     api, raw = None, body if type(body) is bytes else None
@@ -354,19 +350,6 @@ def _text(value: Any) -> str:
 def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:
     """The inverse of `decoded`, for headers that come from a tape."""
     return ((pair[0].encode("latin-1"), pair[1].encode("latin-1")) for pair in headers)
-
-
-def _shown(body: object) -> dict[str, Any] | None:
-    if body is None or body == b"":
-        return None
-    if type(body) is bytes:
-        try:
-            return {"text": body.decode()}
-        except UnicodeDecodeError:
-            return dict(as_text(body))
-    if type(body) is StreamedBody:
-        return body.told
-    return {"streamed": True} if body is STREAMED else dict(as_text(bytes(body)))  # type: ignore[call-overload]  # bytes by contract
 
 
 def _place(url: str) -> str:

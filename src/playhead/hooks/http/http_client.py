@@ -18,7 +18,6 @@ from typing import Any
 from playhead.hooks.guest import NotAsExpected, Patches, need
 from playhead.hooks.http import served
 from playhead.hooks.http.exchange import (
-    STREAMED,
     Exchange,
     HttpAdapter,
     Pair,
@@ -30,7 +29,7 @@ from playhead.hooks.http.exchange import (
 from playhead.hooks.http.http1 import ChunkReader
 from playhead.hooks.http.http_sockets import TapedAnswer, Unconnected, listen
 from playhead.hooks.http.listener import Listener
-from playhead.hooks.http.streamed_forms import described
+from playhead.hooks.http.streamed_forms import STREAMED, described
 from playhead.recording import deck
 from playhead.recording.crossing import Crossing
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.http import served
 from playhead.hooks.http.exchange import (
-    STREAMED,
     Exchange,
     HttpAdapter,
     Request,
@@ -32,7 +31,7 @@ from playhead.hooks.http.httpx_streams import (
     ServedBody,
     UploadBody,
 )
-from playhead.hooks.http.streamed_forms import described
+from playhead.hooks.http.streamed_forms import STREAMED, described
 from playhead.hooks.websocket.httpx_websocket import (
     AsyncObservedStream,
     AsyncTapedStream,

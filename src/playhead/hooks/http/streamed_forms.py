@@ -13,8 +13,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from playhead.encoding import form_fields
+from playhead.recording.chunks import as_text
 
 _AT_ONCE = 1024 * 1024
+
+# Marks a body that is sent while it is being made: its pieces are recorded as `sent` chunks.
+STREAMED = object()
 
 
 class StreamedBody:
@@ -24,6 +28,20 @@ class StreamedBody:
 
     def __init__(self, told: dict[str, Any]) -> None:
         self.told = {"streamed": True, **told}
+
+
+def shown_body(body: object) -> dict[str, Any] | None:
+    """A body as a call's request has it: text, base64, or a description of what is sent in pieces."""
+    if body is None or body == b"":
+        return None
+    if type(body) is bytes:
+        try:
+            return {"text": body.decode()}
+        except UnicodeDecodeError:
+            return dict(as_text(body))
+    if type(body) is StreamedBody:
+        return body.told
+    return {"streamed": True} if body is STREAMED else dict(as_text(bytes(body)))  # type: ignore[call-overload]  # bytes by contract
 
 
 class _UnknownError(Exception):

@@ -33,6 +33,8 @@ else:
 
 _TOGETHER_NS = 5_000_000
 _LARGEST = 32 * 1024
+# Pieces of up to 32 KiB.
+_MOST_WAITING = 256
 
 
 class OutputBuffer:
@@ -54,6 +56,9 @@ class OutputBuffer:
 
     def add(self, stream: str, piece: bytes) -> None:
         self.announce(stream, piece)
+        if len(self._pieces) > _MOST_WAITING and self._writing.acquire(timeout=1):
+            # The writer is slower than the command: the command waits, not our memory grows.
+            self._writing.release()
         self.tell()
 
     def announce(self, stream: str, piece: bytes) -> None:
@@ -84,8 +89,12 @@ class OutputBuffer:
 
     def close(self) -> None:
         """Returns when everything is written: the tape is about to end."""
-        # At most a second: a program that exits from a signal handler may have interrupted the very writer.
-        if self._writing.acquire(timeout=1):
+        # A second without progress: a program that exits from a signal handler may have interrupted the very writer.
+        # A writer that is at work may need longer for megabytes on a busy machine.
+        waiting = len(self._pieces) + 1
+        while not (is_ours := self._writing.acquire(timeout=1)) and len(self._pieces) < waiting:
+            waiting = len(self._pieces)
+        if is_ours:
             try:
                 self._write()
                 for stream, cleaner in self._cleaners.items():

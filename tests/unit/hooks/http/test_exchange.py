@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from playhead.hooks.http.exchange import STREAMED, Request, describe
+from playhead.hooks.http.exchange import Request, describe
+from playhead.hooks.http.streamed_forms import STREAMED
 from playhead.redact import Redactor
 
 CHAT = {"model": "gpt-6", "messages": [{"role": "user", "content": 'say "model": "x"'}]}
