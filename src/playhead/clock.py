@@ -29,6 +29,8 @@ _take, _give = _thread.RLock.acquire, _thread.RLock.release
 _frames_guard = _thread.RLock()
 _utc = time.gmtime
 _shown = time.strftime
+_cpu_clock = time.pthread_getcpuclockid
+_read_clock = time.clock_gettime_ns
 
 # Crockford's letters: no i, l, o, u, so that an id read aloud or typed by hand survives.
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -73,6 +75,11 @@ def frames() -> dict[int, FrameType]:
                 gc.enable()
     finally:
         _give(_frames_guard)
+
+
+def cpu_of_thread_ns(ident: int) -> int:
+    """The processor time that this thread of the process has used."""
+    return _read_clock(_cpu_clock(ident))
 
 
 def threads() -> int:

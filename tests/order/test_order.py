@@ -98,6 +98,16 @@ INTERRUPTED = {
             print("never")
         asyncio.run(main())
         """,
+    "while it waits for a child that the same Ctrl-C ends": """
+        import subprocess, threading
+        threading.Timer(0.5, print, ("ready",), {"flush": True}).start()
+        subprocess.run(["sh", "-c", "trap 'exit 7' INT; sleep 30 & wait"])
+        """,
+    "while it prints": """
+        print("ready", flush=True)
+        while True:
+            print("again", flush=True)
+        """,
 }
 
 
@@ -120,3 +130,60 @@ def test_a_run_that_was_interrupted_replays_up_to_the_interrupt_and_says_so(tmp_
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, b"".join(said)), now.stderr.decode()
     assert b"Ctrl-C interrupted the recorded run" in now.stderr
+
+
+HANDLED = """
+import os, signal, subprocess, threading, time
+
+class Late(Exception):
+    pass
+
+def late(number, frame):
+    raise Late(signal.Signals(number).name)
+
+signal.signal(signal.SIGALRM, late)
+for n in range(3):
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        time.sleep(0.05 * (n + 1))
+        print("slept", n)
+    except Late as error:
+        print("late", n, error)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+signal.alarm(1)
+n = 0
+try:
+    while True:
+        n += 1
+except Late:
+    print("computed until the alarm")
+signal.signal(signal.SIGALRM, lambda *_: print("tick"))
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+for _ in range(3):
+    signal.pause()
+signal.setitimer(signal.ITIMER_REAL, 0)
+
+stopped = threading.Event()
+signal.signal(signal.SIGUSR1, lambda *_: stopped.set())
+
+def stop():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    print("sent")
+
+threading.Thread(target=stop).start()
+subprocess.run(["true"])
+print("stopped", stopped.wait(10))
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_handlers_of_signals_run_where_they_ran(tmp_path):
+    then = record(tmp_path, HANDLED)
+    assert then.stdout.count(b"tick") == 3
+    assert b"interrupted True" in then.stdout
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()

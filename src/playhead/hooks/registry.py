@@ -69,6 +69,8 @@ ROWS: tuple[Row, ...] = (
     Row("builtins", "input.stdin_reads:hook_builtins", "input"),
     Row("os", "input.stdin_reads:hook_os", "input"),
     Row("getpass", "input.passwords", "input"),
+    Row("_signal", "input.signals:hook_handlers", "input"),
+    Row("signal", "input.signals", "input"),
     Row("asyncio.base_events", "input.asyncio_stdin", "input"),
     Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
     # streams
@@ -114,6 +116,7 @@ REPLAY_ROWS: tuple[Row, ...] = (
     Row("threading", "ambient.waiting_threads:hook_threading", "clock"),
     Row("queue", "ambient.waiting_threads:hook_queue", "clock"),
     Row("logging", "order.log_handlers", "clock"),
+    Row("signal", "input.signals:hook_senders", "input"),
     Row("subprocess", "ambient.waiting_threads:hook_subprocess", "clock"),
     Row("selectors", "ambient.waiting_selectors:hook_selectors", "clock"),
     Row("select", "ambient.waiting_selectors:hook_select", "clock"),

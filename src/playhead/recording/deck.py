@@ -13,7 +13,7 @@ from playhead.errors import Divergence
 from playhead.host.interrupts import is_interrupt
 from playhead.host.later import Later
 from playhead.host.lean import Protocol
-from playhead.recording import ambient, lanes, pacing, tool_facts
+from playhead.recording import ambient, lanes, order_slot, pacing, tool_facts
 from playhead.recording.chunks import MESSAGES as MESSAGES  # noqa: PLC0414  (handed on)
 from playhead.recording.crossing import END
 from playhead.recording.crossing import Crossing as Crossing  # noqa: PLC0414  (handed on)
@@ -161,6 +161,7 @@ class Deck:
     def _open(self, call: Call, adapter: Adapter) -> Crossing:
         """Put the call on the tape, and decide who answers it."""
         ambient.flush()
+        order_slot.step()
         recorder = self.recorder
         mode = self.mode
         if mode is None:

@@ -54,6 +54,10 @@ class Lane:
             numbers = self._counts.setdefault(kind, count(1))
         return next(numbers)
 
+    def give_back(self, kind: str, number: int) -> None:
+        """The thing that had this number did not happen: the next of its kind has it."""
+        self._counts[kind] = count(number)
+
     def child(self) -> Lane:
         if is_carried():
             return Lane(f"{self.name}/~{self.count('~')}", self.scope)

@@ -6,6 +6,8 @@ A hook on something that happens in a lane calls `wait_for` before it, which kee
 
 from __future__ import annotations
 
+import _thread
+
 from playhead.host.later import Later
 from playhead.recording import lanes, points
 
@@ -59,6 +61,8 @@ def active() -> Playhead | None:
 def begin(head: Playhead) -> None:
     global _active  # noqa: PLW0603  one slot a process
     _active = head
+    points.steps = 0
+    head.signals.watch()
 
 
 def end() -> None:
@@ -89,10 +93,36 @@ def wait_for(kind: str) -> Place | None:
     head = active()
     if head is None:
         return None
-    place = head.take(lanes.current.get(), kind)
+    lane = lanes.current.get()
+    place = head.take(lane, kind)
     if place is not None:
-        head.arrive(place, loop_here(), acts=True)
+        try:
+            head.arrive(place, loop_here(), acts=True)
+        except BaseException:
+            # A signal ended the wait, so this did not happen then either.
+            lane.give_back(kind, place.what[2])
+            raise
     return place
+
+
+def step() -> None:
+    """This thread is about to print or to make a call, or has printed. Signals that came before that in the recorded
+    program are delivered now.
+    """
+    # Handlers run in the main thread. What happens inside a call does not happen again in a replay. No function is
+    # called: this runs before every call.
+    if _thread.get_ident() != points.main_thread or lanes.inside.get() or lanes.printing.get():
+        return
+    if _active is not None and not _active.time.is_real:
+        _active.signals.step(points.steps)
+    # Not if a handler has raised: the recorded program did not come here then.
+    points.steps += 1
+
+
+def send_to_self(number: int) -> bool:
+    """The program sends a signal to itself. Returns whether the tape delivers it, so that it must not be sent."""
+    head = active()
+    return head is not None and head.signals.send(number)
 
 
 def interrupt_if_due() -> None:
@@ -100,6 +130,8 @@ def interrupt_if_due() -> None:
     before that, interrupt this one. If a thread of the program sends the signal, this one waits for it.
     """
     head = active()
+    if head is not None:
+        head.signals.await_next()
     place = None if head is None else head.table.last_interrupt(lanes.current.get().name)
     if head is None or place is None or loop_here() is not None:
         return

@@ -49,6 +49,8 @@ ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited
 IN_VAIN = "in vain"
 # The program ends because of Ctrl-C.
 INTERRUPT = "interrupt"
+# A handler of the program ran; the number of the signal follows. The detail is the number of steps before it.
+SIGNAL = "signal"
 # That locks are on the tape; and that a lock was taken by another lane than the time before.
 LOCKS, LOCK = "locks", "lock"
 
@@ -163,9 +165,14 @@ _scoped: Scopes | None = None
 _running: Callable[[], Any] | None = None
 
 
+# The main thread, and its steps: how often it began or ended to print, or began a call. A signal comes between two.
+main_thread = _thread.get_ident()
+steps = 0
+
+
 def begin(log: PointLog) -> None:
-    global _log  # noqa: PLW0603  one slot a process
-    _log = log
+    global _log, steps
+    _log, steps = log, 0
 
 
 def end() -> None:
@@ -242,6 +249,8 @@ def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:
 
 
 def _start_anew() -> None:
+    global main_thread  # noqa: PLW0603  one a process
+    main_thread = _thread.get_ident()
     if _log is not None:
         _log.start_anew()
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import _thread
 import signal
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from playhead import clock
 from playhead.recording import lanes, order_slot
 from playhead.replay.loop_points import LoopState
+from playhead.replay.signal_points import SignalPoints, interrupt_main_thread
 
 if TYPE_CHECKING:
     from playhead.replay.points_table import Place, PointsTable
@@ -98,6 +98,7 @@ class Playhead:
         self._acting: int | None = None
         # When the program was interrupted: see `interrupt`.
         self._interrupted_at = -1
+        self.signals = SignalPoints(self, Gate)
         # The first point that was skipped because no lane came to it.
         self.first_skipped: Place | None = None
         # Called once, with that point.
@@ -144,6 +145,11 @@ class Playhead:
     def is_next(self, place: Place) -> bool:
         """Return whether every point before this one has passed."""
         return place.index == self._next[place.segment]
+
+    def time_before(self, place: Place) -> int:
+        """How many nanoseconds lay between the point before this one and this one."""
+        before = self.table.segments[place.segment][max(0, place.index - 1)]
+        return max(0, place.ns - before.ns)
 
     def is_now(self, place: Place) -> bool:
         """Return whether every point before this one has passed, and so little time lies between that no timeout
@@ -222,8 +228,7 @@ class Playhead:
         self.time.follow(place.ns)
         self._interrupted_at = changes
         self.pass_by(place)
-        # Not `raise_signal`: another thread may be here, and may have blocked the signal.
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        interrupt_main_thread(signal.SIGINT)
         return True
 
     def gate_before(self, place: Place) -> Gate:

@@ -60,6 +60,8 @@ class PointsTable:
         self._lanes: dict[tuple[str, str, int], Place] = {}
         # Where Ctrl-C ended the program, by its lane.
         self._interrupts: dict[str, Place] = {}
+        # Signals that the program handled, by the lane of its main thread.
+        self._signals: dict[str, list[Place]] = {}
         # Callbacks that other threads gave to an event loop, by segment and loop.
         self._callbacks: dict[tuple[str, int], list[Place]] = {}
         self._of_lane: dict[str, list[Place]] = {}
@@ -89,9 +91,16 @@ class PointsTable:
         """Return whether Ctrl-C ended the program."""
         return bool(self._interrupts)
 
+    @property
+    def awaits_signal(self) -> bool:
+        """Return whether a signal is all that may be left to come."""
+        return bool(self._interrupts or self._signals)
+
     def interrupt(self, lane: str) -> Place | None:
-        """Where Ctrl-C ended the program, if the replay has yet to come there."""
-        place = self._interrupts.get(lane)
+        """Where Ctrl-C ended the program, if the replay has yet to come there. For tapes without signals: later ones
+        have the signal that did so.
+        """
+        place = None if lane in self._signals else self._interrupts.get(lane)
         return None if place is None or place.passed else place
 
     def last_interrupt(self, lane: str) -> Place | None:
@@ -105,6 +114,22 @@ class PointsTable:
             what[0] in begun if type(what[0]) is int else what[1] in _LAST_KINDS for what in left
         )
         return place if is_all else None
+
+    def signal(self, lane: str) -> Place | None:
+        """The next signal that the main thread with this lane handled, if the replay has yet to come there."""
+        places = self._signals.get(lane)
+        while places and places[0].passed:
+            places.pop(0)
+        return places[0] if places else None
+
+    def has_signal(self, number: int) -> bool:
+        """Return whether a signal with this number is yet to come."""
+        name = f"{points.SIGNAL}:{int(number)}"
+        return any(
+            one.what[1] == name and not one.passed
+            for places in self._signals.values()
+            for one in places
+        )
 
     def callbacks(self, segment: str, loop: int) -> list[Place]:
         """The callbacks that other threads gave to this event loop, in the order in which it ran them."""
@@ -179,6 +204,8 @@ class PointsTable:
         self._lanes[who, kind, number] = place
         if name == points.INTERRUPT:
             self._interrupts[who] = place
+        if name == points.SIGNAL and rest.isdecimal():
+            self._signals.setdefault(who, []).append(place)
         if name == points.SOON and place.turn and row[6] != points.FROM_LOOP:
             self._callbacks.setdefault((segment, place.loop), []).append(place)
 

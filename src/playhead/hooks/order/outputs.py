@@ -91,11 +91,18 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
         order_slot.wait_for(points.OUTPUT)
         if points.active() is None:
             try:
-                return original(text)
+                return write_through(text)
             finally:
                 order_slot.acted()
         with _turnstile.lock:
             return put(text, is_point=True)
+
+    def write_through(text: str) -> int:
+        # A signal may come before the write or in it: the program has printed the text then.
+        order_slot.step()
+        count = original(text)
+        order_slot.step()
+        return count
 
     def put(text: str, *, is_point: bool = False) -> int:
         settle = order_slot.settle_children
@@ -104,7 +111,7 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
             settle(fd, None)
         elif is_point:
             order_slot.happened(points.OUTPUT)
-        count = original(text)
+        count = write_through(text)
         if settle is not None:
             is_whole = getattr(stream, "write_through", False) and type(text) is str
             own = text.encode(stream.encoding, stream.errors) if is_whole else b""

@@ -17,7 +17,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import Divergence
 from playhead.host.later import Later
 from playhead.host.lean import deque, wrapping
-from playhead.recording import deck, points
+from playhead.recording import deck, order_slot, points
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing
 
@@ -343,6 +343,8 @@ class ProcessAdapter(Adapter):
             raise AssertionError("only a taped process is served")
         if taped.how == "raised":
             error = answers.revived(taped.error, crossing.call.name)
+            if isinstance(error, KeyboardInterrupt):
+                order_slot.interrupt_if_due()
             if isinstance(error, OSError) and taped.facts.get("filename") is not None:
                 error.filename = taped.facts["filename"]
             raise error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from playhead import clock
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
 from playhead.hooks.process import (
@@ -21,7 +22,7 @@ from playhead.hooks.process.pipes import Closing, Reading, Writing
 from playhead.hooks.process.request import call_of, text_of
 from playhead.hooks.replacements import Builtin, like_builtin
 from playhead.host.later import Later, pattern
-from playhead.recording import deck
+from playhead.recording import deck, order_slot
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing
 
@@ -213,9 +214,23 @@ def _kill(original: Callable[[int, int], None]) -> Callable[[int, int], None]:
             flight.signalled(number)
             if flight.player is not None and flight.player.signalled(number):
                 return None
+        if (
+            flight is None
+            and number
+            and _is_self(original, pid)
+            and order_slot.send_to_self(number)
+        ):
+            return None
         return original(pid, number)
 
     return kill
+
+
+def _is_self(original: Callable[[int, int], None], pid: int) -> bool:
+    """Return whether a signal to this process or group reaches the program itself."""
+    if getattr(original, "__name__", "") == "killpg":
+        return pid in (0, os.getpgrp())
+    return pid in (0, clock.pid(), -os.getpgrp())
 
 
 def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:

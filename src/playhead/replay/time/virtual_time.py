@@ -253,6 +253,17 @@ class VirtualTime:
         wait = self._waits.get(thread)
         return wait is not None and (wait.gate is None or not wait.gate.is_open)
 
+    def leave(self) -> _Wait | None:
+        """This thread does not wait any more: it handles a signal. Returns its wait, for `return_to`."""
+        me = _thread.get_ident()
+        wait = self._waits.get(me)
+        self._enter(me, None)
+        return wait
+
+    def return_to(self, wait: _Wait) -> None:
+        """This thread has handled the signal, and waits again."""
+        self._enter(_thread.get_ident(), wait)
+
     def wait_at(self, gate: Gate) -> None:
         """Wait until the replay has come to the place of this gate."""
         me = _thread.get_ident()
@@ -309,7 +320,7 @@ class VirtualTime:
             if wait.is_released():
                 return False
             # A task may have come to a place since, from another thread; or Ctrl-C is all that is left to come.
-            if wait.first() is not None or (self.order and self.order.table.was_interrupted):
+            if wait.first() is not None or (self.order and self.order.table.awaits_signal):
                 self._jump()
             self._look_for_stall()
         return True
@@ -395,6 +406,8 @@ class VirtualTime:
         changes = self._changes
         if self.is_real or not self._all_wait():
             return False
+        if self.order is not None and self.order.signals.is_in_flight:
+            return False
         waits = list(self._waits.values())
         deadlines = [one.deadline for one in waits if one.deadline is not None]
         if changes != self._changes:
@@ -419,6 +432,16 @@ class VirtualTime:
         not on the tape comes before it.
         """
         found = [(place, one) for one in waits if (place := one.first()) is not None]
+        if self.order is not None and (due := self.order.signals.ahead()) is not None:
+            first = min((place.rank for place, _ in found), default=due.rank)
+            if due.rank <= first and (nearest is None or due.ns <= nearest):
+                with self._guard:
+                    if changes != self._changes:
+                        return False
+                    self._changes += 1
+                    self.order.signals.deliver(due)
+                self.order.report_skip()
+                return True
         if not found or self.order is None:
             if self.order is not None and self.order.interrupt(nearest, changes):
                 return True

@@ -1,0 +1,166 @@
+"""Signals: when each handler of the program ran. Knows `signal`; not when a replay delivers one (`replay`).
+
+An object of ours takes the place of each handler. The interpreter looks up its `__call__`, which notes the signal and
+returns the program's own handler. So the interpreter calls that handler itself: the handler sees the frame that was
+interrupted, and no frame of ours is in a traceback. `signal.signal` and `signal.getsignal` show the program's handlers.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.replacements import like_builtin, replace_copies
+from playhead.recording import lanes, order_slot, points
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+
+class NotedHandler:
+    """Takes the place of one handler."""
+
+    __slots__ = ("handler", "number")
+
+    def __init__(self, number: int, handler: Any) -> None:
+        self.number = number
+        self.handler = handler
+
+    @property
+    def __call__(self) -> Any:
+        head = order_slot.active()
+        if head is not None:
+            return head.signals.handler_of(self.number, self.handler)
+        if points.active() is not None:
+            kind = f"{points.SIGNAL}:{int(self.number)}"
+            points.note(lanes.MAIN, kind, points.steps)
+        return self.handler
+
+
+def hook_handlers(module: ModuleType, patches: Patches) -> None:
+    """`module` is _signal: the handlers that are there already, above all that of Ctrl-C. Apart from `hook`: many
+    programs never import `signal`, and Ctrl-C interrupts them all the same.
+    """
+    need(module, "signal", "getsignal", "valid_signals")
+    if not _in_main_thread():
+        return  # only the main thread may set handlers
+    for number in module.valid_signals():
+        handler = module.getsignal(number)
+        if callable(handler) and type(handler) is not NotedHandler:
+            module.signal(number, NotedHandler(number, handler))
+
+    def undo() -> None:
+        for number in module.valid_signals() if _in_main_thread() else ():
+            handler = module.getsignal(number)
+            if type(handler) is NotedHandler:
+                module.signal(number, handler.handler)
+
+    patches.on_undo(undo)
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is signal."""
+    _replace(module, patches, {"signal": _signal, "getsignal": _getsignal})
+
+
+def hook_senders(module: ModuleType, patches: Patches) -> None:
+    """`module` is signal. In a replay the tape delivers what the program sends to itself."""
+    need(module, "ITIMER_REAL")
+    _replace(
+        module,
+        patches,
+        {
+            "raise_signal": _raise_signal,
+            "pthread_kill": _pthread_kill,
+            "pause": _pause,
+            "alarm": _alarm,
+            "setitimer": lambda original: _setitimer(original, module.ITIMER_REAL),
+        },
+    )
+
+
+def _replace(
+    module: ModuleType, patches: Patches, made: dict[str, Callable[[Any], Callable[..., Any]]]
+) -> None:
+    need(module, *made)
+    originals = {name: getattr(module, name) for name in made}
+    for name, wrap in made.items():
+        patches.replace(module, name, like_builtin(wrap))
+    replace_copies(
+        patches, {id(original): getattr(module, name) for name, original in originals.items()}
+    )
+
+
+def _in_main_thread() -> bool:
+    threading = sys.modules.get("threading")
+    return threading is None or threading.main_thread().ident == _thread.get_ident()
+
+
+def _shown(handler: Any) -> Any:
+    return handler.handler if type(handler) is NotedHandler else handler
+
+
+def _signal(original: Callable[..., Any]) -> Callable[..., Any]:
+    def signal(signalnum: Any, handler: Any, /) -> Any:
+        if callable(handler) and type(handler) is not NotedHandler:
+            handler = NotedHandler(signalnum, handler)
+        return _shown(original(signalnum, handler))
+
+    return signal
+
+
+def _getsignal(original: Callable[..., Any]) -> Callable[..., Any]:
+    def getsignal(signalnum: Any, /) -> Any:
+        return _shown(original(signalnum))
+
+    return getsignal
+
+
+def _raise_signal(original: Callable[[int], None]) -> Callable[[int], None]:
+    def raise_signal(signalnum: int, /) -> None:
+        if not order_slot.send_to_self(signalnum):
+            original(signalnum)
+
+    return raise_signal
+
+
+def _pthread_kill(original: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    def pthread_kill(thread_id: int, signalnum: int, /) -> None:
+        if not order_slot.send_to_self(signalnum):
+            original(thread_id, signalnum)
+
+    return pthread_kill
+
+
+def _pause(original: Callable[[], None]) -> Callable[[], None]:
+    def pause() -> None:
+        head = order_slot.active()
+        if head is None or not head.signals.pause():
+            original()
+
+    return pause
+
+
+def _alarm(original: Callable[[int], int]) -> Callable[[int], int]:
+    def alarm(seconds: int, /) -> int:
+        head = order_slot.active()
+        if head is None:
+            return original(seconds)
+        return round(head.signals.set_timer(seconds, 0.0)[0])
+
+    return alarm
+
+
+def _setitimer(original: Callable[..., Any], real_time: int) -> Callable[..., Any]:
+    def setitimer(which: int, seconds: float, interval: float = 0.0, /) -> Any:
+        head = order_slot.active()
+        # The other timers count the processor's time, which a replay does not control.
+        if head is None or which != real_time:
+            return original(which, seconds, interval)
+        return head.signals.set_timer(seconds, interval)
+
+    return setitimer
