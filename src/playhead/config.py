@@ -117,6 +117,7 @@ _VARIABLES = {
     "PLAYHEAD_RECORD": "record",
     "PLAYHEAD_LEVEL": "level",
     "PLAYHEAD_REMOTE": "store.remote",
+    "PLAYHEAD_LIBRARY_URL": "library.url",
 }
 
 # Members of each table; None: any name.
@@ -128,6 +129,7 @@ _TABLES: dict[str, tuple[str, ...] | None] = {
     "effects": None,
     "replay": ("ignore",),
     "batch": ("invariants",),
+    "library": ("url",),
     "retention": ("older_than", "keep", "max_size", "auto"),
 }
 

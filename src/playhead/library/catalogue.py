@@ -13,15 +13,25 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from playhead.errors import PlayheadError
 from playhead.events import Status
+from playhead.host.later import Later
 from playhead.library import database
+from playhead.library.catalogue_url import catalogue_url
 from playhead.library.database import CatalogueRows, LightRow
 from playhead.library.run_rows import RunRow, Summary, decode_summary, encode_summary, row_of
 from playhead.library.shelf import FolderShelf, Shelf
 from playhead.tape.manifest import Manifest, from_members, read_manifest, status_of
+
+if TYPE_CHECKING:
+    from playhead.library import engine, server_rows
+    from playhead.library.server_rows import ServerRows
+else:
+    # SQLAlchemy takes longer to import than a list from the SQLite file takes in all.
+    engine = Later("playhead.library.engine")
+    server_rows = Later("playhead.library.server_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +71,7 @@ class Library:
         self._shelf = FolderShelf(home)
 
     @cached_property
-    def _index(self) -> CatalogueRows | None:
+    def _index(self) -> CatalogueRows | ServerRows | None:
         """Brought up to date; None: nothing was ever recorded here."""
         if not (self.home / "runs").is_dir():
             return None
@@ -73,10 +83,15 @@ class Library:
             database.discard(self.home)
             return self._looked()
 
-    def _looked(self) -> CatalogueRows:
-        index = CatalogueRows(self.home)
-        scan(self._shelf, index, self._progress)
-        return index
+    def _looked(self) -> CatalogueRows | ServerRows:
+        if catalogue_url(self.home) is None:
+            index = CatalogueRows(self.home)
+            scan(self._shelf, index, self._progress)
+            return index
+        db = engine.database_of(self.home)
+        rows = server_rows.ServerRows(db)
+        engine.sound(db, lambda: scan(self._shelf, rows, self._progress))
+        return rows
 
     def scan(self) -> None:
         """Bring the catalogue up to date now, and not when something is first asked."""
@@ -135,7 +150,7 @@ def _broken(path: Path, problem: str) -> Entry:
     return Entry(path=path, manifest=blank, status="interrupted", problem=problem)
 
 
-def _fits(row: LightRow, wanted: Filter, index: CatalogueRows) -> bool:
+def _fits(row: LightRow, wanted: Filter, index: CatalogueRows | ServerRows) -> bool:
     number, _, _, status, name, replay_of, _ = row
     # A run that was in progress at the last scan may have ended since.
     if wanted.statuses and status not in wanted.statuses and status != "running":

@@ -3,7 +3,8 @@
 Knows SQLAlchemy and how processes and threads share one SQLite file. Does not know the queries. One table
 definition serves every database; each database has its own full-text index (`text_index`).
 
-A store's own SQLite file can be replaced with a team's PostgreSQL (`postgres.PostgresDatabase`) by `use`.
+A store's own SQLite file can be replaced with PostgreSQL (`postgres.PostgresDatabase`) by the setting
+`[library] url`, and in tests by `use`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -40,7 +41,14 @@ from sqlalchemy.pool import QueuePool, StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from playhead.errors import StoreError
+from playhead.host.later import Later
 from playhead.library import database, fulltext
+from playhead.library.catalogue_url import catalogue_url, schema_of
+
+if TYPE_CHECKING:
+    from playhead.library import postgres
+else:
+    postgres = Later("playhead.library.postgres")  # it needs the tables of this module
 
 metadata = MetaData()
 
@@ -197,6 +205,12 @@ class Database:
         """Whether the catalogue itself is at fault, and `renew` would help."""
         return database.is_damage(error)
 
+    def explained(self, error: DBAPIError) -> str:
+        """What to tell the user."""
+        return (
+            f"{self.place} cannot be used ({error.orig}). Try again, or delete it: it comes back."
+        )
+
     def renew(self) -> None:
         """After damage."""
         with self._lock:
@@ -204,6 +218,10 @@ class Database:
             database.discard(self.home)
             self._engine = _made(self.home)
             self._file = _identity(self.home)
+
+    def close(self) -> None:
+        """Close idle connections; a later question opens new ones."""
+        self._engine.dispose()
 
 
 class Unwritable(StoreError):
@@ -225,9 +243,7 @@ def sound(db: Database, work: Callable[[], T]) -> T:
 
 
 def _unwritable(db: Database, error: DBAPIError) -> Unwritable:
-    return Unwritable(
-        f"{db.place} cannot be used ({error.orig}). Try again, or delete it: it comes back."
-    )
+    return Unwritable(db.explained(error))
 
 
 _open: dict[Path, Database] = {}
@@ -239,17 +255,23 @@ def database_of(home: Path) -> Database:
     with _opening:
         found = _open.get(home)
         if found is None:
-            found = _open[home] = Database(home)
+            url = catalogue_url(home)
+            found = _open[home] = (
+                Database(home)
+                if url is None
+                else postgres.PostgresDatabase(home, url, schema_of(home))
+            )
         return found
 
 
 def use(home: Path, db: Database | None) -> None:
     """Keep the catalogue of that store there; None: in its own file again."""
     with _opening:
-        if db is None:
-            _open.pop(home, None)
-        else:
+        before = _open.pop(home, None)
+        if db is not None:
             _open[home] = db
+    if before is not None and before is not db:
+        before.close()
 
 
 def _made(home: Path) -> Engine:

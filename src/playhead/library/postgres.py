@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,6 +22,7 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Index,
+    Integer,
     MetaData,
     Select,
     Table,
@@ -31,12 +33,15 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    inspect,
     or_,
     select,
     text,
 )
 from sqlalchemy.dialects.postgresql import TSQUERY, TSVECTOR
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
+from playhead.errors import StoreError, UsageError
 from playhead.library import engine
 from playhead.library.engine import Database
 from playhead.library.fulltext import BEGIN, END, SCOPES, Phrase, Scope, Snippet, phrases, snippets
@@ -45,23 +50,72 @@ from playhead.library.fulltext import BEGIN, END, SCOPES, Phrase, Scope, Snippet
 _WRITING = 0x706C6179
 # A table is not there, or a column of it.
 _DAMAGE = ("42P01", "42703")
+_FORBIDDEN = "42501"
+
+
+# Increase with every change of the tables, and add a migration.
+VERSION = 2
+_CONNECT_S = 5
 
 
 class PostgresDatabase(Database):
-    """`url` as SQLAlchemy has it: postgresql+psycopg://…, a database or a schema for this store alone."""
+    """The catalogue of one store on a server. `url` as SQLAlchemy has it: postgresql+psycopg://….
 
-    def __init__(self, home: Path, url: str) -> None:
+    `schema`: that of this store, so that many stores share a database; None: the one that the server chooses.
+    """
+
+    def __init__(self, home: Path, url: str, schema: str | None = None) -> None:
         self.home = home
         self.updating = threading.RLock()
         self.reading_tapes = threading.RLock()
         self.url = url
-        self._engine = create_engine(url)
+        self._schema = schema
+        options = {} if schema is None else {"options": f"-c search_path={schema}"}
+        try:
+            self._engine = create_engine(
+                url, pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_S, **options}
+            )
+        except ArgumentError as error:
+            raise UsageError(f"library.url is not an address of a database: {error}") from None
+        except ImportError:
+            raise UsageError(
+                "A catalogue in PostgreSQL needs the extra `postgres`: pip install 'playhead[postgres]'."
+            ) from None
         self._make()
 
     def _make(self) -> None:
-        with self.writing() as connection:
+        """Create or migrate the tables. One query if there is nothing to do."""
+        try:
+            with self.reading() as connection:
+                found = _version(connection)
+            if found == VERSION:
+                return
+            with self.writing() as connection:
+                self._migrate(connection)
+        except DBAPIError as error:
+            self.close()
+            raise CatalogueUnavailable(self.explained(error)) from None
+        except CatalogueUnavailable:
+            self.close()
+            raise
+
+    def _migrate(self, connection: Connection) -> None:
+        found = _version(connection)  # again: another process may have been quicker
+        if found is not None and found > VERSION:
+            raise CatalogueUnavailable(
+                f"The catalogue on {self.place} was made by a newer Playhead (version {found} of its tables; this one "
+                f"knows {VERSION}). Upgrade this Playhead."
+            )
+        if self._schema is not None:
+            connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"'))
+        if found is None and not inspect(connection).has_table(engine.runs.name):
             engine.metadata.create_all(connection)
-            metadata.create_all(connection)
+        metadata.create_all(connection)
+        for step in range(found or 1, VERSION):
+            for statement in MIGRATIONS[step]:
+                connection.execute(text(statement))
+        connection.execute(delete(versions))
+        connection.execute(insert(versions), {"version": VERSION})
 
     @property
     def dialect(self) -> str:
@@ -73,29 +127,68 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with self._engine.connect() as connection:
+        with self._connected() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        with self._engine.begin() as connection:
-            connection.execute(select(func.pg_advisory_xact_lock(_WRITING)))
+        with self._connected() as connection, connection.begin():
+            connection.execute(select(func.pg_advisory_xact_lock(_WRITING, self._lock_number)))
             yield connection
+
+    def _connected(self) -> Connection:
+        try:
+            return self._engine.connect()
+        except OperationalError as error:
+            raise CatalogueUnavailable(self.explained(error)) from None
+
+    @property
+    def _lock_number(self) -> int:
+        """Writers of one store wait for each other; those of other stores have other tables."""
+        return zlib.crc32((self._schema or "").encode()) & 0x7FFFFFFF
+
+    def explained(self, error: DBAPIError) -> str:
+        said = str(error.orig).strip()
+        first = said.partition("\n")[0]
+        if "password" in said or "authentication failed" in said:
+            return f"{self.place} refuses the user or the password ({first}). Set PGPASSWORD, or use ~/.pgpass."
+        if getattr(error.orig, "sqlstate", None) == _FORBIDDEN:
+            return f"{self.place}: {first}. Grant CREATE on the database to this user."
+        if isinstance(error, OperationalError):
+            return (
+                f"The catalogue on {self.place} cannot be reached ({first}). Runs are recorded all the same, and "
+                "listed when the server is back."
+            )
+        return f"The catalogue on {self.place} cannot be used ({first}). `playhead reindex` makes it again."
 
     def is_damage(self, error: BaseException) -> bool:
         return getattr(error, "sqlstate", None) in _DAMAGE
 
     def renew(self) -> None:
         with self.writing() as connection:
-            for one in (*engine.metadata.sorted_tables, words):
+            for one in (*engine.metadata.sorted_tables, words, versions):
                 connection.execute(text(f"DROP TABLE IF EXISTS {one.name}"))
         self._make()
 
-    def close(self) -> None:
-        self._engine.dispose()
+
+class CatalogueUnavailable(StoreError):
+    """The server does not answer, refuses, or has tables of another version."""
+
+
+def _version(connection: Connection) -> int | None:
+    """The version of the tables; None: there are none, or they are from before versions were kept."""
+    if connection.execute(select(func.to_regclass(versions.name))).scalar_one() is None:
+        return None
+    found = connection.execute(select(versions.c.version)).scalar()
+    return None if found is None else int(found)
 
 
 metadata = MetaData()
+versions = Table("schema_version", metadata, Column("version", Integer, primary_key=True))
+# Version → the statements that lead to the next one.
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: ("CREATE INDEX IF NOT EXISTS runs_by_name ON runs (name, number)",),
+}
 words = Table(
     "texts",
     metadata,

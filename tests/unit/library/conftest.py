@@ -65,6 +65,9 @@ def server() -> Iterator[str]:
         language = ("--locale-provider=icu", "--icu-locale=en")
         who = ("-A", "trust", "-U", "playhead")
         run(initdb, "-D", data, *who, "-E", "UTF8", "--no-sync", *language)
+        # The user `locked` needs a password; every other one comes in without.
+        rules = folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
         options = f"-k {folder} -c listen_addresses='' -c fsync=off -c full_page_writes=off"
         run(pg_ctl, "-D", data, "-l", log, "-w", "-o", options, "start")
         try:

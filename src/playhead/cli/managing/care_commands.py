@@ -13,7 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 from rich.text import Text
 
-from playhead import clock
+from playhead import clock, config
 from playhead.cli.common import home_to_read, json_option, overrides, print_json, store_option
 from playhead.cli.progress_line import bar, counted
 from playhead.cli.run_names import find_run, find_tape, run_argument, runs_argument
@@ -207,9 +207,15 @@ def unseal_command(*, run: str, as_json: bool, store: Path | None) -> None:
 
 
 @click.command("reindex")
+@click.option(
+    "--trust",
+    "trusted",
+    is_flag=True,
+    help="Agree to keep the catalogue on the server that the config file names.",
+)
 @json_option
 @store_option
-def reindex_command(*, as_json: bool, store: Path | None) -> None:
+def reindex_command(*, trusted: bool, as_json: bool, store: Path | None) -> None:
     """Rebuild the library's catalogue from the tapes.
 
     Rarely needed: the catalogue is updated automatically, and rebuilt when it is missing. Costs are
@@ -218,9 +224,13 @@ def reindex_command(*, as_json: bool, store: Path | None) -> None:
     \b
     playhead reindex
     playhead reindex --store /mnt/team/tapes
+    playhead reindex --trust            after [library] url was set in playhead.toml
     """
+    from playhead.library.catalogue_url import agree_to, configured_url
     from playhead.library.indexing import reindex
 
+    if trusted and (url := configured_url(config.load())) is not None:
+        agree_to(url)
     began = clock.mono_ns()
     with bar("Reading runs") as progress:
         count = reindex(home_to_read(store), prices=overrides(), progress=progress)

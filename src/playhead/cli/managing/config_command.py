@@ -50,9 +50,18 @@ def _values(settings: config.Settings) -> list[tuple[str, Any]]:
         value = getattr(settings, one.name)
         if one.name == "sections":
             found += [(f"[{name}]", item) for name, item in value.items() if name not in _OWN]
+            found.append(("library.url", _catalogue(settings)))
         elif one.name != "source":
             found.append((_NAMES.get(one.name, one.name), value))
     return found
+
+
+def _catalogue(settings: config.Settings) -> str | None:
+    """The address of the catalogue, without its password."""
+    from playhead.library.catalogue_url import configured_url, masked
+
+    url = configured_url(settings)
+    return None if url is None else masked(url)
 
 
 # Members of Settings with another name in the file, and sections that are members of their own.
@@ -65,7 +74,7 @@ _NAMES = {
     "redact_keep": "redact.keep",
     "workspaces": "workspace (more folders)",
 }
-_OWN = ("tags", "redact", "store")
+_OWN = ("tags", "redact", "store", "library")
 
 
 def _plain(value: Any) -> Any:

@@ -320,10 +320,16 @@ def _plural(number: int, noun: str) -> str:
 def update_catalogue(run: Path, story: Story, settings: Settings) -> None:
     """Store the summary in the catalogue, so that the next `list` does not read the tape."""
     from playhead.library.catalogue import Library
+    from playhead.library.catalogue_url import catalogue_url
     from playhead.library.digest import of_story
     from playhead.library.run_rows import stamp_of, stamp_of_prices
 
     if run.parent.name != "runs":
+        return
+    try:
+        if catalogue_url(run.parent.parent) is not None:
+            return  # recording never waits for a network; the next `list` writes it there
+    except PlayheadError:
         return
     prices = stamp_of_prices(settings.sections.get("prices", {}))
     made = {run.name: (stamp_of(run, prices), of_story(story))}
