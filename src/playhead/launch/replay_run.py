@@ -14,7 +14,7 @@ from typing import Any
 
 from playhead.config import Settings
 from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
-from playhead.events import CALL, Damage
+from playhead.events import CALL, WORKSPACE, Damage
 from playhead.launch.command import Recorded, run_command
 from playhead.launch.command_input import taped_input
 from playhead.launch.connections import ADVICE
@@ -145,7 +145,7 @@ def replay_command(
         shims = shims._replace(names=_taped_programs(tape))
     sockets = shims.followed or bool(shims.names)
     network = _needs_network(tape, wishes, followed=shims.followed)
-    own = _written_folders(env, cwd, command)
+    own = _written_folders(env, cwd, command, tape)
     fence = _fence(wishes, own, sockets=sockets, network=network) if fenced else None
 
     served: list[ReplayedFiles] = []
@@ -244,13 +244,19 @@ def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool
     return any(one.get("boundary") in live and one.get("library") != "proxy" for one in calls)
 
 
-def _written_folders(env: Mapping[str, str], cwd: Path, command: Sequence[str]) -> tuple[str, ...]:
-    """The folders that the command is likely to write to: the usual ones, and those that its variables and words
-    name. Another user's folder needs to be known before (see `namespaces.survey`).
+def _written_folders(
+    env: Mapping[str, str], cwd: Path, command: Sequence[str], tape: Tape
+) -> tuple[str, ...]:
+    """The folders that the command is likely to write to: the usual ones, those that its variables and words name,
+    and those in which the recorded run wrote. Another user's folder needs to be known before (see
+    `namespaces.survey`).
     """
     usual = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
     named = [one for one in (*command, *env.values()) if one.startswith(os.sep)]
     named += [os.path.dirname(one) for one in named]
+    if os.geteuid():  # root writes in every folder
+        starts = (event.data for event in tape.events() if event.kind == WORKSPACE and event.ours)
+        named = [*(str(one.get("root")) for one in starts), *named]
     found = [one for one in dict.fromkeys(named) if os.path.isdir(one) and os.access(one, os.W_OK)]
     return (*(one for one in usual if one and os.path.isdir(one)), *found[:_MOST_NAMED])
 

@@ -550,3 +550,43 @@ def test_an_ignored_output_that_is_read_back_later_comes_back(
         assert told["verdict"] == "identical", told["stderr"]
         assert told["files"]["same"] is True
         shutil.rmtree(project.folder, ignore_errors=True)
+
+
+# Run by a shell script beside `cat`, which is a call: the lines are the program's own, and a replay writes them again.
+APPENDS = """
+import sys
+for path in sys.argv[1:]:
+    with open(path, "a") as log:
+        log.write("mine\\n")
+print("done")
+"""
+# A tool that runs tools of its own: a replay serves it whole, so what those changed is the outer one's.
+NESTED = """
+import subprocess, sys
+if len(sys.argv) > 1:
+    subprocess.run("date +%N > made.txt; sleep 0.1", shell=True)
+    open(sys.argv[1], "a").write("inner\\n")
+    subprocess.run("date +%N > again.txt", shell=True)
+else:
+    subprocess.run([sys.executable, __file__, "../nested.log"])
+    print(open("made.txt").read(), open("again.txt").read(), open("../nested.log").read())
+"""
+
+
+def test_files_of_pythons_in_a_script_and_of_pythons_in_calls_are_written_once(
+    project: Project,
+) -> None:
+    beside = project.home.parent
+    (beside / "appends.py").write_text(APPENDS)
+    (beside / "nested.py").write_text(NESTED)
+    python = sys.executable
+    appends = f"{python} ../appends.py inside.log ../outside.log"
+    (beside / "agent.sh").write_text(
+        f"{appends} | cat\n{appends} & {appends} & wait\nsed -i s/mine/yours/ inside.log\n"
+        f"{python} ../nested.py\ncat inside.log ../outside.log\n"
+    )
+    done = project.playhead("record", "--quiet", "--", "bash", str(beside / "agent.sh"))
+    assert done.stdout.count("yours") == done.stdout.count("mine") == 3, done.stdout + done.stderr
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert (beside / "nested.log").read_text() == "inner\n"

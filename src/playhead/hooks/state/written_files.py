@@ -115,13 +115,12 @@ def _connecting(current: Deck, path: str | None) -> None:
     if path is None or marks is None:
         return
     real = os.path.realpath(path)
-    if marks.has_open_calls and not current.is_inside(*_OWNERS):
+    if path not in _seen and len(_seen) < _MOST and not marks.covers(real):
+        _seen.add(path)
+        for suffix in ("", *_SIDE_FILES):
+            marks.note_outside(real + suffix)
+    if marks.may_have_open_calls and not current.is_inside(*_OWNERS):
         marks.note_own(real)
-    if path in _seen or len(_seen) >= _MOST or marks.covers(real):
-        return
-    _seen.add(path)
-    for suffix in ("", *_SIDE_FILES):
-        marks.note_outside(real + suffix)
 
 
 def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
@@ -129,17 +128,22 @@ def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
         return  # a descriptor that is open already
     recorder, marks = current.recorder, current.marks
     path = os.path.abspath(os.fsdecode(name))
-    is_own = marks is not None and marks.has_open_calls and not current.is_inside(*_OWNERS)
+    is_own = marks is not None and marks.may_have_open_calls and not current.is_inside(*_OWNERS)
     if marks is None or not (is_own or (path not in _seen and len(_seen) < _MOST)):
         return
     if path.startswith((*_SKIPPED_STARTS, f"{recorder.folder}{os.sep}")):
         return
     # The folder resolved, the name not: a change of a link is not a change of its target.
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    if path not in _seen and not path.endswith(_SKIPPED_ENDS):
+        # First, so that the watcher knows the file when it gets the next mark.
+        _keep(recorder, marks, path, is_new=is_new)
     if is_own:
         marks.note_own(real)
-    if path in _seen or path.endswith(_SKIPPED_ENDS):
-        return
+
+
+def _keep(recorder: Recorder, marks: CallMarks, path: str, *, is_new: bool) -> None:
+    """Keep what is in a file before it is written the first time, unless it is Playhead's own or new."""
     if path.startswith(os.path.dirname(os.path.dirname(recorder.folder)) + os.sep):
         return  # Playhead's own store
     if f"{os.sep}playhead-{os.getuid()}{os.sep}" in path:

@@ -54,7 +54,7 @@ def start(
         # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
         lanes.MAIN.restart()
         made = Deck(recorder, mode)
-        made.marks = None if inner else marks_of(recorder.folder)
+        made.marks = marks_of(recorder.folder, inner=inner)
         deck.activate(made)
         if source is None and recorder.level == "full":
             source = ambient.TapingSource(recorder)

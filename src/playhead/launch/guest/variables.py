@@ -124,9 +124,12 @@ def read(env: Mapping[str, str]) -> Ticket | None:
         return None
     restore = loads(env.get(RESTORE) or "{}")
     ways = loads(env.get(DETOURS) or "{}")
+    parent = env.get(PARENT, "")
     return Ticket(
         run=run,
-        parent=env.get(PARENT, ""),
+        parent=parent,
+        # The first event of a process is not a call: see `bootstrap.stay`.
+        inner=parent.rpartition(":")[2] not in ("", "0"),
         lane=env.get(LANE) or "main",
         terminals=tuple(int(word) for word in env.get(TERMINALS, "").split(",") if word),
         seed=env.get(SEED) if restore.get(SEED, "") is None else None,

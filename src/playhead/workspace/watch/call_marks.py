@@ -60,20 +60,31 @@ class OpenMark:
 
 
 class CallMarks:
-    """The marks of this process. Made where the run's folder has a folder for them."""
+    """The marks of this process. Made where the run's folder has a folder for them.
 
-    def __init__(self, folder: str) -> None:
+    `inner`: this process is itself a call of another one, which owns all changes: a replay serves that call whole,
+    and never makes the calls inside it.
+    """
+
+    def __init__(self, folder: str, *, inner: bool = False) -> None:
         self._folder = folder
+        self._inner = inner
         self._misses = 0
         self._served: frozenset[str] | None = None
         self._covered: tuple[list[str], list[str]] | None = None
         # The calls of this process that own file changes and have not ended.
         self._open: set[str] = set()
+        self._is_followed: bool | None = None
         self._numbers = count()
 
     @property
-    def has_open_calls(self) -> bool:
-        return bool(self._open)
+    def may_have_open_calls(self) -> bool:
+        """Whether calls of this process are open, or may be open elsewhere: in a run that is followed, a script
+        starts programs beside this one (`python agent.py | tee log`), and the sidecar records them.
+        """
+        if self._is_followed is None:
+            self._is_followed = not self._inner and _is_traced()
+        return self._is_followed or bool(self._open)
 
     def note_own(self, path: str) -> None:
         """The program's own code is about to change a file while a call of another thread is open.
@@ -135,6 +146,8 @@ class CallMarks:
 
     def open(self, boundary: str, around: Iterable[Call], call: str) -> OpenMark | None:
         """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""
+        if self._inner:
+            return None
         if boundary in OWNERS and not any(one.boundary in OWNERS for one in around):
             self.start(call)
             return OpenMark(self, call)
@@ -186,10 +199,21 @@ def _wait_until_gone(name: str, longest_s: float) -> bool:
     return True
 
 
-def marks_of(run: str) -> CallMarks | None:
-    """The marks of a run whose workspace is watched; None where it is not."""
+def _is_traced() -> bool:
+    """Whether the tracer of a followed run, or a debugger, follows this process."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            return any(
+                line.startswith(b"TracerPid:") and line[10:].strip() != b"0" for line in file
+            )
+    except OSError:
+        return False
+
+
+def marks_of(run: str, *, inner: bool = False) -> CallMarks | None:
+    """The marks of a run whose workspace is watched; None where it is not. `inner` as for `CallMarks`."""
     folder = f"{run}/{FOLDER}"
-    return CallMarks(folder) if os.path.isdir(folder) else None
+    return CallMarks(folder, inner=inner) if os.path.isdir(folder) else None
 
 
 def write_covered(folder: bytes, roots: Iterable[bytes], left_out: Iterable[bytes]) -> None:

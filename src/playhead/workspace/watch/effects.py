@@ -60,6 +60,15 @@ class Effects:
                 found.add(path)
         return frozenset(one[len(root) :] for one in found)
 
+    def forget_own(self) -> None:
+        """No call is open: what the program's own code has written so far belongs to no call anyway. Files that it
+        still has open it may write during the next one.
+        """
+        if self._own:
+            root = self.state.root.rstrip(b"/") + b"/"
+            still = positions(set(self._own.values()), {root + one for one in self._own})
+            self._own = {path: pid for path, pid in self._own.items() if root + path in still}
+
     def note(self, path: bytes, mask: int) -> None:
         self.dirty[path] = self.dirty.get(path, 0) | mask
         if path.endswith(b".gitignore"):

@@ -108,6 +108,7 @@ class Watcher:
         """`outside` takes a snapshot of a file that no workspace has, under a number of its own."""
         self._all = dict(enumerate(map(Effects, states)))
         self._outside = outside
+        self._taken_in: set[bytes] = set()
         self._watches = watches
         self._recorder = recorder
         self._batches: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
@@ -273,8 +274,9 @@ class Watcher:
 
     def _take_in(self, path: bytes) -> None:
         """A file outside the workspaces is about to be written: its content now is the start of its history."""
-        if self._outside is None:
-            return
+        if self._outside is None or path in self._taken_in:
+            return  # another process of the run has written it before
+        self._taken_in.add(path)
         number = FIRST_OUTSIDE + sum(one >= FIRST_OUTSIDE for one in self._all)
         self._watches.watch(number, os.path.dirname(path), b"")
         state = self._outside(path, number)
@@ -318,6 +320,8 @@ class Watcher:
                 changes = [one for one in changes if one.path not in own]
                 if mine:
                     self._record(number, mine, [], until, before)
+            elif not calls:
+                effects.forget_own()
             self._record(number, changes, calls, until, before)
 
     def _record(
