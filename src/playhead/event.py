@@ -14,7 +14,18 @@ from playhead.events import CHUNK, KINDS
 Level = Literal["minimal", "standard", "full"]
 Status = Literal["running", "ok", "failed", "interrupted"]
 Boundary = Literal[
-    "llm", "http", "process", "tool", "mcp", "state", "input", "stream", "clock", "entropy"
+    "llm",
+    "http",
+    "grpc",
+    "sql",
+    "process",
+    "tool",
+    "mcp",
+    "state",
+    "input",
+    "stream",
+    "clock",
+    "entropy",
 ]
 Effect = Literal["read", "write", "irreversible"]
 

@@ -26,6 +26,8 @@ LEVELS: tuple[Level, ...] = ("minimal", "standard", "full")
 BOUNDARIES: tuple[Boundary, ...] = (
     "llm",
     "http",
+    "grpc",
+    "sql",
     "process",
     "tool",
     "mcp",

@@ -77,6 +77,9 @@ ROWS: tuple[Row, ...] = (
     Row("socket", "stream.sockets", "stream"),
     Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),
     Row("ssl", "stream.tls", "stream"),
+    # databases
+    Row("psycopg", "sql.psycopg_client", "sql"),
+    Row("psycopg2", "sql.psycopg2_client", "sql"),
     # tools
     Row("langchain_core.tools.base", "tools.langchain_tools", "tool"),
     Row("langchain_core.runnables.config", "tools.langchain_tools:hook_executor", "tool"),

@@ -15,7 +15,7 @@ from playhead.recording import lanes, order_slot, points
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor, Future
     from types import ModuleType
     from typing import Any
@@ -149,8 +149,7 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
         self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Future[Any]:
         luggage = lanes.pack()
-        context = _context_of(fn)
-        if context is not None:
+        for context in _contexts_of(fn, args):
             context.run(lanes.unpack, luggage[:1])
 
         def in_lane(*args: Any, **kwargs: Any) -> Any:
@@ -194,14 +193,17 @@ def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
     return invoked
 
 
-def _context_of(fn: Any) -> Context | None:
-    """The context that a job brings along (`submit(copy_context().run, …)`, to_thread, LangChain).
+def _contexts_of(fn: Any, args: tuple[Any, ...]) -> Iterator[Context]:
+    """The contexts that a job brings along (`submit(copy_context().run, …)`, to_thread, LangChain).
 
-    It hides the lane that is set around it, so the lane goes inside.
+    They hide the lane that is set around them, so the lane goes inside. LangGraph brings two, one inside the other:
+    `partial(context.run, other.run, function)`.
     """
-    function = fn.func if isinstance(fn, partial) else fn
-    context = getattr(function, "__self__", None)
-    return context if isinstance(context, Context) and not _is_entered(context) else None
+    parts = (fn.func, *fn.args, *args) if isinstance(fn, partial) else (fn, *args)
+    for part in parts:
+        context = getattr(part, "__self__", None)
+        if isinstance(context, Context) and not _is_entered(context):
+            yield context
 
 
 def _is_entered(context: Context) -> bool:

@@ -6,8 +6,9 @@ another: a hook in Python would cost ten times the lock. In a replay it is Pytho
 each lane take it where it did on the tape.
 
 Locks of installed packages and of the standard library are left alone: a replay does not do most of what they
-guard. So are those that code in C makes, and those made before the run began. Where there is no extension (no
-compiler), locks are not on the tape, and a replay guesses (see `locks`).
+guard. Those of database connections that threads share are noted: a replay makes the same statements, and their order
+decides which of them are prepared. Left alone are also locks that code in C makes, and those made before the run began.
+Where there is no extension (no compiler), locks are not on the tape, and a replay guesses (see `locks`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ else:
 # The hash of the extension's source, which is part of its file name: an old one is never loaded.
 DIGEST = "5ea3bd934c2f5596"
 _NAME = "_playhead_locks"
+
+# Packages whose locks guard a connection that several threads use.
+_OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
 
 _native: Any = None
 
@@ -136,4 +140,6 @@ def _next_name() -> str:
 
 
 def _is_program(file: str) -> bool:
-    return OWNERS[file] == PROGRAM and package_of(file) is None
+    if OWNERS[file] != PROGRAM:
+        return False
+    return package_of(file) is None or any(one in file for one in _OF_CONNECTIONS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playhead.recording.deck import Deck
 
 # Boundaries whose calls report their own connections, or are served whole.
-_CLAIMED = ("http", "llm", "mcp", "process", "stream")
+_CLAIMED = ("http", "llm", "grpc", "sql", "mcp", "process", "stream")
 # Libraries whose connections belong to another boundary, also where they connect outside of a call.
 _CLAIMANTS = frozenset(
     {

@@ -1,0 +1,41 @@
+"""Send without waiting: what the other side does not take yet is kept."""
+
+from __future__ import annotations
+
+import ssl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_AT_ONCE = 65536
+# What a connection without blocking raises, plain or TLS.
+NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Outlet:
+    """The sending side of a connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._left = bytearray()
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self._left)
+
+    def send(self, data: bytes) -> None:
+        self._left += data
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what can be sent; return whether anything was."""
+        has_sent = False
+        while self._left:
+            try:
+                count = self._connection.send(bytes(self._left[:_AT_ONCE]))
+            except NOT_NOW:
+                break
+            del self._left[:count]
+            has_sent = True
+        return has_sent
