@@ -19,7 +19,7 @@ AGENTS := $(patsubst tests/agents/requirements/%.txt,.venvs/%/.ready,$(wildcard 
   .venvs/npm/.ready
 
 # What runs inside an agent's process, and so on Python 3.10: see CONTRIBUTING.md.
-NOT_GUESTS := __main__ cli exporters library pytest_plugin remote story testing views
+NOT_GUESTS := __main__ analytics cli exporters library pytest_plugin remote story testing views
 GUESTS      = $(filter-out $(NOT_GUESTS:%=src/playhead/%.py),$(wildcard src/playhead/*.py)) \
   $(filter-out $(NOT_GUESTS:%=src/playhead/%/),$(filter-out %__pycache__/,$(wildcard src/playhead/*/)))
 

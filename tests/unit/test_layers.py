@@ -26,7 +26,7 @@ LAYERS = {
     "1 tape": {"llm", "tape"},
     "2 run": {"config", "recording", "replay", "transcripts", "workspace"},
     "3 in": {"hooks", "launch", "loop"},
-    "3 out": {"exporters", "library", "remote", "story", "views"},
+    "3 out": {"analytics", "exporters", "library", "remote", "story", "views"},
     "4 doors": {"__init__", "__main__", "cli", "pytest_plugin", "testing", "views.web.api"},
 }
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names}
@@ -61,7 +61,7 @@ SHARED_LIBRARIES = {
     "click": ("playhead.cli",),
     "msgspec": ("playhead.encoding.jsonbytes", "playhead.tape.format"),  # any JSON; whole events
     "rich": ("playhead.cli", "playhead.views"),
-    "sqlalchemy": ("playhead.library",),
+    "sqlalchemy": ("playhead.analytics", "playhead.library"),
     "starlette": ("playhead.views.web.api",),
     "textual": ("playhead.views.tui",),
 }

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from playhead.cli.common import json_option, overrides, print_json, store_option
+from playhead.cli.common import home_to_read, json_option, overrides, print_json, store_option
+from playhead.cli.progress_line import bar
 from playhead.cli.run_names import find_tape, run_argument
 from playhead.errors import UsageError
 from playhead.host.private_files import write_export
@@ -48,6 +49,12 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     metavar="FILE",
     help="The tape and the files of the run in one archive: NAME.playhead.zip.",
 )
+@click.option(
+    "--parquet",
+    type=_FOLDER,
+    metavar="DIR",
+    help="The figures of all runs of the store as Parquet files, by day.",
+)
 @json_option
 @store_option
 def command(
@@ -59,6 +66,7 @@ def command(
     fixtures: Path | None,
     tape: Path | None,
     bundle: Path | None,
+    parquet: Path | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -71,7 +79,13 @@ def command(
     playhead export last --fixtures tests/data  tool calls and answers, for your own tests
     playhead export last --story run.json --tape run.tape.jsonl
     playhead export last --bundle run.playhead.zip     with the files, for `files`, `checkout`, `replay`
+    playhead export --parquet stats/            runs, calls and tags of all runs, for `playhead sql` and others
     """
+    if parquet is not None:
+        if html or story or fixtures or tape or bundle or run != "last":
+            raise UsageError("--parquet exports all runs, so it takes no RUN and no other form.")
+        _parquet(parquet, store, as_json=as_json)
+        return
     if not (html or story or fixtures or tape or bundle):
         raise UsageError("Nothing to write. Name a file: `playhead export RUN --html run.html`.")
     found = find_tape(store, run)
@@ -91,6 +105,22 @@ def command(
         return
     for one in written:
         click.echo(f"wrote {one} ({words.size(one.stat().st_size)})")
+
+
+def _parquet(folder: Path, store: Path | None, *, as_json: bool) -> None:
+    from playhead.analytics.duck import write_parquet
+    from playhead.library.engine import database_of
+    from playhead.library.indexing import update
+
+    home = home_to_read(store)
+    with bar("Reading new runs") as progress:
+        update(home, prices=overrides(), progress=progress)
+    counts = write_parquet(database_of(home), folder)
+    if as_json:
+        print_json({"path": str(folder), "rows": counts})
+        return
+    told = ", ".join(f"{words.count(number)} {name}" for name, number in counts.items())
+    click.echo(f"wrote {folder} ({told})")
 
 
 _PLACEHOLDER = re.compile(rb"\[redacted:([a-z0-9_-]{1,40}):([0-9a-f]{8})\]")

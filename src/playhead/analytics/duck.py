@@ -1,0 +1,151 @@
+"""Ask the tables of the catalogue in SQL, and write them as Parquet files. Knows DuckDB; not commands.
+
+DuckDB is an extra, so it is imported when it is first used. A query can read the tables and nothing else: no other
+file, no network, no extension.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from playhead import clock
+from playhead.analytics.catalogue_tables import NULL, PlainTable, plain_tables, write_csv
+from playhead.errors import StoreError, UsageError
+from playhead.library.engine import Database
+
+TABLES = ("runs", "calls", "tags")
+MARKER = "playhead.json"
+VIEWS: Mapping[str, str] = {
+    "llm": "SELECT run, day, name AS model, duration_s, calls, failures, input_tokens, output_tokens, cost_usd "
+    "FROM calls WHERE kind = 'model'",
+    "tools": "SELECT run, day, name AS tool, duration_s, calls, failures FROM calls WHERE kind = 'tool'",
+    "daily_cost": "SELECT c.day, c.name AS model, count(DISTINCT c.run) AS runs, sum(c.calls) AS calls, "
+    "sum(c.input_tokens) AS input_tokens, sum(c.output_tokens) AS output_tokens, sum(c.cost_usd) AS cost_usd "
+    "FROM calls c WHERE c.kind = 'model' GROUP BY ALL ORDER BY c.day, model",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlAnswer:
+    """The result of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+def ask_catalogue(db: Database, query: str) -> SqlAnswer:
+    """Ask the catalogue as it is now."""
+    with tempfile.TemporaryDirectory(prefix="playhead-sql-") as scratch:
+        duck = _connected()
+        for table in plain_tables(db):
+            _load(duck, table, Path(scratch))
+    return _answer(duck, query)
+
+
+def ask_parquet(folder: Path, query: str) -> SqlAnswer:
+    """Ask the files that `write_parquet` has written."""
+    if not (folder / MARKER).is_file():
+        raise UsageError(
+            f"{folder} has no tables of Playhead. `playhead export --parquet DIR` writes them."
+        )
+    duck = _connected()
+    duck.execute(f"SET allowed_directories = [{_quoted(str(folder.resolve()))}]")
+    for name in TABLES:
+        files = _quoted(str(folder.resolve() / name / "*" / "*.parquet"))
+        duck.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({files})")  # noqa: S608  quoted above
+    return _answer(duck, query)
+
+
+def write_parquet(db: Database, folder: Path) -> dict[str, int]:
+    """Write each table into `folder/TABLE/day=…/`, in place of what was there; rows by table.
+
+    A reader sees the old files of a table or the new ones. UsageError: the folder has files of others.
+    """
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
+        raise UsageError(f"{folder} has other files. Name a new folder, or an earlier export.")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    counts: dict[str, int] = {}
+    part = folder / f".part-{clock.pid()}"
+    try:
+        part.mkdir(mode=0o700)
+        duck = _connected()
+        for table in plain_tables(db):
+            counts[table.name] = _load(duck, table, part)
+            target = _quoted(str(part / table.name))
+            # `day` is in the names of the folders and in the files: other readers may not look at names.
+            duck.execute(
+                f"COPY {table.name} TO {target} "
+                "(FORMAT parquet, COMPRESSION zstd, PARTITION_BY (day), WRITE_PARTITION_COLUMNS)"
+            )
+            (part / table.name).mkdir(exist_ok=True)
+            if not counts[table.name]:
+                (part / table.name / "day=none").mkdir()
+                empty = _quoted(str(part / table.name / "day=none" / "data_0.parquet"))
+                duck.execute(f"COPY {table.name} TO {empty} (FORMAT parquet)")
+        for name in TABLES:
+            old = part / f"old-{name}"
+            if (folder / name).is_dir():
+                (folder / name).rename(old)
+            (part / name).rename(folder / name)
+        made = {"tables": counts, "written_at": clock.iso(clock.wall_ns())}
+        (folder / MARKER).write_text(json.dumps(made) + "\n")
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be written ({error.strerror or error}).") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return counts
+
+
+def _connected() -> Any:
+    try:
+        library = import_module("duckdb")
+    except ImportError:
+        raise UsageError(
+            "SQL and Parquet need the extra `duckdb`: pip install 'playhead[duckdb]'."
+        ) from None
+    duck = library.connect(":memory:")
+    # Whatever is installed on this machine takes no part.
+    duck.execute("SET autoinstall_known_extensions = false")
+    return duck
+
+
+def _load(duck: Any, table: PlainTable, scratch: Path) -> int:
+    path = scratch / f"{table.name}.csv"
+    count = write_csv(table, path)
+    columns = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in table.columns.items())
+    duck.execute(
+        f"CREATE TABLE {table.name} AS SELECT * FROM read_csv({_quoted(str(path))}, header = false, "  # noqa: S608  quoted
+        f"columns = {{{columns}}}, nullstr = {_quoted(NULL)}, auto_detect = false, delim = ',', quote = '\"', "
+        "escape = '\"', max_line_size = 16777216)"
+    )
+    os.unlink(path)
+    return count
+
+
+def _answer(duck: Any, query: str) -> SqlAnswer:
+    for name, select in VIEWS.items():
+        duck.execute(f"CREATE VIEW {name} AS {select}")
+    duck.execute("SET enable_external_access = false")
+    duck.execute("SET lock_configuration = true")
+    errors = import_module("duckdb").Error
+    try:
+        found = duck.execute(query)
+        columns: Sequence[Any] = found.description or ()
+        rows = found.fetchall() if columns else []
+    except errors as error:
+        raise UsageError(f"{error}") from None
+    finally:
+        duck.close()
+    return SqlAnswer(columns=tuple(str(one[0]) for one in columns), rows=rows)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
