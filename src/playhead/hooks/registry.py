@@ -103,6 +103,8 @@ ROWS: tuple[Row, ...] = (
     Row("ssl", "ambient.entropy_reads:hook_ssl", "entropy"),
     Row("random", "ambient.random_draws:hook_random", "entropy"),
     Row("tempfile", "ambient.tempfile_names", "entropy"),
+    Row("_pytest.pathlib", "ambient.pytest_folders", "entropy"),
+    Row("socket", "ambient.bound_ports", "entropy"),
     Row("uuid", "ambient.entropy_reads:hook_uuid", "entropy"),
     Row("warnings", "ambient.warning_filters", "tool"),
     Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),

@@ -140,8 +140,6 @@ _SCHEDULERS = ("trio", "uvloop", "gevent", "eventlet", "curio", "twisted", "torn
 # value.
 _CARRIERS = ("httpcore", "httpcore2", "urllib3", "aiohttp")
 _TOOLS = (
-    "pytest",
-    "_pytest",
     "pytest_timeout",
     "xdist",
     "execnet",
@@ -149,18 +147,32 @@ _TOOLS = (
     "pydevd",
     "debugpy",
 )
+# They run tests, and print how long that took.
+_RUNNERS = ("pytest", "_pytest")
+_STANDARD_RUNNERS = tuple(f"{os.sep}unittest{os.sep}{name}.py" for name in ("runner", "case"))
 _MOST = 20_000  # a host that makes code as it goes must not make us grow
 
 
 class _Owners(dict[str, int]):
     """Caches whose code is in a file."""
 
+    # Whether the program may be a test runner: this process was started in a run. A recording that a test
+    # starts itself leaves the clock of its runner alone.
+    has_runners = False
+
+    def include_runners(self) -> None:
+        self.has_runners = True
+        self.clear()
+
     def __missing__(self, file: str) -> int:
-        if is_standard(file) or is_own(file):
+        if self.has_runners and file.endswith(_STANDARD_RUNNERS) and is_standard(file):
+            owner = PROGRAM
+        elif is_standard(file) or is_own(file):
             owner = BEHALF
         else:
             package = package_of(file)
-            owner = SCHEDULER if package in _SCHEDULERS or package in _TOOLS else PROGRAM
+            is_tool = package in _TOOLS or (package in _RUNNERS and not self.has_runners)
+            owner = SCHEDULER if package in _SCHEDULERS or is_tool else PROGRAM
             if package in _CARRIERS:
                 owner = CARRIER
         if len(self) > _MOST:

@@ -53,6 +53,9 @@ _CREDENTIALS = frozenset(
 # The boundaries whose calls own changes of files: a copy of `call_marks.OWNERS`, which is loaded later.
 _OWNERS = ("tool", "process", "mcp")
 
+# Folders that the program has made, by a function that always makes a new one: they hold no earlier content.
+new_folders: set[str] = set()
+
 _listening = False
 _seen: set[str] = set()
 _bytes = 0
@@ -62,6 +65,7 @@ def begin() -> None:
     """Watch this process from now on. Idempotent."""
     global _listening, _bytes  # noqa: PLW0603  as lasting as the audit hook itself
     _seen.clear()
+    new_folders.clear()
     _bytes = 0
     if not _listening:
         _listening = True
@@ -148,6 +152,8 @@ def _keep(recorder: Recorder, marks: CallMarks, path: str, *, is_new: bool) -> N
         return  # Playhead's own store
     if f"{os.sep}playhead-{os.getuid()}{os.sep}" in path:
         return  # the lock and the status file of a loop (see `loop.state`): a replay has neither
+    if new_folders and path.startswith(tuple(new_folders)):
+        return
     _seen.add(path)
     if not is_new and not marks.covers(os.path.realpath(path)):
         _copy(recorder, marks, path)

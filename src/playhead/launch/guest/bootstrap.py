@@ -18,7 +18,7 @@ from playhead.host.later import Later
 from playhead.launch.guest import hooking as session
 from playhead.launch.guest import rules, variables
 from playhead.launch.guest.printed import Tee
-from playhead.recording import ambient, deck, lanes, points
+from playhead.recording import ambient, deck, lanes, points, where
 from playhead.recording.deck import Mode
 from playhead.recording.lanes import Lane
 from playhead.recording.recorder import Recorder
@@ -66,6 +66,7 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
             raise TapeNotReplayable(f"the replay in {ticket.run} has ended")
         return  # a daemon of a run that has ended: its tape is closed
     mode, source = _world(recorder) if is_replay else (None, None)
+    where.OWNERS.include_runners()
     session.start(
         recorder,
         mode,
