@@ -157,3 +157,23 @@ def test_everything_that_can_be_pressed_has_a_name(tab, server, team):
           .map(node => node.outerHTML)"""
     )
     assert nameless == []
+
+
+def test_steps_are_addressed_by_number_narrowed_and_given_the_room(tab, server, team):
+    shown = tab(server.url)
+    page = shown.open(f"/run/{team}/3")
+    expect(page.locator(".row.selected .number")).to_have_text("#3")
+    row(page, "fetch_metrics").click()
+    number = row(page, "fetch_metrics").locator(".number").text_content()
+    assert page.url.endswith(f"/run/{team}/{number.removeprefix('#')}")
+    page.get_by_label("Lane, model or tool").select_option("tool:search_logs")
+    expect(row(page, "search_logs")).to_be_visible()
+    expect(row(page, "fetch_metrics")).to_have_count(0)
+    page.get_by_label("Lane, model or tool").select_option("")
+    page.get_by_role("button", name="Failed 2").click()
+    expect(row(page, "HTTP 502")).to_be_visible()
+    expect(row(page, "search_logs")).to_have_count(0)
+    page.get_by_role("button", name="Hide head and timeline").click()
+    expect(page.locator(".timeline")).to_be_hidden()
+    page.keyboard.press("h")
+    expect(page.locator(".timeline")).to_be_visible()

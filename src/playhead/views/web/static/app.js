@@ -16,6 +16,7 @@ const KEYS = [
   ["f", "first failure, next failure"],
   ["d", "files, steps; in the files: ← → changes, ↑ ↓ files, v compares with the start"],
   ["/", "search"],
+  ["h", "hide or show the head and the timeline"],
   ["+ − 0", "zoom the timeline, whole run"],
   ["Home End", "beginning, end"],
   ["t", "dark or light"],

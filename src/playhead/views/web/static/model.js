@@ -120,6 +120,17 @@ export class RunModel {
     return this.byRef.get(ref) ?? -1;
   }
 
+  // The row that an address names: by its ref, or by the number of its call.
+  rowAt(address) {
+    const row = this.row(address);
+    return row < 0 && /^[1-9][0-9]*$/.test(address) ? this.number.indexOf(Number(address)) : row;
+  }
+
+  // Calls have their number as an address: it is short, and the same as in the terminal.
+  addressOf(row) {
+    return this.kindOf(row) === "call" && this.number[row] > 0 ? String(this.number[row]) : this.refs[row];
+  }
+
   // The row of the whole item, for rows that show a part of it.
   main(row) {
     const ref = this.refs[row];

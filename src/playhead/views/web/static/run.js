@@ -8,6 +8,7 @@ import { divider } from "./divider.js";
 import { FilesView } from "./files.js";
 import { Follower } from "./following.js";
 import { GROUPS, RunModel } from "./model.js";
+import { Narrowing } from "./narrowing.js";
 import { Player } from "./player.js";
 import { Printed } from "./printed.js";
 import { runHead } from "./runhead.js";
@@ -29,12 +30,19 @@ export class RunPage {
     this.wanted = address.query();
     this.node = h("main", { class: "run", id: "main" });
     this.tree = new Tree({ chosen: (row) => this.choose(row) });
+    this.found = null;
+    this.narrowing = new Narrowing({
+      changed: () => {
+        this.#filters();
+        this.#narrow();
+      },
+    });
     this.printed = new Printed();
     this.player = new Player({
       moved: (now, playing) => this.#moved(now, playing),
       changed: () => this.#transport(),
     });
-    this.transport = new Transport(this.player);
+    this.transport = new Transport(this.player, { compact: () => this.#compact() });
     this.timeline = new Timeline({
       sought: (at) => this.#seek(at),
       chosen: (row) => this.choose(row, { scroll: "middle" }),
@@ -42,7 +50,7 @@ export class RunPage {
     this.detail = new Detail({
       source,
       choose: (row) => this.choose(row, { scroll: "middle" }),
-      linkTo: (at) => address.link(id, at),
+      linkTo: (at) => address.link(id, this.model.addressOf(this.model.row(at))),
     });
     this.files = new FilesView({
       source,
@@ -178,11 +186,11 @@ export class RunPage {
   #keepAddress() {
     const row = this.tree.selected;
     const query = this.view === "files" ? { view: "files", ...this.files.address } : {};
-    this.address.replace(this.id, row < 0 ? null : this.model.refs[row], query);
+    this.address.replace(this.id, row < 0 ? null : this.model.addressOf(row), query);
   }
 
   #start() {
-    const row = this.ref ? this.model.row(this.ref) : -1;
+    const row = this.ref ? this.model.rowAt(this.ref) : -1;
     if (row >= 0) this.choose(row, { scroll: "middle" });
     else if (!this.ref) this.#begin();
     else if (!this.model.partial) announce("This run has no such step.");
@@ -293,6 +301,12 @@ export class RunPage {
     this.player.seek(at);
   }
 
+  // Hides the head and the timeline, so that the steps have the room.
+  #compact() {
+    const isCompact = this.node.classList.toggle("compact");
+    this.transport.compacted(isCompact);
+  }
+
   #detail(row) {
     if (this.view === "steps") this.node.classList.add("has-choice");
     return this.detail.show(this.model, row);
@@ -337,6 +351,7 @@ export class RunPage {
           label,
         );
       }),
+      ...this.narrowing.controls(this.model),
       button(
         "Fold or unfold all",
         { class: "chip", onclick: () => this.#foldAll() },
@@ -379,13 +394,13 @@ export class RunPage {
     clearTimeout(this.later);
     const text = this.search.value;
     if (!text.trim()) {
-      this.tree.filter(null);
-      fill(this.hits, "");
+      this.found = null;
+      this.#narrow();
       return;
     }
     const found = new Set(this.model.find(text));
-    this.tree.filter(found, text);
-    fill(this.hits, count(this.tree.rows.length));
+    this.found = found;
+    this.#narrow();
     this.later = setTimeout(() => this.#searchAll(text, found), 350);
   }
 
@@ -400,8 +415,16 @@ export class RunPage {
       announce("Only titles were searched: the texts cannot be had.");
     }
     if (this.search.value !== text) return;
-    this.tree.filter(found, text);
-    fill(this.hits, count(this.tree.rows.length));
+    this.#narrow();
+  }
+
+  // Shows the rows that were found and that the controls leave.
+  #narrow() {
+    const left = this.narrowing.rows(this.model);
+    const { found } = this;
+    const rows = left && found ? new Set([...found].filter((row) => left.has(row))) : (found ?? left);
+    this.tree.filter(rows, this.search.value);
+    fill(this.hits, rows ? count(this.tree.rows.length) : "");
   }
 
   #searchKey(event) {
@@ -459,6 +482,7 @@ export class RunPage {
     else if (this.tree.selected >= 0) this.detail.show(this.model, this.tree.selected);
     if (atBottom) list.scrollTop = list.scrollHeight;
     if (this.search.value) this.#search();
+    else this.#narrow();
     if (this.files.model || this.model.outline.file_events) this.#loadFiles();
   }
 
@@ -469,6 +493,7 @@ export class RunPage {
     const keys = {
       " ": () => player.toggle(),
       f: () => this.#failure(),
+      h: () => this.#compact(),
       d: () => this.#show(this.view === "files" ? "steps" : "files"),
       "/": () => {
         this.#show("steps");
@@ -497,7 +522,7 @@ export class RunPage {
 
   // The address names another step of the same run.
   goto(ref) {
-    const row = ref ? (this.model?.row(ref) ?? -1) : -1;
+    const row = ref ? (this.model?.rowAt(ref) ?? -1) : -1;
     if (row >= 0 && row !== this.tree.selected) this.choose(row, { scroll: "middle", address: false });
   }
 

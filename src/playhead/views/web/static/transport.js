@@ -7,8 +7,9 @@ import { SPEEDS } from "./player.js";
 const STEPS = 10_000;
 
 export class Transport {
-  constructor(player) {
+  constructor(player, { compact }) {
     this.player = player;
+    this.compact = button("Hide head and timeline (h)", { class: "ghost compacts", onclick: compact }, icon("down"));
     this.play = button("Play (space)", { class: "round", onclick: () => player.toggle() });
     this.scrubber = h("input", {
       type: "range",
@@ -42,7 +43,15 @@ export class Transport {
       this.soFar,
       this.speed,
       h("label", { class: "skip", title: "Do not wait where nothing happens" }, skip, "skip idle"),
+      this.compact,
     );
+  }
+
+  compacted(isCompact) {
+    const label = isCompact ? "Show head and timeline (h)" : "Hide head and timeline (h)";
+    this.compact.setAttribute("aria-label", label);
+    this.compact.setAttribute("aria-expanded", String(!isCompact));
+    this.compact.title = label;
   }
 
   // The player has begun, stopped, or changed its speed.

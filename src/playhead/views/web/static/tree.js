@@ -153,8 +153,10 @@ export class Tree {
       model.above[row] >= 0 && model.lane[model.above[row]] !== model.lane[row]
         ? h("span", { class: "lane-tag" }, model.lanes[model.lane[row]])
         : null;
+    const number = kind === "call" && model.number[row] > 0 ? h("span", { class: "number" }, `#${model.number[row]}`) : null;
     const words = [
       lane,
+      number,
       h("span", { class: "name" }, marked(name || kind, this.wanted)),
       h("span", { class: "brief" }, marked(brief, this.wanted)),
     ];
@@ -176,6 +178,7 @@ export class Tree {
     if (model.came[row] || model.went[row])
       out.push(h("span", { class: "tokens" }, `${short(model.came[row])}→${short(model.went[row])}`));
     if (model.cost[row]) out.push(h("span", { class: "cost" }, money(model.cost[row])));
+    out.push(this.#bar(row));
     out.push(
       h(
         "span",
@@ -184,6 +187,19 @@ export class Tree {
       ),
     );
     return out;
+  }
+
+  // When the row happened, on the time axis of the whole run.
+  #bar(row) {
+    const { model } = this;
+    const bar = h("span", { class: "bar", "aria-hidden": "true" });
+    if (model.took[row] === MOMENT) return bar;
+    const part = h("span", { class: `mark-${model.groupOf(row)}` });
+    const from = Math.min(99, (model.at[row] / model.total) * 100);
+    part.style.left = `${from}%`;
+    part.style.width = `${Math.max(1, Math.min(100 - from, ((model.end(row) - model.at[row]) / model.total) * 100))}%`;
+    bar.append(part);
+    return bar;
   }
 
   #click(event) {
