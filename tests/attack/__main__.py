@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.attack import bombs
 from tests.attack.measured import Measured, playhead
-from tests.attack.mutants import VERBS, Found, Mutants, attack, most_memory_mb
+from tests.attack.mutants import VERBS, Found, Mutants, one_batch
 
 MOST_CPU_S, MOST_MB = 2.0, 300.0
 _BATCH = 500
@@ -68,16 +68,6 @@ def _wrong(done: Measured) -> str | None:
     if done.cpu_s > MOST_CPU_S:
         return f"{done.cpu_s:.1f} s of CPU"
     return f"{done.rss_mb:.0f} MB" if done.rss_mb > MOST_MB else None
-
-
-def one_batch(count: int, seed: int) -> tuple[int, list[Found], float]:
-    """In a process of its own: what a verb leaves in memory must not add up."""
-    with tempfile.TemporaryDirectory(dir=_memory()) as folder:
-        return count, attack(count, seed, Path(folder)), most_memory_mb()
-
-
-def _memory() -> str | None:
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def mutated(count: int, seed: int, until: float) -> Row:
@@ -143,6 +133,7 @@ def suite(what: str, paths: list[str], until: float) -> Row:
         "-n",
         str(os.cpu_count() or 1),
         "--tb=line",
+        "-rfE",
         *paths,
     ]
     try:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from playhead.launch.environment import LONGEST, OF_THE_MACHINE
+from playhead.redact.forms import PLACEHOLDER
 from playhead.tape.single_file import SHARED_VARIABLE
 
 _OF_A_SERVICE = re.compile(
@@ -74,7 +75,7 @@ def restored(
             continue
         if not _may_apply(name, value, live=live, foreign=foreign):
             withheld.append(name)
-        elif "[redacted:" not in value or name not in environ:
+        elif not re.search(PLACEHOLDER, value) or name not in environ:
             applied[name] = value
     made = {
         name: value

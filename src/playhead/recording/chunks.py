@@ -85,7 +85,7 @@ class ChunkBuffer:
             "_recorder",
         ),
         *("_scheduled",),
-        *("_size", "_started", "_stream", "count", "total"),
+        *("_size", "_started", "_stream", "count", "sends_body", "total"),
     )
 
     def __init__(
@@ -118,6 +118,7 @@ class ChunkBuffer:
         self._scheduled = head is not None
         self.count = 0
         self.total = 0
+        self.sends_body = False
         if head is not None:
             self._last = mono_ns()
             _flusher.push(self)
@@ -176,7 +177,8 @@ class ChunkBuffer:
         redactor = self._recorder.redactor
         if redactor is None or self._recorder.level != "full":
             return pieces
-        if self._stream in MESSAGES:  # each is whole
+        if self._stream in MESSAGES and not (self.sends_body and self._stream == "sent"):
+            # Each message is whole.
             return [(redactor.clean_bytes(piece), when) for piece, when in pieces]
         cleaner = self._cleaners.get(self._stream)
         if cleaner is None:

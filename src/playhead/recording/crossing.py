@@ -165,6 +165,10 @@ class Crossing:
                 is_inner=self.is_inner,
                 encoding=encoding_of(self._head),
             )
+        if self._head is None and stream == "sent":
+            buffer.sends_body = (
+                True  # of a request, in pieces; messages of a socket come after its head
+            )
         buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":
             self._heard.append(piece)

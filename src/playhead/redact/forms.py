@@ -1,8 +1,15 @@
-"""Placeholders that keep the form of a secret where programs parse it: JSON Web Tokens and cookies. Knows forms; the
-redactor knows which values are secrets.
+"""Placeholders, in the form of the secrets that they replace. Knows forms; the redactor knows which values are secrets.
 
-A program that reads the claims of a token, or a cookie jar, must find in a replay what it found then. The
-secret of a token is its signature, and of a cookie its value: the rest stays.
+A program that reads the claims of a token, checks the beginning and the length of a key, parses a YAML file or sends
+a value back in an address must be able to do the same in a replay. So the secret of a token is its signature, and of a
+cookie its value: the rest stays. Any other secret becomes a word without characters that need quoting:
+
+- `redacted-KIND-HASH`, after the known beginning of a key (`sk-proj-`) and filled up with `x` to the secret's length;
+- `redacted0KIND0HASH` where the secret has letters and digits alone;
+- `0edac7edHASH` and zeros where it is a hexadecimal number.
+
+A secret that is shorter than that gets a longer placeholder, so passwords do not show their length. Tapes of earlier
+versions have `[redacted:KIND:HASH]`, and secrets with blanks (a private key) still get this form.
 """
 
 from __future__ import annotations
@@ -10,16 +17,100 @@ from __future__ import annotations
 from binascii import a2b_base64, b2a_base64
 
 from playhead.encoding.jsonbytes import dumps, loads
+from playhead.host.later import Later, pattern
+from playhead.redact import shapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
     from typing import Any
+else:
+    re = Later("re")
 
 COOKIES = frozenset({"cookie", "set-cookie", "cookie2", "set-cookie2"})
 # Begins every signature that was replaced. Letters of base64, so that the token can still be decoded.
 _MARK = "redacted_"
 _LARGEST = 64 * 1024
+_BRACKET = "[redacted:"
+# Shortest secrets whose length is kept as a hexadecimal number.
+_SHORTEST_NUMBER = 24
+# `0edac7ed`: the word in hexadecimal digits. By chance, one number in 4 thousand million begins with it.
+_NUMBER = "0edac7ed"
+# Everything that may stand in the place of a secret, with the beginning of a key: for searches in texts.
+PLACEHOLDER = (
+    r"\[redacted:[a-z0-9_-]{1,40}:[0-9a-f]{8}\]"
+    r"|(?:\b[A-Za-z][A-Za-z0-9_.-]{1,24}?)?redacted"
+    r"(?:-[a-z0-9]{1,40}-[0-9a-f]{8}|0[a-z][a-z0-9]{0,40}?0[0-9a-f]{8})x*"
+    rf"|\b{_NUMBER}[0-9a-f]{{8}}0{{8,}}\b"
+)
+_placeholder = pattern(PLACEHOLDER)
+_parts = pattern(
+    r"\[redacted:([a-z0-9_-]{1,40}):([0-9a-f]{8})\]|redacted-([a-z0-9]{1,40})-([0-9a-f]{8})"
+    rf"|redacted0([a-z][a-z0-9]{{0,40}}?)0([0-9a-f]{{8}})|(?<![0-9a-f]){_NUMBER}()([0-9a-f]{{8}})0{{8}}"
+    rf"|\.{_MARK}()([0-9a-f]{{8}})"
+)
+_one_word = pattern(r"[!-~]{1,4096}\Z")
+
+
+@shapes.cache
+def _beginning() -> re.Pattern[bytes]:
+    """The known beginning of a key, and words of it that tell its purpose: `sk-proj-`, `sk-ant-api03-`."""
+    starts = [one for _, starts, _ in shapes.SHAPES for one in starts.split()]
+    known = shapes.any_of(tuple(starts))
+    return re.compile(rf"{known}(?:(?!redacted)[a-z]{{2,8}}[0-9]{{0,2}}[-_]){{0,2}}".encode())
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether this value is a placeholder: it has gone through a replay, and must stay as it is."""
+    if "redacted" not in text and not text.startswith(_NUMBER):
+        return False
+    if text.startswith(_BRACKET) or is_redacted_token(text):
+        return True
+    if _placeholder.fullmatch(text) is None:
+        return False
+    # Other text before the word may be a part of a secret.
+    before = text.partition("redacted")[0]
+    return (
+        not before
+        or text.startswith(_NUMBER)
+        or _beginning().fullmatch(before.encode()) is not None
+    )
+
+
+def secrets_in_place(text: str) -> set[tuple[str, str]]:
+    """Kind and hash of each secret that was replaced in this text."""
+    found = set()
+    for hit in _parts.finditer(text):
+        kind, digest = (one for one in hit.groups() if one is not None)
+        found.add((kind or ("jwt" if hit.group().startswith(".") else "number"), digest))
+    return found
+
+
+def placeholder_for(kind: str, digest: str, secret: str) -> str:
+    """The placeholder of a secret; `digest` tells it from others."""
+    if not _one_word.match(secret):
+        return f"{_BRACKET}{kind}:{digest}]"
+    size = len(secret)
+    if size >= _SHORTEST_NUMBER and not secret.strip("0123456789abcdef"):
+        return f"{_NUMBER}{digest}".ljust(size, "0")
+    beginning = ""
+    if known := _kind_of(secret):
+        # The same kind wherever the key is found: in a header, in a field or in a text.
+        kind, start = known, _beginning().match(secret.encode())
+        beginning = "" if start is None else start.group().decode()
+    # An alphabet without a dash has keys such as `ghp_…`, which programs check with a pattern.
+    if secret[len(beginning) :].isalnum():
+        made = f"{beginning}redacted0{kind}0{digest}"
+        if len(made) <= size:
+            return made.ljust(size, "x")
+    return f"{beginning}redacted-{kind}-{digest}".ljust(size, "x")
+
+
+def _kind_of(secret: str) -> str | None:
+    """The kind of a key by its form."""
+    hit = shapes.exact().fullmatch(secret.encode())
+    return None if hit is None else shapes.KINDS[(hit.lastindex or 1) - 1]
 
 
 def is_redacted_token(text: str) -> bool:

@@ -37,6 +37,8 @@ _SECRETS = frozenset(
     }
 )
 _ENDS = (
+    # Of presigned requests. `signature` alone is a field of LLM responses that must come back as it was.
+    *("amz-signature", "amz_signature", "goog-signature", "goog_signature"),
     *(f"{word}{joint}key" for word in _KEYS for joint in _JOINTS),
     *(f"{word}{joint}token" for word in _TOKENS for joint in _JOINTS),
     *("secret", "password", "passwd", "passphrase", "credential", "credentials", "_pat", "-pat"),

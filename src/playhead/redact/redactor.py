@@ -1,8 +1,8 @@
 """Replace secrets in data that is about to be written. Knows names, the host's own variables and placeholders;
 does not know tapes.
 
-A secret becomes `[redacted:KIND:HASH]`, where HASH is keyed with a secret of the store: equal secrets stay
-equal, so that a replay still matches, and guesses cannot be tested against the tape.
+A secret becomes a placeholder with a kind and a hash (see `forms`). The hash is keyed with a secret of the store: equal
+secrets stay equal, so that a replay still matches, and guesses cannot be tested against the tape.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from playhead.host.later import Later
 from playhead.host.lean import partial
 from playhead.redact.forms import (
     COOKIES,
-    is_redacted_token,
+    is_placeholder,
+    placeholder_for,
     redacted_cookies,
     redacted_token,
 )
@@ -39,7 +40,6 @@ else:
 _SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
 _SHORTEST_TEXT = 8
 _MOST_DIGESTS = 256
-_HIDDEN = "[redacted:"
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
 # Members with their own rules, wherever they occur: base64 is decoded, and in a command line an option
 # describes the next word.
@@ -167,7 +167,12 @@ class Redactor:
 
     def secrets_in(self, raw: bytes) -> list[Span]:
         """Where in `raw` secrets are."""
-        found = [one for one in spans(raw, self._values) if one[2] not in self._kept]
+        found = [
+            one
+            for one in spans(raw, self._values)
+            if one[2] not in self._kept
+            and not is_placeholder(raw[one[0] : one[1]].decode("latin-1"))
+        ]
         if not self._own:
             return found
         text = raw.decode("utf-8", "surrogateescape")
@@ -211,7 +216,7 @@ class Redactor:
             token = redacted_token(raw.decode(), digest, self.clean)
             if token is not None:
                 return token
-        return f"{_HIDDEN}{kind}:{digest}]"
+        return placeholder_for(kind, digest, raw.decode("latin-1"))
 
     def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
         """`raw` itself where there is nothing to hide."""
@@ -221,7 +226,7 @@ class Redactor:
         pieces, at = [], 0
         for start, end, kind in found:
             secret = raw[start:end]
-            if self._is_hidden(secret.decode("latin-1")) or kind in self._kept:
+            if is_placeholder(secret.decode("latin-1")) or kind in self._kept:
                 continue
             pieces += [raw[at:start], self.placeholder(kind, secret).encode()]
             at = end
@@ -283,16 +288,12 @@ class Redactor:
     def _is_secret(self, name: str) -> bool:
         return self.safe_keys.is_secret(name)
 
-    def _is_hidden(self, text: str) -> bool:
-        """Return whether a value is a placeholder already."""
-        return text.startswith(_HIDDEN) or is_redacted_token(text)
-
     def _hidden(self, text: str, kind: str) -> str:
-        if not text or self._is_hidden(text):
+        if not text or is_placeholder(text):
             return text
         scheme, blank, rest = text.partition(" ")
         if blank and rest and scheme.lower() in ("bearer", "basic", "token"):
-            return text if self._is_hidden(rest) else f"{scheme} {self.placeholder(kind, rest)}"
+            return text if is_placeholder(rest) else f"{scheme} {self.placeholder(kind, rest)}"
         return self.placeholder(kind, text)
 
     def _conceal(self, item: Any, kind: str) -> Any:

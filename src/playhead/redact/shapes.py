@@ -118,6 +118,11 @@ MARKED_RUNS: tuple[MarkedRule, ...] = (
     ("terraform", (b".atlasv1.",), r"(?<![\w.])([A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,})"),
     ("airtable", (b"pat",), r"(?<![\w.])(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})(?![\w])"),
     ("signature", (b"ignature=",), r"(?i:signature)=([0-9a-f]{64})(?![0-9a-f])"),
+    (
+        "signature",
+        (b"-signature", b"-Signature"),
+        r"(?i:x-(?:amz|goog)-signature)\\{0,6}\"\s{0,3}:\s{0,3}\\{0,6}\"([0-9a-f]{64,1024})(?![0-9a-f])",
+    ),
     ("url", (b"@",), r"://((?=[A-Za-z_.~%-]{0,256}\d)[\w~-]{16,256})@"),
     ("parameter", (b"?key=", b"&key="), r"[?&]key=([\w-]{16,512})"),
     (
@@ -157,8 +162,8 @@ MARKED_WORDS: tuple[MarkedRule, ...] = (
         r"(?<![\w.*-])[\w.*-]{1,253}:5432:[^\s:]{1,64}:[^\s:]{1,64}:([^\s\"'\\]{3,512})",
     ),
 )
-# One of these is in every text with a secret of `MARKED_WORDS`.
-WORDS_THAT_MARK = (b"assword", b" -", b":5432:")
+# One of these is in every text with a secret of `MARKED_WORDS`, or with a field of a multipart form.
+WORDS_THAT_MARK = (b"assword", b" -", b":5432:", b"form-data;")
 # Names before a `=` or `:` that are not names of secrets in JSON.
 MARKED_NAMES: tuple[MarkedRule, ...] = (
     (
@@ -378,7 +383,7 @@ def harmless_bare() -> re.Pattern[bytes]:
 def harmless_quoted() -> re.Pattern[bytes]:
     return re.compile(
         rb"(?:string|null|none|true|false|password|secret|token|\*+|x{3,}|\.{3}.*|<.*|\{.*|\$.*|%.*"
-        rb"|your[-_ ].*|\[redacted:.*)\Z",
+        rb"|your[-_ ].*|\[redacted:.*|redacted-[a-z0-9]{1,40}-[0-9a-f]{8}x*)\Z",
         re.DOTALL | re.IGNORECASE,
     )
 

@@ -9,6 +9,7 @@ KiB: one regex over everything 2,600 µs, a list of literals 60 µs, this 8 µs.
 from __future__ import annotations
 
 from playhead.redact import shapes
+from playhead.redact.multipart import secret_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -265,6 +266,8 @@ def _in_urls(raw: bytes) -> Iterator[Span]:
 
 def _marked(raw: bytes, at: int) -> Iterator[Span]:
     """Secrets of rules with a mark; `at` is where the first long run begins, below 0: there is none."""
+    if b"form-data;" in raw:
+        yield from secret_fields(raw)
     if at >= 0:
         yield from _matches(raw, shapes.MARKED_RUNS)
     for word in shapes.WORDS_THAT_MARK:

@@ -9,6 +9,7 @@ piece, the beginning of the next is a secret.
 from __future__ import annotations
 
 from playhead.redact import shapes
+from playhead.redact.multipart import open_field
 from playhead.redact.spans import Span
 
 TYPE_CHECKING = False
@@ -44,6 +45,8 @@ class StreamCleaner:
             return []  # the end of a stream of which nothing waits
         raw = self._context + b"".join([piece for piece, _ in waiting])
         cut = len(raw) if last else self._unfinished(raw)
+        if cut < len(raw):
+            cut = self._before_secret(raw, waiting, cut)
         ready: list[Piece] = []
         at = len(self._context)
         for piece in waiting:
@@ -85,6 +88,22 @@ class StreamCleaner:
             at = min(high, end)
         return b"".join((*parts, raw[at:end]))
 
+    def _before_secret(self, raw: bytes, waiting: list[Piece], cut: int) -> int:
+        """`cut`, or the beginning of a secret that would otherwise be cut in two: of which the first piece would pass
+        and the second wait for what follows.
+        """
+        found = self._redactor.secrets_in(raw)
+        ends, at = [], len(self._context)
+        for piece, _ in waiting:
+            at += len(piece)
+            ends.append(at)
+        while True:
+            at = max([end for end in ends if end <= cut], default=0)
+            across = [low for low, high, _ in found if low < at < high]
+            if not across:
+                return cut
+            cut = min(across)
+
     def _unfinished(self, raw: bytes) -> int:
         """Where a secret may begin that has not ended yet; the length of `raw`: nowhere."""
         low = max(0, len(raw) - _REACH)
@@ -125,6 +144,9 @@ def _open_context(tail: bytes) -> list[int]:
     begun = tail.rfind(b"-----BEGIN")
     if begun >= 0 and b"-----END" not in tail[begun:]:
         places.append(begun)
+    field = open_field(tail)
+    if field is not None:
+        places.append(field)
     if b"://" in tail and (hit := shapes.open_url().search(tail)):
         places.append(hit.start(1))
     lowered = tail[-600:].lower()

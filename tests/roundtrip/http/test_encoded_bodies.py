@@ -76,12 +76,12 @@ def test_a_secret_in_a_compressed_answer_is_not_on_the_tape(
     assert DECODE[encoding](b"".join(seen)) == BODY
     told = on_tape(take)
     assert SECRET not in told
-    assert b"[redacted:anthropic:" in told
+    assert b"sk-ant-api03-redacted0anthropic0" in told
     with studio.serve(take, redactor):
         again = []
         program.pieces(url, again)
     plain = json.loads(DECODE[encoding](b"".join(again)))
-    assert plain["key"].startswith("[redacted:anthropic:")
+    assert plain["key"].startswith("sk-ant-api03-redacted0anthropic0")
     assert plain["text"] == "naïve"
 
 
@@ -135,4 +135,4 @@ def test_a_secret_in_a_compressed_request_is_not_on_the_tape(studio, redactor):
     body = take.call.call["request"]["body"]
     plain = gzip.decompress(base64.b64decode(body["b64"]))
     assert SECRET not in plain
-    assert b"[redacted:anthropic:" in plain
+    assert b"sk-ant-api03-redacted0anthropic0" in plain

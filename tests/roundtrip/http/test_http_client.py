@@ -330,4 +330,4 @@ def test_redaction_may_change_the_length_of_a_body(site, studio, redactor):
     url = site.url
     site.stop()
     with studio.replay(take):
-        assert ask(url)["headers"]["x-echo"].startswith("[redacted:")
+        assert "redacted" in ask(url)["headers"]["x-echo"]

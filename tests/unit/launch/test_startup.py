@@ -93,7 +93,7 @@ def test_a_secret_of_its_own_is_hidden_all_the_same(ticket):
     subprocess.run([sys.executable, "-c", "pass", secret], env=env, check=True)
     (tape,) = {*Path(ticket.run).glob("tape-*")} - {Path(ticket.run) / f"tape-{os.getpid()}.jsonl"}
     first = tape.read_bytes().splitlines()[0]
-    assert "[redacted:variable:" in json.loads(first)["data"]["argv"][1]
+    assert "redacted" in json.loads(first)["data"]["argv"][1]
     assert secret.encode() not in first
 
 

@@ -6,7 +6,7 @@ from http.cookies import SimpleCookie
 
 import pytest
 
-from playhead.redact import Redactor
+from playhead.redact import Redactor, StreamCleaner
 
 
 def part(value):
@@ -49,7 +49,7 @@ def test_a_token_keeps_its_claims_and_loses_its_signature(redactor):
 def test_secrets_in_the_claims_are_replaced(redactor):
     clean = redactor.clean({"token": token({"sub": "x", "password": "hunter2hunter2"})})["token"]
     assert claims_of(clean)["sub"] == "x"
-    assert claims_of(clean)["password"].startswith("[redacted:")
+    assert claims_of(clean)["password"].startswith("redacted")
 
 
 def test_a_placeholder_goes_through_a_replay_unchanged(redactor):
@@ -77,11 +77,73 @@ def test_a_cookie_stays_a_cookie(redactor):
     assert "8a7sd6f87as6df87" not in clean
     assert clean.endswith("; Path=/; HttpOnly; Expires=Wed, 09 Jun 2027 10:18:14 GMT")
     jar = SimpleCookie(clean)
-    assert jar["sid"].value.startswith("[redacted:header:")
+    assert jar["sid"].value.startswith("redacted-header-")
     sent = redactor.clean_header("Cookie", f"sid={jar['sid'].value}; lang=x")[1]
     real = redactor.clean_header("Cookie", "sid=8a7sd6f87as6df87; lang=x")[1]
     assert sent == real
 
 
 def test_a_cookie_without_a_name_is_hidden_whole(redactor):
-    assert redactor.clean_header("Cookie", "8a7sd6f87as6df87")[1].startswith("[redacted:header:")
+    assert redactor.clean_header("Cookie", "8a7sd6f87as6df87")[1].startswith("redacted-header-")
+
+
+KEYS = {
+    "sk-proj-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8" * 2: "sk-proj-",
+    "sk-ant-api03-" + "Zy9Xw8Vu7Ts6Rq5" * 3: "sk-ant-api03-",
+    "ghp_" + "a1B2c3D4e5F6" * 3: "ghp_",
+    "AIza" + "SyD4-x7Kq_92mNbVcXz1aQpZ7mNbVcXz1aQ": "AIza",
+    "xoxb-123456789012-abcdefghijkl1234567890": "xoxb-",
+    "glpat-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8": "glpat-",
+}
+
+
+@pytest.mark.parametrize(("key", "start"), KEYS.items(), ids=KEYS.values())
+def test_a_key_keeps_its_beginning_and_its_length(redactor, key, start):
+    found = {
+        redactor.clean({"api_key": key})["api_key"],
+        redactor.clean_text(f"use {key} today").split()[1],
+        redactor.clean_header("x-api-key", key)[1],
+        json.loads(redactor.clean_bytes(json.dumps({"api_key": key}).encode()))["api_key"],
+    }
+    (clean,) = found
+    assert clean.startswith(start)
+    assert "redacted" in clean
+    assert len(clean) == max(len(key), len(clean.rstrip("x")))
+    assert len(key) == len(clean) or len(key) < 40
+    assert key[len(start) :] not in clean
+    assert redactor.clean_text(f"use {clean} today") == f"use {clean} today"
+    assert redactor.clean_header("x-api-key", clean)[1] == clean
+
+
+def test_a_hexadecimal_secret_stays_a_number_of_its_length(redactor):
+    secret = "4f8e2a6c0b1d3957" * 4
+    clean = redactor.clean({"client_secret": secret})["client_secret"]
+    assert len(clean) == 64
+    assert int(clean, 16)
+    assert clean != redactor.clean({"client_secret": secret[::-1]})["client_secret"]
+    assert redactor.clean({"client_secret": clean})["client_secret"] == clean
+
+
+@pytest.mark.parametrize(
+    "text", ["password: {}\n", "DB_PASSWORD={}\n", "password = {}\n", "?api_key={}&b=1"]
+)
+def test_a_password_becomes_a_word_that_needs_no_quotes(redactor, text):
+    clean = redactor.clean_text(text.format("correct-horse-9"))
+    before, after = text.split("{}")
+    word = clean.removeprefix(before).removesuffix(after)
+    assert word.startswith("redacted-")
+    assert word.replace("-", "").isalnum()
+    assert redactor.clean_text(clean) == clean
+
+
+def test_text_beside_a_placeholder_is_not_taken_for_a_part_of_it(redactor):
+    word = redactor.clean({"password": "hunter2hunter2"})["password"]
+    joined = f"hunter2hunter2{word}"
+    assert "hunter2" not in redactor.clean({"password": joined})["password"]
+
+
+def test_a_stream_that_carries_a_placeholder_keeps_it(redactor):
+    clean = redactor.clean_text("key sk-proj-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8" * 2)
+    stream = StreamCleaner(redactor)
+    out = [*stream.feed([(clean.encode(), 0)]), *stream.feed([], last=True)]
+    assert b"".join(piece for piece, _ in out).decode() == clean

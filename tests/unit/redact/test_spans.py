@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead.redact import shapes
+from playhead.redact import Redactor, StreamCleaner, shapes
 from playhead.redact.spans import spans, suspicious
 
 ALNUM = string.ascii_letters + string.digits
@@ -334,3 +334,31 @@ def test_files_are_searched_at_tens_of_megabytes_a_second():
     assert not suspicious(base64.b64encode(binary))
     # 0.15 s; 2.6 s before such data was told from text.
     assert time.process_time() - began < 1.3
+
+
+FORM = (
+    b'--b\r\nContent-Disposition: form-data; name="key"\r\n\r\na.txt\r\n'
+    b'--b\r\nContent-Disposition: form-data; name="x-amz-security-token"\r\n\r\n/0CFrRVzVNyOpnqEjnwicLShkoJxPP\r\n'
+    b'--b\r\nContent-Disposition: form-data; name="password"\r\nContent-Type: text/plain\r\n\r\nhunter2!\r\n'
+    b'--b\r\nContent-Disposition: form-data; name="x-amz-signature"\r\n\r\n'
+    + b"4f8e2a6c" * 8
+    + b"\r\n--b--\r\n"
+)
+
+
+@pytest.mark.parametrize("raw", [FORM, json.dumps(FORM.decode()).encode()], ids=["plain", "json"])
+def test_secret_fields_of_a_multipart_form_are_found_and_others_are_not(raw):
+    assert suspicious(raw)
+    found = [raw[start:end] for start, end, _ in spans(raw)]
+    assert found == [b"/0CFrRVzVNyOpnqEjnwicLShkoJxPP", b"hunter2!", b"4f8e2a6c" * 8]
+
+
+@pytest.mark.parametrize("size", [1, 7, 30, 61, 1000])
+def test_a_form_that_is_sent_in_pieces_is_redacted_as_a_whole_one_is(size):
+    redactor = Redactor(key=b"k")
+    stream = StreamCleaner(redactor)
+    out = []
+    for at in range(0, len(FORM), size):
+        out += stream.feed([(FORM[at : at + size], 0)])
+    out += stream.feed([], last=True)
+    assert b"".join(piece for piece, _ in out) == redactor.clean_bytes(FORM)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from playhead.cli.progress_line import bar
 from playhead.cli.run_names import find_tape, run_argument
 from playhead.errors import UsageError
 from playhead.host.private_files import write_export
+from playhead.redact.forms import secrets_in_place
 from playhead.story import Prices, Story, tell
 from playhead.tape.layout import BUNDLE_SUFFIX
 from playhead.tape.reader import Tape
@@ -123,13 +123,14 @@ def _parquet(folder: Path, store: Path | None, *, as_json: bool) -> None:
     click.echo(f"wrote {folder} ({told})")
 
 
-_PLACEHOLDER = re.compile(rb"\[redacted:([a-z0-9_-]{1,40}):([0-9a-f]{8})\]")
-
-
 def _redacted_secrets(run: Path) -> dict[str, int]:
     """Different secrets that were redacted, by kind."""
-    seen = {hit for line in Tape(run).lines() for hit in _PLACEHOLDER.findall(line.raw)}
-    return dict(sorted(Counter(kind.decode() for kind, _ in seen).items()))
+    seen: dict[str, str] = {}
+    for line in Tape(run).lines():
+        for kind, digest in secrets_in_place(line.raw.decode("utf-8", "replace")):
+            # One secret may stand in a header and in a field.
+            seen.setdefault(digest, kind)
+    return dict(sorted(Counter(seen.values()).items()))
 
 
 def _redaction_report(story: Story, redacted: Mapping[str, int]) -> str:

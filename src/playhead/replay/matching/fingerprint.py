@@ -13,6 +13,7 @@ from typing import Any
 from playhead.encoding.form_fields import with_form
 from playhead.encoding.jsonbytes import canonical
 from playhead.host.later import pattern
+from playhead.redact.forms import PLACEHOLDER
 
 # Moments and durations. Each is as good as any other: whether two clients' clocks showed the same
 # millisecond twice is chance, so these are blanked.
@@ -27,7 +28,7 @@ _TIMES = (
 # Values that clients generate in every run. Each is renamed by order of appearance (alpha-renaming): blanking
 # would accept a result that is paired with the wrong call, renaming does not.
 _KINDS = (
-    r"\[redacted:[a-z-]+:[0-9a-f]{8}\]",
+    PLACEHOLDER,
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
     # A moment and some letters: names of files that must be new (`snapshot-bash-1794795457815-gi7875.sh`).
     r"(?:\b[a-z]{1,12})?[-_]1[5-9]\d{11}-[0-9a-z]{4,12}\b",

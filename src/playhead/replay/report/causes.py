@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from playhead.encoding.jsonbytes import canonical
+from playhead.redact.forms import PLACEHOLDER
 from playhead.replay.matching.fingerprint import normalised_text
 
 Divergences = list[dict[str, Any]]
 
-_PLACEHOLDER = re.compile(r"\[redacted:[a-z-]+:[0-9a-f]{8}\]")
+_placeholder = re.compile(PLACEHOLDER)
 # Consequences of a program that took another way.
 _RESULTS = ("output", "state", "files")
 # The member of a divergence that names its cause, for views: see `caused`.
@@ -91,6 +92,6 @@ def _redacted_difference(near: Any) -> str | None:
     if not found or not isinstance(found[0], dict):
         return None
     taped, asked = str(found[0].get("taped")), str(found[0].get("asked"))
-    before, after = _PLACEHOLDER.search(taped), _PLACEHOLDER.search(asked)
+    before, after = _placeholder.search(taped), _placeholder.search(asked)
     is_other = before is not None and (after is None or before.group() != after.group())
     return str(found[0].get("path")) if is_other else None

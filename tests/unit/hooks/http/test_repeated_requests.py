@@ -99,7 +99,7 @@ def test_a_secret_in_the_body_of_a_known_request_is_taken_out(taping):
         ask(json.dumps({"n": n}).encode())
     ask(json.dumps({"api_key": SECRET}).encode())
     assert SECRET not in (taping / next(taping.glob("tape-*.jsonl")).name).read_text()
-    assert "[redacted:" in calls(taping)[-1]["request"]["body"]["text"]
+    assert "redacted" in calls(taping)[-1]["request"]["body"]["text"]
 
 
 def test_a_secret_that_is_learnt_later_is_taken_out_of_what_is_known(taping, monkeypatch):
@@ -110,7 +110,7 @@ def test_a_secret_that_is_learnt_later_is_taken_out_of_what_is_known(taping, mon
     ask(b"3", headers=[("X-Phrase", value)])
     told = [dict(one["headers"])["X-Phrase"] for one in calls(taping)]
     assert told[:3] == [value] * 3
-    assert told[3].startswith("[redacted:")
+    assert "redacted" in told[3]
 
 
 def test_a_body_that_is_no_text_and_one_that_is_large_are_kept_whole(taping):

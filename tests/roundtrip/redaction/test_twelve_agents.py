@@ -1,0 +1,89 @@
+"""Agents that use secrets from a server replay as they ran, although the tape does not have the secrets."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import zstandard
+
+sys.path.insert(0, str(Path(__file__).parent))
+import server
+
+PROGRAM = Path(__file__).parent / "agents.py"
+PLAYHEAD = [sys.executable, "-m", "playhead"]
+# They compute with the secret itself, or write it into a file: what a placeholder cannot replace.
+NEED_THE_SECRET = ("body_hash", "code_with_password")
+OTHERS = (
+    *("jwt_payload", "cookie_jar", "key_length", "config_file", "signed_url", "oauth_exchange"),
+    *("pin", "logprobs", "next_page_token", "presigned_upload"),
+)
+
+
+class Took(NamedTuple):
+    """A recording of some agents, and its replay after the server has gone."""
+
+    home: Path
+    recorded: subprocess.CompletedProcess[str]
+    replayed: subprocess.CompletedProcess[str]
+
+    def line(self, agent):
+        lines = [run.stdout.splitlines() for run in (self.recorded, self.replayed)]
+        return [[one for one in run if one.startswith(f"{agent}:")] for run in lines]
+
+
+def take(folder: Path, agents, *options: str) -> Took:
+    home, work = folder / "home", folder / "work"
+    work.mkdir(parents=True)
+    env = {**os.environ, "PLAYHEAD_HOME": str(home)}
+
+    def playhead(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PLAYHEAD, *words], cwd=work, env=env, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=100,
+        )  # fmt: skip
+
+    served = server.start()
+    address = f"http://127.0.0.1:{served.server_address[1]}"
+    recorded = playhead("record", *options, "--", sys.executable, str(PROGRAM), address, *agents)
+    served.shutdown()
+    served.server_close()
+    return Took(home, recorded, playhead("replay"))
+
+
+def everything(home: Path) -> bytes:
+    """The bytes of a store, sealed tapes decompressed."""
+    raw = b""
+    for one in home.rglob("*"):
+        if one.is_file():
+            raw += one.read_bytes()
+            if one.suffix == ".zst":
+                reader = zstandard.ZstdDecompressor().stream_reader(
+                    one.read_bytes(), read_across_frames=True
+                )
+                raw += reader.read()
+    return raw
+
+
+@pytest.fixture(scope="module")
+def without_vault(tmp_path_factory) -> Took:
+    return take(tmp_path_factory.mktemp("plain"), OTHERS)
+
+
+@pytest.mark.parametrize("agent", OTHERS)
+def test_an_agent_that_passes_secrets_on_replays_with_placeholders(without_vault, agent):
+    then, now = without_vault.line(agent)
+    assert then == now
+    assert "Error" not in then[0]
+
+
+def test_the_replay_of_all_of_them_is_identical(without_vault):
+    assert without_vault.replayed.returncode == 0, without_vault.replayed.stderr
+    assert "identical" in without_vault.replayed.stderr
+
+
+def test_no_secret_is_in_the_store(without_vault):
+    raw = everything(without_vault.home)
+    assert [name for name, one in server.SECRETS.items() if one.encode() in raw] == []
