@@ -21,6 +21,7 @@ QUICK = (
     "tools_that_print",
     "aiohttp_streams",
     "mcp_server_logs",
+    "shared_by_threads",
 )
 
 WORKERS = """

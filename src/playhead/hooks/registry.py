@@ -53,6 +53,7 @@ ROWS: tuple[Row, ...] = (
     Row("concurrent.futures._base", "order.future_waits", "clock"),
     Row("multiprocessing.pool", "order.worker_results:hook_pool", "clock"),
     Row("concurrent.futures.process", "order.worker_results:hook_executor", "clock"),
+    Row("multiprocessing.connection", "order.pipe_waits", "clock"),
     Row("time", "order.sleeps", "clock"),
     # http
     Row("httpx", "http.httpx_client", "http"),
@@ -96,6 +97,7 @@ ROWS: tuple[Row, ...] = (
     Row("mcp.client.streamable_http", "mcp.mcp_transport", "mcp"),
     # state
     Row("sqlite3", "state.sqlite_files", "state"),
+    Row("sqlite3", "state.sqlite_order", "state"),
     # clock and entropy
     Row("time", "ambient.clock_reads:hook_time", "clock"),
     Row("datetime", "ambient.clock_reads:hook_datetime", "clock"),

@@ -45,6 +45,8 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 # the number of callbacks that the loop ran before them in its turn.
 FROM_LOOP = "loop"
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
+# A statement of SQLite is done; pipes of other processes were looked at (the detail says which were ready).
+STATEMENT, PIPES, POLLED = "statement", "pipes", "polled"
 # The detail of a wait that ended without what it was for.
 IN_VAIN = "in vain"
 # The program ends because of Ctrl-C.

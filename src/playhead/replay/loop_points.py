@@ -213,6 +213,7 @@ class LoopState:
         this turn anyway.
         """
         self._await_callbacks()
+        self._deliver_signal()
         if is_busy:
             self._wake_for_next_turn()
         place = self.first()
@@ -227,6 +228,19 @@ class LoopState:
                 self._try()
             return
         self.release(place)
+
+    def _deliver_signal(self) -> None:
+        """A handler of the program ran in this turn: a loop that is always busy never waits for its signal."""
+        signals = self._head.signals
+        place = signals.ahead()
+        if (
+            place is not None
+            and place.turn
+            and not signals.is_in_flight
+            and self._has_come(place)
+            and self._head.is_next(place)
+        ):
+            signals.deliver(place)
 
     def _await_callbacks(self) -> None:
         """Wait for the callbacks that other threads had given to the loop by this turn. They were there when the

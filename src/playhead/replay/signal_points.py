@@ -31,9 +31,12 @@ _FROM_OUTSIDE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.
 # The original: a replay hooks this function for the program.
 _kill_thread = getattr(signal.pthread_kill, "__wrapped__", signal.pthread_kill)
 _LOOK_S = 0.02
-# A main thread that neither waits nor computes for so long is in a wait that we do not know. One that computes for less
-# may be on its way to a wait: it imports, for example.
-_LONGEST_STAND_NS = 1_000_000_000
+# A main thread that computes for less may be on its way to a wait: it imports, for example.
+_SHORTEST_NS = 300_000_000
+# One that neither waits nor computes for so long is in a wait that we do not know. One that computes gets as much more
+# time as a busy machine takes for the same.
+_LONGEST_STAND_NS = 2_000_000_000
+_SLOWEST = 4
 
 
 class SignalPoints:
@@ -73,6 +76,8 @@ class SignalPoints:
             is_taped = ahead is not None and number not in _FROM_OUTSIDE
             return _ignore if is_taped and self._head.table.has_signal(number) else handler
         self._sent = None
+        if sent.turn and (state := order_slot.loop_here()) is not None:
+            state.passed(sent)  # the turns of the points that follow count from here
         gate, self._gate = self._gate, None
         if gate is not None:
             gate.open()
@@ -163,10 +168,9 @@ class SignalPoints:
                 at, since, used = place, now, cpu
                 continue
             computes = cpu > used
-            long_enough = max(_LONGEST_STAND_NS, self._head.time_before(place))
-            if (computes and cpu - used >= long_enough) or (
-                not computes and now - since > _LONGEST_STAND_NS
-            ):
+            then = self._head.time_before(place)
+            most = _LONGEST_STAND_NS + (_SLOWEST * then if computes else 0)
+            if cpu - used >= max(_SHORTEST_NS, then) or now - since > most:
                 self.deliver(place)
 
     def _steps_left(self, place: Place) -> bool:

@@ -5,10 +5,11 @@ While recording, such a lock is one of our extension (`native/locks.c`), which n
 another: a hook in Python would cost ten times the lock. In a replay it is Python's own, and `locks` lets
 each lane take it where it did on the tape.
 
-Locks of installed packages and of the standard library are left alone: a replay does not do most of what they
+Locks of most installed packages and of the standard library are left alone: a replay does not do most of what they
 guard. Those of database connections that threads share are noted: a replay makes the same statements, and their order
-decides which of them are prepared. Left alone are also locks that code in C makes, and those made before the run began.
-Where there is no extension (no compiler), locks are not on the tape, and a replay guesses (see `locks`).
+decides which of them are prepared. So are those under which packages print for several threads, or hand things from one
+thread to another. Left alone are also locks that code in C makes, and those made before the run began. Where there is
+no extension (no compiler), locks are not on the tape, and a replay guesses (see `locks`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ _NAME = "_playhead_locks"
 
 # Packages whose locks guard a connection that several threads use.
 _OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
+# Whose locks are noted besides: those of the program (no package), and of packages that hand things from one thread to
+# another or print for several threads.
+_ORDERED = frozenset({None, "janus", "rich"})
 
 _native: Any = None
 
@@ -142,4 +146,4 @@ def _next_name() -> str:
 def _is_program(file: str) -> bool:
     if OWNERS[file] != PROGRAM:
         return False
-    return package_of(file) is None or any(one in file for one in _OF_CONNECTIONS)
+    return package_of(file) in _ORDERED or any(one in file for one in _OF_CONNECTIONS)
