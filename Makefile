@@ -31,7 +31,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser database test test-order test-agents test-attack check lint types layers format bench docs docs-check clean
+.PHONY: help setup demo browser database test test-order test-agents test-attack test-engines check lint types layers format bench docs docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ test-order: $(READY) ## replays of concurrent programs keep the order of the tap
 # Hostile tapes, secrets, ports, kills and disk faults, on this machine alone; prints the counts. At most 30 minutes.
 test-attack: $(READY) ## attack Playhead with hostile tapes, secrets and requests; ARGS="--mutants 5000 --seed 3" for less
 	@$(BIN)/python -m tests.attack $(ARGS)
+
+# Kill -9 at many moments and loads of many runs. About ten minutes.
+test-engines: $(READY) database ## shared stores and PostgreSQL under kills and load
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m engines --timeout 1200 tests/engines $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared
 

@@ -72,6 +72,7 @@ def pull(
             *((one, _content_place(home, one)) for one in commit.contents),
         ]
         _fetch_all(remote, wanted, commit.size, tell)
+        _remove_others(stage, {place for _, place in wanted})
         _add_packs(stage, home)
         _mark_as_pulled(stage / "run", remote.url)
         _pull_marks(stage / "run", run_id, remote)
@@ -187,6 +188,13 @@ def _is_there(place: Path, one: RemoteFile) -> bool:
         return place.stat().st_size == one.size and sha256_of(place) == (one.sha256, one.size)
     except OSError:
         return False
+
+
+def _remove_others(stage: Path, wanted: set[Path]) -> None:
+    """Delete the unfinished files of a pull that was killed."""
+    for path in stage.rglob("*"):
+        if not path.is_dir() and path not in wanted:
+            path.unlink()
 
 
 def _mark_as_pulled(run: Path, url: str) -> None:

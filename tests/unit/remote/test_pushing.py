@@ -94,6 +94,16 @@ def test_a_pull_that_is_torn_leaves_no_run_and_continues(run, remote, tmp_path, 
     assert events_of(home / "runs" / "first") == events_of(run)
 
 
+def test_unfinished_files_of_a_killed_pull_do_not_become_files_of_the_run(run, remote, tmp_path):
+    push(run, remote)
+    left = tmp_path / "other" / ".pull-first" / "run" / "blobs" / "78" / "78ab.0011.part"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    pulled = pull("first", remote, tmp_path / "other")
+    assert list(pulled.rglob("*.part")) == []
+    assert verify(pulled).ok
+
+
 def test_equal_contents_are_stored_once(forge, remote, tmp_path):
     for name in ("a", "b"):
         path = forge(name).end()
