@@ -89,6 +89,10 @@ class Recorded:
     def commands(self) -> list[tuple]:
         """(the command, its exit code, which LLM call wrote it) of the processes asked for."""
         numbers = {one.ref: n for n, one in enumerate(self.calls("llm"), 1)}
+        # A tool that was derived from the conversation stands between the model and the process.
+        for tool in self.calls("tool"):
+            if tool.cause in numbers:
+                numbers[tool.ref] = numbers[tool.cause]
         return [
             (one.facts.get("command"), one.outcome.get("exit_code"), numbers[one.cause])
             for one in self.calls("process")

@@ -6,28 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from playhead.recording import deck
+import playhead
 
 # Each agent is started three times, and some take seconds to import.
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
-UNIT = "tests/unit/boundaries"
+UNIT = "tests/unit/hooks"
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
     ("environment_name", "files"),
     [
-        ("sdks", ["test_openai_agents.py"]),
-        ("litellm", ["test_smolagents.py"]),
-        ("crewai", ["test_crewai.py", "test_mcp_client.py", "test_mcp_transport.py"]),
-        ("claude", ["test_claude_agent_sdk.py"]),
+        ("sdks", ["tools/test_openai_agents.py"]),
+        ("litellm", ["tools/test_smolagents_tools.py"]),
+        (
+            "crewai",
+            ["tools/test_crewai_tools.py", "mcp/test_mcp_client.py", "mcp/test_mcp_transport.py"],
+        ),
+        ("claude", ["tools/test_claude_agent_sdk.py"]),
     ],
 )
 def test_hooks_hold_where_their_frameworks_live(environment, environment_name, files):
     """mcp 1.x is there with CrewAI, so the tests of MCP run a second time."""
     python = environment(environment_name).bin / "python"
-    source = str(Path(deck.__file__).parents[1])
+    source = str(Path(playhead.__file__).parents[1])
     settings = ["-o", "filterwarnings=default", "-o", "addopts=--import-mode=importlib"]
     ended = subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *settings]

@@ -12,7 +12,8 @@ import pytest
 
 from playhead.testing import ScriptedLLM
 
-pytestmark = pytest.mark.agents
+# An agent takes seconds to start, and minutes on a busy machine.
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[2]
 PLAYHEAD = Path(sys.executable).with_name("playhead")

@@ -17,7 +17,8 @@ from playhead.story import CallItem, Story, tell
 from playhead.tape.reader import Tape
 from playhead.testing import ScriptedLLM
 
-pytestmark = pytest.mark.agents
+# An agent takes seconds to start, and minutes on a busy machine.
+pytestmark = [pytest.mark.agents, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).with_name("programs")

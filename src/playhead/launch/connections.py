@@ -53,12 +53,23 @@ def _is_accounted_for(row: SeenConnection, taped: RecordedPlaces) -> bool:
 
 def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
     """Those of `unrecorded` without which a replay proves nothing. An agent that talks to its models
-    through the proxy also sends telemetry and looks for updates past it: that is a hole, but no reason to
-    refuse a replay.
+    through the proxy also sends telemetry and looks for updates past it, and `npm run` looks for updates of npm: that
+    is a hole, but no reason to refuse a replay.
     """
     rows = list(rows)
-    proxied = {row.program for row in rows if row.proxied}
-    return [row for row in unrecorded(rows, taped) if row.program not in proxied]
+    proxied = [row for row in rows if row.proxied]
+    pids, roles = {row.pid for row in proxied}, {row.role for row in proxied}
+    programs = {row.program for row in proxied}
+
+    def is_beside_the_models(row: SeenConnection) -> bool:
+        if row.role == "runner" or row.pid in pids:
+            return True
+        # The program of a script is its interpreter, which says nothing: an agent in node uses the proxy,
+        # another script of node sends something else.
+        is_known = row.program in programs and row.role != "script"
+        return row.role in roles if row.role.startswith("agent:") else is_known
+
+    return [row for row in unrecorded(rows, taped) if not is_beside_the_models(row)]
 
 
 def refused(rows: Iterable[SeenConnection]) -> list[str]:

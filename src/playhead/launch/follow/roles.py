@@ -46,7 +46,7 @@ _PACKAGES = {
     "@github/copilot": "copilot",
     "opencode-ai": "opencode",
 }
-_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts")
+_ENDINGS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".exe")  # OpenCode's binary is an .exe everywhere
 # Programs that trace others: a process has only one tracer.
 _TRACERS = frozenset({"gdb", "ltrace", "lldb", "perf", "rr", "strace", "valgrind"})
 
@@ -182,6 +182,6 @@ _EVALUATES = frozenset({"-e", "--eval", "-p", "--print", "-"})
 
 def _name(word: str) -> str:
     name = os.path.basename(word)
-    for ending in _SCRIPTS:
+    for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return name

@@ -20,11 +20,14 @@ from typing import NamedTuple
 
 from playhead import clock
 from playhead.host import descriptors
+from playhead.launch.follow.roles import agent_in, role_of
 from playhead.replay.fence import sock_diag
 from playhead.replay.fence.notifications import Announced, CallListener, PeerAddress
 
 _DRAIN = b"d"
 _MOST_TIMES = 10_000
+# Enough for an interpreter, its options and a script.
+_MOST_WORDS = 16
 _LINGER_NS = 150_000_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
 # Name services and logs, which the C library asks for every program.
@@ -50,6 +53,8 @@ class SeenConnection:
     # How often, and (monotonic ns) when.
     count: int = 1
     times: tuple[int, ...] = ()
+    # What the program is by its command line: `agent:claude`, `runner`, `script`, …
+    role: str = "other"
 
 
 class WatchedTree(NamedTuple):
@@ -175,7 +180,7 @@ class _Seen:
         self._blind = False
         # Listeners → whether they are the tree's own.
         self._owned: dict[frozenset[int], bool] = {}
-        self._processes: dict[tuple[int, str], tuple[bool, str | None]] = {}
+        self._processes: dict[tuple[int, str], _Process] = {}
 
     def look(self) -> None:
         """Note the next call, then let it happen. Not the other way round: afterwards the process, the
@@ -230,6 +235,7 @@ class _Seen:
         if not address.path and not self.listener.is_stream(one, pid):
             return
         program = os.readlink(f"/proc/{pid}/exe")
+        process = self._process(pid, program)
         proxied = address.is_loopback and address.port in self._tree.ports
         row = SeenConnection(
             program=program,
@@ -238,7 +244,8 @@ class _Seen:
             port=address.port,
             how="inside" if proxied else self._how(address),
             proxied=proxied,
-            parent=self._member(pid, program)[1],
+            parent=process.parent,
+            role=process.role,
         )
         self._rows[row].append(at)
 
@@ -266,26 +273,44 @@ class _Seen:
         for word in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 pid = int(word)
-                if self._member(pid, os.readlink(f"/proc/{pid}/exe"))[0] and names & set(
-                    _open(pid)
-                ):
+                process = self._process(pid, os.readlink(f"/proc/{pid}/exe"))
+                if process.is_member and names & set(_open(pid)):
                     return True
         return False
 
-    def _member(self, pid: int, program: str) -> tuple[bool, str | None]:
-        """Return whether a process is of the run, and which event started it."""
+    def _process(self, pid: int, program: str) -> _Process:
         key = (pid, program)
         if key not in self._processes:
-            self._processes[key] = self._membership(pid)
+            self._processes[key] = self._examined(pid)
         return self._processes[key]
 
-    def _membership(self, pid: int) -> tuple[bool, str | None]:
-        entries: list[bytes] = []
-        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-            entries = file.read().split(b"\0")
+    def _examined(self, pid: int) -> _Process:
+        entries = _entries(pid, "environ")
         parent = next((one[len(_PARENT) :] for one in entries if one.startswith(_PARENT)), None)
         ours = _RUN + os.fsencode(self._tree.run) in entries or self._tree.root in _ancestors(pid)
-        return ours, None if parent is None else os.fsdecode(parent)
+        argv = [os.fsdecode(one) for one in _entries(pid, "cmdline")[:_MOST_WORDS] if one]
+        if len(argv) == 1:
+            argv = argv[0].split()  # a title: npm calls itself `npm run agent`
+        agent = agent_in(argv) if argv else None
+        return _Process(
+            is_member=ours,
+            parent=None if parent is None else os.fsdecode(parent),
+            role=role_of(argv).value if agent is None else f"agent:{agent}",
+        )
+
+
+class _Process(NamedTuple):
+    """What is known of a process: whether it is of the run, which event started it, and its role."""
+
+    is_member: bool
+    parent: str | None
+    role: str
+
+
+def _entries(pid: int, name: str) -> list[bytes]:
+    with suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
+        return file.read().split(b"\0")[:-1]
+    return []
 
 
 def _process_of(thread: int) -> int:
