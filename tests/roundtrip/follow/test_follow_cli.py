@@ -402,3 +402,16 @@ def test_what_a_program_shows_on_a_terminal_of_its_own_is_recorded_and_shown_aga
     assert now.returncode == 0, now.stderr
     assert now.stdout == then.stdout
     assert (playhead.folder / "ran.log").read_text() == "ran\n"
+
+
+def test_a_program_that_an_agent_runs_for_itself_and_did_not_run_then_is_not_run(playhead):
+    counted = COUNTED.format(folder=playhead.folder)
+    playhead.file("counted.sh", counted)
+    playhead.file("other.sh", counted)
+    looks = '#!/bin/sh\n./counted.sh > /dev/null\ntest -z "$MORE" || ./other.sh > /dev/null 2>&1\n'
+    agent = playhead.file("claude", looks + "echo done\n")
+    then = playhead("record", "--", agent)
+    assert then.stdout == "done\n", then.stderr
+    now = playhead("replay", "last", MORE="1")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert (playhead.folder / "ran.log").read_text() == "ran\n"

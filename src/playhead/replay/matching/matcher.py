@@ -7,6 +7,7 @@ replay.
 
 from __future__ import annotations
 
+import errno
 import re
 import threading
 from collections import defaultdict, deque
@@ -222,7 +223,8 @@ def is_side(call: TapedCall) -> bool:
 
 def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None:
     """The answer to side traffic that is not on the tape in this form: the taped answer of a similar call, or an
-    empty one. None: this call is the agent's work, or only its own taped answer would do.
+    empty one; a program that cannot be found. None: this call is the agent's work, or only its own taped answer
+    would do.
     """
     if not call.facts.get(SIDE):
         return None
@@ -235,8 +237,13 @@ def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None
         if alike and taped.outcome is not None:
             found["of"] = taped.ref
             return answer_of(recording.tape, taped, match=found)
+    if call.boundary == "process":
+        # The agent looks at something that it did not look at then: its timers fired later, or a program is not
+        # installed here. It is not run. If that changes what the agent does, its requests and output differ.
+        why = "not on the tape, and not run"
+        return Taped(how="raised", error=FileNotFoundError(errno.ENOENT, why, name), match=found)
     # An HTTP client of a Python program cannot be given an answer without a head.
-    if call.boundary == "process" or call.facts.get("export"):
+    if call.facts.get("export"):
         return None
     return Taped(how="returned", match=found)
 
