@@ -42,8 +42,10 @@ setup: $(READY) ## create .venv and install Playhead into it
 demo: $(READY) ## record a small agent, watch it, replay it, without a key or a network
 	@$(BIN)/playhead demo $(ARGS)
 
+# Each worker begins with tests that follow each other, so they share fixtures; one that is done takes over tests of the
+# other, so no core is idle at the end.
 test: $(READY) browser database ## every test but those of real agent frameworks; ARGS="-k torn" for some
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -rs $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -rs $(ARGS)
 
 # The viewer's tests drive a real browser, and fail, never skip, where there is none.
 browser: ## Chromium for the tests of the viewer, from Debian where we may install it

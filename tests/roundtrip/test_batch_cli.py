@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from junitparser import Failure, JUnitXml
+from tests import warm_start
 
 from playhead.llm.llm_script import Reply
 from playhead.testing import ScriptedLLM
@@ -94,7 +95,7 @@ def batch(folder, tmp_path):
     def run(*words: str, env: dict[str, str] | None = None):
         out = tmp_path / "results.json"
         out.unlink(missing_ok=True)
-        ended = subprocess.run(
+        ended = warm_start.run(
             [*argv_of(tmp_path), "--json", str(out), *words],
             cwd=tmp_path, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False,
         )  # fmt: skip

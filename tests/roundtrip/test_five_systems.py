@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from playhead.exporters.promoted_test import fixtures_of
 from playhead.story import tell
@@ -32,7 +33,7 @@ class Desk:
         return path
 
     def run(self, *words: object, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return warm_start.run(
             [str(word) for word in words],
             cwd=self.folder,
             env={**self.env, **env},

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from playhead.llm.llm_script import Reply
 from playhead.tape.layout import FORMAT_VERSION
@@ -47,7 +48,7 @@ def play(tmp_path: Path):
         store = str(tmp_path / "store")
         verb, *rest = words
         argv = [*PLAYHEAD, verb, "--store", store, *rest]
-        return subprocess.run(
+        return warm_start.run(
             argv, cwd=tmp_path, env=env, capture_output=True, check=False, timeout=100
         )
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from playhead.tape.format import close_line
 from playhead.tape.single_file import pack
@@ -29,7 +30,7 @@ class User:
         self.env = {**os.environ, "PLAYHEAD_HOME": str(self.home)}
 
     def playhead(self, *words: object, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return warm_start.run(
             [*PLAYHEAD, *map(str, words)], cwd=self.work, env={**self.env, **env},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip

@@ -362,11 +362,11 @@ def _watchable(*, followed: bool) -> Fence | None:
     try:
         return barrier.watched(os.environ)
     except OSError:
-        pass
+        pass  # the tape and the summary then say "connections not watched"
     try:
         return barrier.opened() if followed else None
     except OSError:
-        return None
+        return None  # the command is recorded without being followed, and the tape says so
 
 
 def _proxy_ports(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 import playhead
 
@@ -33,7 +34,7 @@ class Stage:
 
     def _run(self, verb: str, *words: str, env: dict[str, str]) -> subprocess.CompletedProcess:
         store = str(self.folder / "store")
-        return subprocess.run(
+        return warm_start.run(
             [*PLAYHEAD, verb, "--store", store, *words],
             cwd=self.folder,
             env={**os.environ, "TMPDIR": str(self.folder), **env},

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from playhead.errors import NoFence
 from playhead.replay.fence import barrier
@@ -75,7 +76,7 @@ def play(tmp_path: Path, server):
         verb: str, *words: str, before: tuple[str, ...] = ()
     ) -> subprocess.CompletedProcess[str]:
         argv = [*before, *PLAYHEAD, verb, "--store", str(tmp_path / "store"), *words]
-        return subprocess.run(
+        return warm_start.run(
             argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=100
         )
 

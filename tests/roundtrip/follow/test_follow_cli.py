@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from playhead import clock
 from playhead.launch.follow import tracer
@@ -65,7 +66,7 @@ class Playing:
         return self.run(argv, **env)
 
     def run(self, argv: list[str], **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return warm_start.run(
             argv, cwd=self.folder, env={**self.env, **env}, capture_output=True, text=True,
             check=False, timeout=100,
         )  # fmt: skip

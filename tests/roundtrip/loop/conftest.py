@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 AGENT = Path(__file__).parent / "programs" / "agent.py"
 STAGES = ("--stage", "plan:1", "--stage", "work:5", "--prompt", "prompts/{stage}.md")
@@ -26,7 +26,7 @@ class Project:
 
     def playhead(self, *words, code=0, **more):
         argv = [sys.executable, "-m", "playhead", *words]
-        done = subprocess.run(
+        done = warm_start.run(
             argv, cwd=self.folder, env=self.env(**more), capture_output=True, text=True, check=False
         )
         assert done.returncode == code, done.stderr

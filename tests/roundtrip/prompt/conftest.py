@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 from playhead.testing import Reply, ScriptedLLM, ToolCall
 
@@ -79,7 +80,7 @@ class Studio:
         return [json.loads(one.read_text()) for one in found]
 
     def _run(self, words: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return warm_start.run(
             [sys.executable, "-m", "playhead", *words], cwd=self.folder, capture_output=True,
             env={**os.environ, **self.env, **env}, text=True, check=False, timeout=100,
         )  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 from playhead.events import Event
 from playhead.tape.care.verify import verify
@@ -94,7 +95,7 @@ class Recorder:
         env: Mapping[str, str | None] | None = None,
         **how: Any,
     ) -> Take:
-        ended = subprocess.run(
+        ended = warm_start.run(
             self.argv(*command, options=options),
             env=self.with_env(env),
             check=False,

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests import warm_start
 
 from playhead.replay.matching.taped import TapedCall, load
 from playhead.tape.reader import Tape
@@ -64,7 +65,7 @@ class Playing:
     def __call__(self, verb: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         argv = [*PLAYHEAD, verb, "--store", str(self.store), *words]
         env = {**self.env, **env}
-        return subprocess.run(
+        return warm_start.run(
             argv, cwd=self.work, env=env, capture_output=True, text=True, check=False, timeout=100
         )
 

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 PLAYHEAD = (sys.executable, "-m", "playhead")
 
@@ -82,7 +83,7 @@ def play(tmp_path):
     env = {**kept, "PLAYHEAD_HOME": str(tmp_path / "home")}
 
     def run(*argv, **more):
-        return subprocess.run(
+        return warm_start.run(
             [*PLAYHEAD, *argv],
             cwd=folder,
             env={**env, **more},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Project:
 
     def playhead(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PLAYHEAD_HOME": str(self.home)}
-        return subprocess.run(
+        return warm_start.run(
             [sys.executable, "-m", "playhead", *words],
             cwd=options.pop("cwd", self.folder),
             env=env,

@@ -30,7 +30,7 @@ class Tracer:
             while piece := os.read(self._report, 1 << 16):
                 pieces.append(piece)
         except BlockingIOError:
-            pass
+            pass  # all that it has reported so far is read; it may still be at work
         os.close(self._report)
         lines = b"".join(pieces).decode(errors="replace").splitlines()
         return sorted({(line.partition("\t")[0], line.partition("\t")[2]) for line in lines})

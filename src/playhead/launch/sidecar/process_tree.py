@@ -8,6 +8,7 @@ miss daemons. A process that leaves all three is not found.
 from __future__ import annotations
 
 import os
+import select
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,10 @@ from playhead import clock
 from playhead.launch.guest.variables import RUN
 from playhead.tape.store import PLAN
 
-_ROUNDS = 50
+# Processes of a fence and children of a shell end shortly after the command; on a busy machine that takes a while.
+_GRACE_NS = 500_000_000
+# A killed process may have started another one just before.
+_MOST_KILLS = 50
 _PAUSE_S = 0.02
 
 
@@ -74,7 +78,7 @@ def end_all(
 ) -> list[LeftProcess]:
     """Kill the processes of a run, also those that they start meanwhile. Returns what was killed."""
     killed: dict[int, LeftProcess] = {}
-    for _ in range(_ROUNDS):
+    for _ in range(_MOST_KILLS):
         left = left_of(run, root=root, namespace=namespace)
         if not left:
             break
@@ -82,7 +86,7 @@ def end_all(
             killed[one.pid] = one
             with suppress(OSError):
                 os.kill(one.pid, signal.SIGKILL)
-        clock.sleep(_PAUSE_S)
+        _wait_for(left, clock.mono_ns() + _GRACE_NS)
     return list(killed.values())
 
 
@@ -99,15 +103,38 @@ def left_running(run: Path, held: HeldNamespace | None) -> list[LeftProcess]:
 
 
 def _left_running(run: Path, namespace: str | None) -> list[LeftProcess]:
-    for _ in range(_ROUNDS // 2):
-        # Processes that are about to end: children of a shell that has just ended, and the process of the fence
-        # itself, which ends after the command that it waited for. On a busy machine that takes a while.
-        if not left_of(str(run), namespace=namespace):
-            return []
-        clock.sleep(_PAUSE_S)
+    until = clock.mono_ns() + _GRACE_NS
+    while left := left_of(str(run), namespace=namespace):
+        if not _wait_for(left, until):
+            break
+    else:
+        return []
     if (run / PLAN).exists():
         return end_all(str(run), namespace=namespace)
     return left_of(str(run), namespace=namespace)
+
+
+def _wait_for(left: list[LeftProcess], until: int) -> bool:
+    """Wait until these processes have ended. Returns False when the time is up.
+
+    The kernel reports the end of a process, so `/proc` is read again only when all of them have ended.
+    """
+    for one in left:
+        try:
+            fd = os.pidfd_open(one.pid)
+        except ProcessLookupError:
+            continue
+        except (AttributeError, OSError):  # before Linux 5.3, or no descriptors left
+            clock.sleep(_PAUSE_S)
+            return clock.mono_ns() < until
+        try:
+            end = select.poll()
+            end.register(fd, select.POLLIN)
+            if not end.poll(max(0, until - clock.mono_ns()) // 1_000_000):
+                return False
+        finally:
+            os.close(fd)
+    return clock.mono_ns() < until
 
 
 def words(left: list[LeftProcess]) -> str:
