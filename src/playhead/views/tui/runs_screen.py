@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,6 +25,8 @@ from playhead.views.tui.screen_requests import OpenComparison, OpenRun
 from playhead.views.tui.widgets import LineList, Made, Prompt
 
 _STATUSES = (None, "failed", "running", "interrupted", "ok")
+# Newest, most expensive, longest, most tokens.
+_ORDERS = ("-started", "-cost", "-duration", "-tokens")
 _POLL_S = 1.0
 _NO_RUNS = "  No runs here. Record one: playhead record -- python my_agent.py"
 _NO_MATCH = "  No run matches."
@@ -36,13 +38,20 @@ class RunsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search"),
         Binding("f", "status", "Filter"),
-        Binding("a", "everywhere", "All"),
-        Binding("m", "mark", "Mark"),
+        Binding("s", "sort", "Sort"),
+        Binding("t", "tag", "Tag"),
+        Binding("x", "delete", "Delete"),
         Binding("c", "compare", "Compare"),
-        Binding("l", "live", "Live"),
-        Binding("r", "reload", "Reload", show=False),
         Binding("question_mark", "app.keys", "Keys"),
         Binding("q", "app.quit", "Quit"),
+        # A terminal of 80 columns has no room for more; wider ones show these, too.
+        Binding("m", "mark", "Mark"),
+        Binding("e", "export", "Export"),
+        Binding("b", "browser", "Browser"),
+        Binding("y", "copy", "Copy"),
+        Binding("a", "everywhere", "All"),
+        Binding("l", "live", "Live", show=False),
+        Binding("r", "reload", "Reload", show=False),
     ]
 
     def __init__(self, source: RunSource) -> None:
@@ -55,6 +64,8 @@ class RunsScreen(Screen[None]):
         self._is_polling = False
         self._revision = -1
         self._problem = ""
+        # Gets the next answer of the prompt.
+        self._asked: Callable[[str], None] = self._find
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -129,6 +140,8 @@ class RunsScreen(Screen[None]):
         else:
             parts.append(f"{words.count(self._page.total)} runs")
         parts += [one for one in (self._query.status, self._project()) if one]
+        if self._query.sort != _ORDERS[0]:
+            parts.append(f"by {self._query.sort.removeprefix('-')}")
         if self._query.words:
             parts.append(f"“{one_line(self._query.words, 30)}”")
         if self._marked is not None:
@@ -159,11 +172,15 @@ class RunsScreen(Screen[None]):
         self._update_title()
 
     def action_search(self) -> None:
+        self._asked = self._find
         self.query_one(Prompt).ask("words to search for; empty: all runs", self._query.words)
+
+    def _find(self, text: str) -> None:
+        self._search(dataclasses.replace(self._query, words=text))
 
     def on_prompt_answered(self, event: Prompt.Answered) -> None:
         self.query_one("#runs").focus()
-        self._search(dataclasses.replace(self._query, words=event.text))
+        self._asked(event.text)
 
     def on_prompt_cancelled(self) -> None:
         self.query_one("#runs").focus()
@@ -172,6 +189,51 @@ class RunsScreen(Screen[None]):
         at = _STATUSES.index(self._query.status)
         status = _STATUSES[(at + 1) % len(_STATUSES)]
         self._search(dataclasses.replace(self._query, status=status))
+
+    def action_sort(self) -> None:
+        at = _ORDERS.index(self._query.sort)
+        self._search(dataclasses.replace(self._query, sort=_ORDERS[(at + 1) % len(_ORDERS)]))
+
+    def action_tag(self) -> None:
+        if (found := self.chosen) is not None:
+            self._asked = lambda text: self._change(
+                lambda: self._source.tag(found.entry.path, text)
+            )
+            self.query_one(Prompt).ask("tags to add: env=ci reviewed; -reviewed removes it")
+
+    def action_delete(self) -> None:
+        if (found := self.chosen) is None:
+            return
+        path = found.entry.path
+
+        def answered(text: str) -> None:
+            if text.lower() in ("y", "yes"):
+                self._change(lambda: self._source.delete(path))
+
+        self._asked = answered
+        self.query_one(Prompt).ask(f"delete {one_line(path.name, 40)} for good? yes or no")
+
+    def _change(self, change: Callable[[], None]) -> None:
+        try:
+            change()
+        except PlayheadError as error:
+            self.notify(one_line(str(error), 200), severity="error", markup=False)
+        self._load()
+
+    def action_export(self) -> None:
+        if self.chosen is not None:
+            run = self.chosen.entry.id
+            self._source.playhead("export", run, "--html", f"{run}.html")
+            self.notify(f"Written to {run}.html in this folder.", markup=False)
+
+    def action_browser(self) -> None:
+        if self.chosen is not None:
+            self._source.playhead("open", self.chosen.entry.id)
+
+    def action_copy(self) -> None:
+        if self.chosen is not None:
+            self.app.copy_to_clipboard(self.chosen.entry.id)
+            self.notify(f"Copied {self.chosen.entry.id}.", markup=False)
 
     def action_everywhere(self) -> None:
         project = None if self._query.project else self._source.project

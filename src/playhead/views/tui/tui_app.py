@@ -13,6 +13,7 @@ from playhead import clock
 from playhead.views.text.console import PALETTE
 from playhead.views.tui.compare_screen import CompareScreen
 from playhead.views.tui.files_screen import FilesScreen
+from playhead.views.tui.keys_screen import KeysScreen
 from playhead.views.tui.play_screen import PlayScreen
 from playhead.views.tui.run_screen import RunScreen
 from playhead.views.tui.run_source import RunSource
@@ -77,11 +78,8 @@ class PlayheadApp(App[None]):
         self.push_screen(CompareScreen(self._source, request.left, request.right))
 
     def action_keys(self) -> None:
-        """Show or hide the keys of this screen."""
-        if self.screen.query("HelpPanel"):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        """Show the keys of this screen."""
+        self.push_screen(KeysScreen(self.screen))
 
     def action_refresh_screen(self) -> None:
         self.refresh(layout=True)

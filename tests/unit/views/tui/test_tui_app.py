@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from playhead.library.annotate import keep_run
+from playhead.tape.manifest import read_manifest
 from playhead.views.tui.widgets import LineList
 
 pytestmark = pytest.mark.asyncio
@@ -20,7 +22,7 @@ async def test_the_list_shows_runs_newest_first_with_how_they_ended(at_terminal,
         assert "2 runs" in rows[0]
         assert rows[2].startswith("✓ 20261115-081105-aaaa")
         assert rows[3].startswith("✗ 20261115-071105-k3f9")
-        for key in ("Open", "Search", "Filter", "Mark", "Compare", "Quit"):
+        for key in ("Open", "Search", "Filter", "Sort", "Tag", "Delete", "Quit"):
             assert key in rows[-1]
 
 
@@ -177,10 +179,36 @@ async def test_what_is_on_a_tape_is_shown_as_text_and_never_obeyed(at_terminal, 
 
 async def test_every_key_is_told_on_request(at_terminal, refund):
     async with at_terminal(refund.path) as person:
-        await person.press("question_mark")
-        assert "Previous" in person.screen()
-        await person.press("question_mark")
-        assert "Previous" not in person.screen()
+        for key in ("question_mark", "escape"):
+            await person.press("question_mark")
+            assert "Previous" in person.screen()
+            await person.press(key)
+            assert "Previous" not in person.screen()
+            assert "issue_refund" in person.screen()
+
+
+async def test_runs_are_sorted_tagged_and_deleted_after_a_yes(at_terminal, refund, quiet):
+    async with at_terminal() as person:
+        await person.press("s")
+        await person.sees("by cost")
+        assert person.rows()[2].startswith("✗ 20261115-071105-k3f9")
+        await person.press("home", "t", *"reviewed", "enter")
+        assert read_manifest(refund.path).tags == {"env": "ci", "reviewed": ""}
+        await person.press("x", *"no", "enter")
+        assert refund.path.exists()
+        await person.press("x", *"yes", "enter")
+        await person.sees("1 runs")
+        assert not refund.path.exists()
+
+
+async def test_a_run_that_is_kept_is_not_deleted_and_the_reason_is_shown(at_terminal, refund):
+    keep_run(refund.path, keep=True)
+    async with at_terminal() as person:
+        await person.press("x", *"yes", "enter")
+        assert [one.message for one in person.app._notifications] == [
+            "20261115-071105-k3f9 is kept or golden."
+        ]
+        assert refund.path.exists()
 
 
 async def test_a_tape_that_cannot_be_read_is_said(at_terminal, refund):
