@@ -78,6 +78,9 @@ ROWS: tuple[Row, ...] = (
     Row("socket", "stream.sockets", "stream"),
     Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),
     Row("ssl", "stream.tls", "stream"),
+    # gRPC
+    Row("grpc._channel", "grpc.grpc_channel", "grpc"),
+    Row("grpc.aio._channel", "grpc.grpc_aio_channel", "grpc"),
     # databases
     Row("psycopg", "sql.psycopg_client", "sql"),
     Row("psycopg2", "sql.psycopg2_client", "sql"),

@@ -108,7 +108,7 @@ def before_acquire(lock: Any) -> None:
         turns, lane = _turns(lock)
         if turns is not None and lane is not None:
             turns.wait(head, lane.name)
-        elif turns is None and _is_printer(sys._getframe(2).f_code.co_filename):
+        elif turns is None and _is_printer(_file_of(sys._getframe(1).f_back)):
             _await_output(head)
         return
     line = _line_of_program(lock)
@@ -120,6 +120,11 @@ def before_acquire(lock: Any) -> None:
     if place is not None and _idle.get(line, 0) < most and order_slot.loop_here() is None:
         head.await_turn(place)
     _held.setdefault(_thread.get_ident(), []).append((lock, line, place))
+
+
+def _file_of(frame: Any) -> str:
+    """Empty where code in C takes a lock while an object is finalised: no Python function is around it."""
+    return "" if frame is None else str(frame.f_code.co_filename)
 
 
 def _is_printer(file: str) -> bool:
@@ -184,7 +189,9 @@ def _line_of_program(lock: Any) -> tuple[Any, int] | None:
     """The line of the program's own code that takes the lock, itself or as that of a condition; None: a
     library takes it. Above this are `before_acquire` and the hook of the lock.
     """
-    frame = sys._getframe(3)
+    frame = sys._getframe(2).f_back
+    if frame is None:
+        return None
     is_condition = frame.f_code.co_name == "__enter__" and frame.f_back is not None
     if is_condition and frame.f_back is not None:
         frame = frame.f_back

@@ -1,0 +1,402 @@
+"""grpc channels of threads: RPCs of all four kinds, with one or many messages on each side.
+
+Knows `grpc._channel.Channel`, which is below the interceptors of a program. The client's own serialisation is kept
+apart: the RPC below carries bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from playhead.hooks.grpc import rpc
+from playhead.hooks.grpc.rpc import RECEIVED, Method, Script
+from playhead.hooks.guest import Patches, need
+from playhead.recording import deck
+from playhead.recording.adapter import Adapter
+from playhead.recording.crossing import END
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+    from typing import Any
+
+    from playhead.recording.crossing import Crossing
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is grpc._channel."""
+    need(module, "_InactiveRpcError", "_RPCState", "Channel")
+    channel = module.Channel
+    kinds = (("unary_unary", False, False), ("unary_stream", False, True))
+    for name, many_in, many_out in (
+        *kinds,
+        ("stream_unary", True, False),
+        ("stream_stream", True, True),
+    ):
+        patches.replace(channel, name, _around(many_in=many_in, many_out=many_out))
+    patches.replace(channel, "__init__", _init)
+
+
+def _init(original: Callable[..., None]) -> Callable[..., None]:
+    def __init__(self: Any, target: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+        self._playhead_target = target.decode() if isinstance(target, bytes) else str(target)
+        original(self, target, *args, **options)
+
+    return __init__
+
+
+def _around(*, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        def make(
+            self: Any,
+            method: Any,
+            request_serializer: Any = None,
+            response_deserializer: Any = None,
+            *args: Any,
+            **options: Any,
+        ) -> Any:
+            plain = original(
+                self, method, request_serializer, response_deserializer, *args, **options
+            )
+            raw = original(self, method, None, None, *args, **options)
+            target = getattr(self, "_playhead_target", "")
+            described = Method(target, method, request_serializer, response_deserializer)
+            kind = _ManyAnswers if many_out else _OneAnswer
+            return kind(plain, raw, described, many_in=many_in)
+
+        return make
+
+    return wrap
+
+
+class _Callable:
+    """In the place of the client's own object for a method."""
+
+    def __init__(self, plain: Any, raw: Any, method: Method, *, many_in: bool) -> None:
+        self._plain, self._raw = plain, raw
+        self.method = method
+        self._many_in = many_in
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def _perform(
+        self, kind: Any, request: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """The answer of the deck; None: nothing records."""
+        open_deck = deck.active()
+        if open_deck is None or open_deck.is_inside("grpc"):
+            return None
+        method = self.method
+        metadata = args[1] if len(args) > 1 else options.get("metadata")
+        message = None if self._many_in else method.pack(request)
+        call = open_deck.describe(
+            lambda: method.call(metadata, message, request), f"the RPC {method.name}", "grpc"
+        )
+        if call is None:
+            return None
+        requests = iter(request) if self._many_in else None
+
+        def start(function: Any, crossing: Crossing) -> Any:
+            given = message if requests is None else rpc.sent_by(requests, method, crossing)
+            return function(given, *args, **options)
+
+        return (open_deck.perform(call, kind(self._raw, method, start, requests)),)
+
+
+class _OneAnswer(_Callable):
+    def __call__(self, request: Any, *args: Any, **options: Any) -> Any:
+        done = self._perform(_UnaryAdapter, request, args, options)
+        return self._plain(request, *args, **options) if done is None else done[0][0]
+
+    def with_call(self, request: Any, *args: Any, **options: Any) -> Any:
+        done = self._perform(_UnaryAdapter, request, args, options)
+        return self._plain.with_call(request, *args, **options) if done is None else done[0]
+
+    def future(self, request: Any, *args: Any, **options: Any) -> Any:
+        done = self._perform(_FutureAdapter, request, args, options)
+        return self._plain.future(request, *args, **options) if done is None else done[0]
+
+
+class _ManyAnswers(_Callable):
+    def __call__(self, request: Any, *args: Any, **options: Any) -> Any:
+        done = self._perform(_StreamAdapter, request, args, options)
+        return self._plain(request, *args, **options) if done is None else done[0]
+
+
+class _RpcAdapter(Adapter):
+    __slots__ = ("_method", "_raw", "_requests", "_start")
+
+    def __init__(self, raw: Any, method: Method, start: Any, requests: Any) -> None:
+        self._raw, self._method, self._start, self._requests = raw, method, start, requests
+
+    def failed(self, crossing: Crossing, error: BaseException) -> None:
+        if _is_status(error):
+            rpc.end(crossing, _status(error))
+        else:
+            crossing.failed(error)
+
+
+class _UnaryAdapter(_RpcAdapter):
+    """A call that waits for its one answer."""
+
+    __slots__ = ()
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._start(self._raw.with_call, crossing)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        raw, call = result
+        crossing.chunk(raw, RECEIVED)
+        rpc.end(crossing, _status(call))
+        return self._method.unpack(raw), call
+
+    def serve(self, crossing: Crossing) -> Any:
+        script = Script(crossing, self._method)
+        script.pull(self._requests)
+        return _served_answer(script), _ServedCall(script)
+
+
+class _FutureAdapter(_RpcAdapter):
+    __slots__ = ()
+    streams = True
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._start(self._raw.future, crossing)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return _ObservedFuture(crossing, result, self._method)
+
+    def serve(self, crossing: Crossing) -> Any:
+        script = Script(crossing, self._method)
+        script.pull(self._requests)
+        return _ServedFuture(script)
+
+
+class _StreamAdapter(_RpcAdapter):
+    __slots__ = ()
+    streams = True
+
+    def live(self, crossing: Crossing) -> Any:
+        return self._start(self._raw, crossing)
+
+    def observe(self, crossing: Crossing, result: Any) -> Any:
+        return _ObservedStream(crossing, result, self._method)
+
+    def serve(self, crossing: Crossing) -> Any:
+        return _served_stream()(Script(crossing, self._method), self._requests)
+
+
+class _Observed:
+    """A live RPC of the client. Everything that is not reported is its own."""
+
+    def __init__(self, crossing: Crossing, inner: Any, method: Method) -> None:
+        self.crossing = crossing
+        self._inner = inner
+        self._method = method
+        rpc.keep(self, crossing)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __del__(self) -> None:
+        self.crossing.left()  # ignored where it has ended
+
+    def cancel(self) -> Any:
+        self.crossing.left()
+        return self._inner.cancel()
+
+
+class _ObservedFuture(_Observed):
+    def result(self, timeout: Any = None) -> Any:
+        try:
+            raw = self._inner.result(timeout)
+        except BaseException as error:
+            if _is_status(error):
+                rpc.end(self.crossing, _status(error))
+            raise
+        self.crossing.chunk(raw, RECEIVED)
+        rpc.end(self.crossing, _status(self._inner))
+        return self._method.unpack(raw)
+
+    def exception(self, timeout: Any = None) -> Any:
+        error = self._inner.exception(timeout)
+        if error is None:
+            self.result(timeout)
+        elif _is_status(error):
+            rpc.end(self.crossing, _status(error))
+        return error
+
+    def add_done_callback(self, function: Any) -> None:
+        self._inner.add_done_callback(lambda _: function(self))
+
+
+class _ObservedStream(_Observed):
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            raw = next(self._inner)
+        except StopIteration:
+            rpc.end(self.crossing, _status(self._inner))
+            raise
+        except BaseException as error:
+            if _is_status(error):
+                rpc.end(self.crossing, _status(error))
+            raise
+        self.crossing.chunk(raw, RECEIVED)
+        return self._method.unpack(raw)
+
+    next = __next__
+
+
+class _ServedCall:
+    """The status of a taped RPC, as the client asks for it."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.crossing = script.crossing
+        self._told = rpc.taped_status(script.taped)
+
+    def code(self) -> Any:
+        return rpc.code_of(self._told)
+
+    def details(self) -> str:
+        return str(self._told.get("details", ""))
+
+    def initial_metadata(self) -> Any:
+        return rpc.metadata_of(self._told.get("initial"))
+
+    def trailing_metadata(self) -> Any:
+        return rpc.metadata_of(self._told.get("trailing"))
+
+    def debug_error_string(self) -> Any:
+        return self._told.get("debug")
+
+    def is_active(self) -> bool:
+        return False
+
+    def time_remaining(self) -> None:
+        return None
+
+    def cancel(self) -> bool:
+        self.crossing.left()
+        return False
+
+    def cancelled(self) -> bool:
+        return self._told.get("code") == 1
+
+    def running(self) -> bool:
+        return False
+
+    def done(self) -> bool:
+        return True
+
+    def add_callback(self, callback: Any) -> bool:
+        return False
+
+
+class _ServedFuture(_ServedCall):
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self._has_come = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def result(self, timeout: Any = None) -> Any:
+        self._come()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def exception(self, timeout: Any = None) -> Any:
+        self._come()
+        return self._error
+
+    def add_done_callback(self, function: Any) -> None:
+        self._come()
+        function(self)
+
+    def _come(self) -> None:
+        if not self._has_come:
+            self._has_come = True
+            self.crossing.reach(END)
+            try:
+                self._value = _served_answer(self._script)
+            except Exception as error:  # noqa: BLE001  raised by `result`
+                self._error = error
+
+
+def _served_stream() -> Any:
+    """The class of a taped stream. It is an exception too: a stream that fails raises itself."""
+    grpc = sys.modules["grpc"]
+
+    class TapedStream(_ServedCall, grpc.RpcError):  # type: ignore[misc, name-defined]
+        def __init__(self, script: Script, requests: Any) -> None:
+            super().__init__(script)
+            self._requests = requests
+
+        def __iter__(self) -> Iterator[Any]:
+            return self
+
+        def __next__(self) -> Any:
+            script = self._script
+            script.pull(self._requests)
+            following = script.following()
+            if following is not None:
+                script.crossing.reach(following[0])
+                return script.message(following[1])
+            script.refuse_more()
+            script.crossing.reach(END)
+            rpc.end(script.crossing, self._told)
+            if self._told.get("code"):
+                raise self
+            raise StopIteration
+
+        next = __next__
+
+        def __str__(self) -> str:
+            return (
+                f"<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = {self.code()}\n"
+                f'\tdetails = "{self.details()}"\n\tdebug_error_string = "{self.debug_error_string()}"\n>'
+            )
+
+        __repr__ = __str__
+
+    return TapedStream
+
+
+def _served_answer(script: Script) -> Any:
+    status = rpc.taped_status(script.taped)
+    following = script.following()
+    if following is not None:
+        message = script.message(following[1])
+        rpc.end(script.crossing, status)
+        return message
+    script.refuse_more()
+    if not status.get("code") and isinstance(script.taped.error, BaseException):
+        script.crossing.raised(script.taped.error)
+        raise script.taped.error
+    rpc.end(script.crossing, status)
+    internals = sys.modules["grpc._channel"]
+    initial, trailing = (rpc.metadata_of(status.get(one)) for one in ("initial", "trailing"))
+    state = internals._RPCState((), initial, trailing, rpc.code_of(status), status.get("details"))
+    state.debug_error_string = status.get("debug")
+    raise internals._InactiveRpcError(state)
+
+
+def _is_status(error: BaseException) -> bool:
+    return isinstance(error, sys.modules["grpc"].RpcError) and hasattr(error, "code")
+
+
+def _status(call: Any) -> dict[str, Any]:
+    debug = getattr(call, "debug_error_string", None)
+    return rpc.status_of(
+        call.code(),
+        call.details(),
+        call.initial_metadata(),
+        call.trailing_metadata(),
+        debug() if debug is not None and call.code() is not None and call.code().value[0] else None,
+    )
