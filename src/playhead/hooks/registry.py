@@ -65,6 +65,9 @@ ROWS: tuple[Row, ...] = (
     Row("websockets.sync.client", "websocket.websockets_client", "http"),
     Row("websockets.trio.client", "websocket.websockets_client", "http"),
     Row("websockets.legacy.client", "websocket.websockets_client", "http"),
+    Row("pycurl", "http.curl_handles:hook_pycurl", "http"),
+    Row("curl_cffi.curl", "http.curl_handles:hook_curl_cffi", "http"),
+    Row("curl_cffi.aio", "http.curl_handles:hook_curl_cffi_aio", "http"),
     # input
     Row("sys", "input.stdin_reads", "input"),
     Row("builtins", "input.stdin_reads:hook_builtins", "input"),

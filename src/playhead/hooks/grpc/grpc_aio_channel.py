@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from playhead.hooks.grpc import rpc
-from playhead.hooks.grpc.rpc import RECEIVED, SENT, Method, Script
+from playhead.hooks.grpc.rpc import RECEIVED, SENT, RpcMethod, RpcScript
 from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
@@ -59,7 +59,7 @@ def _around(*, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
             )
             raw = original(self, method, None, None, *args, **options)
             target = getattr(self, "_playhead_target", "")
-            described = Method(target, method, request_serializer, response_deserializer)
+            described = RpcMethod(target, method, request_serializer, response_deserializer)
             return _AioCallable(plain, raw, described, many_in=many_in, many_out=many_out)
 
         return make
@@ -71,7 +71,7 @@ class _AioCallable:
     """In the place of the client's own object for a method."""
 
     def __init__(
-        self, plain: Any, raw: Any, method: Method, *, many_in: bool, many_out: bool
+        self, plain: Any, raw: Any, method: RpcMethod, *, many_in: bool, many_out: bool
     ) -> None:
         self._plain, self._raw, self._method = plain, raw, method
         self._many_in, self._many_out = many_in, many_out
@@ -106,7 +106,7 @@ class _AioAdapter(Adapter):
     __slots__ = ("_many_out", "_method", "_requests", "_start")
     streams = True
 
-    def __init__(self, start: Any, method: Method, requests: Any, *, many_out: bool) -> None:
+    def __init__(self, start: Any, method: RpcMethod, requests: Any, *, many_out: bool) -> None:
         self._start, self._method, self._requests, self._many_out = (
             start,
             method,
@@ -123,13 +123,13 @@ class _AioAdapter(Adapter):
 
     def serve(self, crossing: Crossing) -> Any:
         kind = _ServedAnswers if self._many_out else _ServedAnswer
-        return kind(Script(crossing, self._method), self._requests)
+        return kind(RpcScript(crossing, self._method), self._requests)
 
 
 class _ObservedAio:
     """A live RPC of the client. Everything that is not reported is its own."""
 
-    def __init__(self, crossing: Crossing, inner: Any, method: Method) -> None:
+    def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
         self.crossing = crossing
         self._inner = inner
         self._method = method
@@ -217,7 +217,7 @@ async def _iterated(rpc_call: Any) -> AsyncIterator[Any]:
 class _ServedAio:
     """A taped RPC."""
 
-    def __init__(self, script: Script, requests: Any) -> None:
+    def __init__(self, script: RpcScript, requests: Any) -> None:
         self._script, self._requests = script, requests
         self.crossing = script.crossing
         self._told = rpc.taped_status(script.taped)
@@ -328,7 +328,7 @@ async def _each(requests: Any) -> AsyncIterator[Any]:
             yield message
 
 
-async def _sent_by(requests: Any, method: Method, crossing: Crossing) -> AsyncIterator[bytes]:
+async def _sent_by(requests: Any, method: RpcMethod, crossing: Crossing) -> AsyncIterator[bytes]:
     async for message in _each(requests):
         raw = method.pack(message)
         crossing.chunk(raw, SENT)

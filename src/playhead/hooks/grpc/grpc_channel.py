@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from playhead.hooks.grpc import rpc
-from playhead.hooks.grpc.rpc import RECEIVED, Method, Script
+from playhead.hooks.grpc.rpc import RECEIVED, RpcMethod, RpcScript
 from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
@@ -61,7 +61,7 @@ def _around(*, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
             )
             raw = original(self, method, None, None, *args, **options)
             target = getattr(self, "_playhead_target", "")
-            described = Method(target, method, request_serializer, response_deserializer)
+            described = RpcMethod(target, method, request_serializer, response_deserializer)
             kind = _ManyAnswers if many_out else _OneAnswer
             return kind(plain, raw, described, many_in=many_in)
 
@@ -73,7 +73,7 @@ def _around(*, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
 class _Callable:
     """In the place of the client's own object for a method."""
 
-    def __init__(self, plain: Any, raw: Any, method: Method, *, many_in: bool) -> None:
+    def __init__(self, plain: Any, raw: Any, method: RpcMethod, *, many_in: bool) -> None:
         self._plain, self._raw = plain, raw
         self.method = method
         self._many_in = many_in
@@ -128,7 +128,7 @@ class _ManyAnswers(_Callable):
 class _RpcAdapter(Adapter):
     __slots__ = ("_method", "_raw", "_requests", "_start")
 
-    def __init__(self, raw: Any, method: Method, start: Any, requests: Any) -> None:
+    def __init__(self, raw: Any, method: RpcMethod, start: Any, requests: Any) -> None:
         self._raw, self._method, self._start, self._requests = raw, method, start, requests
 
     def failed(self, crossing: Crossing, error: BaseException) -> None:
@@ -153,7 +153,7 @@ class _UnaryAdapter(_RpcAdapter):
         return self._method.unpack(raw), call
 
     def serve(self, crossing: Crossing) -> Any:
-        script = Script(crossing, self._method)
+        script = RpcScript(crossing, self._method)
         script.pull(self._requests)
         return _served_answer(script), _ServedCall(script)
 
@@ -169,7 +169,7 @@ class _FutureAdapter(_RpcAdapter):
         return _ObservedFuture(crossing, result, self._method)
 
     def serve(self, crossing: Crossing) -> Any:
-        script = Script(crossing, self._method)
+        script = RpcScript(crossing, self._method)
         script.pull(self._requests)
         return _ServedFuture(script)
 
@@ -185,13 +185,13 @@ class _StreamAdapter(_RpcAdapter):
         return _ObservedStream(crossing, result, self._method)
 
     def serve(self, crossing: Crossing) -> Any:
-        return _served_stream()(Script(crossing, self._method), self._requests)
+        return _served_stream()(RpcScript(crossing, self._method), self._requests)
 
 
 class _Observed:
     """A live RPC of the client. Everything that is not reported is its own."""
 
-    def __init__(self, crossing: Crossing, inner: Any, method: Method) -> None:
+    def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
         self.crossing = crossing
         self._inner = inner
         self._method = method
@@ -255,7 +255,7 @@ class _ObservedStream(_Observed):
 class _ServedCall:
     """The status of a taped RPC, as the client asks for it."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: RpcScript) -> None:
         self._script = script
         self.crossing = script.crossing
         self._told = rpc.taped_status(script.taped)
@@ -299,7 +299,7 @@ class _ServedCall:
 
 
 class _ServedFuture(_ServedCall):
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: RpcScript) -> None:
         super().__init__(script)
         self._has_come = False
         self._value: Any = None
@@ -334,7 +334,7 @@ def _served_stream() -> Any:
     grpc = sys.modules["grpc"]
 
     class TapedStream(_ServedCall, grpc.RpcError):  # type: ignore[misc, name-defined]
-        def __init__(self, script: Script, requests: Any) -> None:
+        def __init__(self, script: RpcScript, requests: Any) -> None:
             super().__init__(script)
             self._requests = requests
 
@@ -368,7 +368,7 @@ def _served_stream() -> Any:
     return TapedStream
 
 
-def _served_answer(script: Script) -> Any:
+def _served_answer(script: RpcScript) -> Any:
     status = rpc.taped_status(script.taped)
     following = script.following()
     if following is not None:

@@ -29,7 +29,7 @@ class RpcFailure(Exception):
     """The status of an RPC that failed, on the tape. The program gets the client's own exception."""
 
 
-class Method:
+class RpcMethod:
     """A method of a service at one address, with the client's functions for its messages."""
 
     def __init__(self, target: str, name: Any, serialise: Any, deserialise: Any) -> None:
@@ -114,10 +114,10 @@ def taped_status(taped: Taped) -> dict[str, Any]:
     return status if isinstance(status, dict) else {"code": 0, "details": ""}
 
 
-class Script:
+class RpcScript:
     """The taped messages of both sides, as far as the replay has come."""
 
-    def __init__(self, crossing: Crossing, method: Method) -> None:
+    def __init__(self, crossing: Crossing, method: RpcMethod) -> None:
         self.crossing = crossing
         self._method = method
         if crossing.taped is None:
@@ -197,7 +197,7 @@ class Script:
             self.crossing.cut()  # the run was killed here
 
 
-def sent_by(requests: Iterable[Any], method: Method, crossing: Crossing) -> Iterator[bytes]:
+def sent_by(requests: Iterable[Any], method: RpcMethod, crossing: Crossing) -> Iterator[bytes]:
     """The requests of a stream as bytes, each reported when the client takes it."""
     for message in requests:
         raw = method.pack(message)

@@ -67,6 +67,10 @@ def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
     return _run_once
 
 
+# Timers of clients in C that carry requests: a replay sets none of them.
+_CARRIERS = ("AsyncCurl.",)
+
+
 def state_of(loop: Any) -> LoopState:
     """The points that tasks of this loop wait for."""
     state: LoopState | None = loop.__dict__.get(_STATE)
@@ -96,7 +100,7 @@ def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
     def call_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = None) -> Any:
         timer = original(self, when, callback, *args, context=context)
         head, log = order_slot.active(), points.active()
-        if (head is None and log is None) or _is_ours():
+        if (head is None and log is None) or _is_ours() or _name(callback).startswith(_CARRIERS):
             return timer
         lane, kind = lanes.current.get(), f"{points.TIMER}:{_name(callback)}"
         number, delay = lane.count(kind), max(0.0, when - self.time())
