@@ -12,6 +12,17 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import NotAsExpected, Patches, need
+from playhead.hooks.http.curl_options import (
+    HEADER,
+    HEADER_DATA,
+    INFOS,
+    OBSERVED,
+    RENAMED,
+    WRITE,
+    WRITE_DATA,
+    CurlHandle,
+    pair,
+)
 from playhead.hooks.http.exchange import (
     HttpAdapter,
     Request,
@@ -32,95 +43,13 @@ if TYPE_CHECKING:
     from playhead.hooks.http.exchange import Exchange
     from playhead.recording.crossing import Crossing
 
-_URL, _HEADERS, _METHOD, _AGENT, _COOKIE = 10002, 10023, 10036, 10018, 10022
-_FIELDS, _COPIED_FIELDS, _READ_DATA, _READ = 10015, 10165, 10009, 20012
-_POST, _UPLOAD, _PUT, _NO_BODY, _GET = 47, 46, 54, 44, 80
-_FORM, _MIME, _DECOMPRESSED = 10024, 10269, 10102
-_WRITE_DATA, _WRITE, _HEADER_DATA, _HEADER = 10001, 20011, 10029, 20079
-_OBSERVED = {_WRITE_DATA: "body", _WRITE: "body", _HEADER_DATA: "head", _HEADER: "head"}
-# Facts of a finished transfer that programs ask for: status, address, counts, times and redirects.
-_INFOS = (
-    *(2097154, 1048577, 1048594, 2097198, 2097172, 2097163, 1048607, 1048608, 2097192, 2097194),
-    *(3145731, 3145732, 3145733, 3145734, 3145744, 3145745, 3145747, 3145735, 3145736, 3145743),
-)
-# Its name on the tape: the body there is not compressed any more.
-_CODING, _RENAMED = "content-encoding", "x-playhead-"
+_handles: WeakKeyDictionary[Any, CurlHandle] = WeakKeyDictionary()
 
 
-class _Handle:
-    """The options of one handle, and its transfer."""
-
-    def __init__(self) -> None:
-        self.options: dict[int, Any] = {}
-        self.exchange: Exchange | None = None
-        self.blocks: list[list[str]] = []
-        self.is_headed = False
-        # Of the transfer that was served last.
-        self.infos: dict[str, Any] | None = None
-
-    def request(self, library: str) -> Request:
-        options = self.options
-        headers = [_pair(one) for one in options.get(_HEADERS) or ()]
-        for number, name in ((_AGENT, "user-agent"), (_COOKIE, "cookie")):
-            if options.get(number):
-                headers.append((name, _text(options[number])))
-        body = options.get(_COPIED_FIELDS, options.get(_FIELDS))
-        raw = body.encode() if isinstance(body, str) else None if body is None else bytes(body)
-        facts = None
-        if raw is None and any(options.get(one) for one in (_READ_DATA, _READ, _FORM, _MIME)):
-            # The content of an upload is not known before it is sent.
-            facts = {"upload": True}
-        return Request(
-            library, self._method(raw), _text(options.get(_URL, "")), headers, raw, None, facts
-        )
-
-    def _method(self, body: bytes | None) -> str:
-        options = self.options
-        if options.get(_METHOD):
-            return _text(options[_METHOD])
-        if options.get(_NO_BODY):
-            return "HEAD"
-        if options.get(_UPLOAD) or options.get(_PUT):
-            return "PUT"
-        return "POST" if body is not None or options.get(_POST) or options.get(_FORM) else "GET"
-
-    def take_header(self, line: bytes) -> None:
-        """A line of an answer's head. Every redirect has a head of its own."""
-        text = line.decode("latin-1").rstrip("\r\n")
-        if text.startswith("HTTP/"):
-            self.blocks.append([text])
-        elif text and self.blocks:
-            self.blocks[-1].append(text)
-
-    def take_body(self, data: bytes) -> None:
-        if self.exchange is not None:
-            self.report_head()
-            self.exchange.chunk(bytes(data))
-
-    def report_head(self) -> None:
-        """The head of the last answer, when nothing can follow but its body."""
-        exchange = self.exchange
-        if exchange is None or self.is_headed or not self.blocks:
-            return
-        self.is_headed = True
-        version, _, rest = self.blocks[-1][0].partition(" ")
-        status, _, reason = rest.partition(" ")
-        pairs = [_pair(one) for one in self.blocks[-1][1:]]
-        if self.options.get(_DECOMPRESSED) is not None:
-            pairs = [
-                (_RENAMED + name if name.lower() == _CODING else name, value)
-                for name, value in pairs
-            ]
-        exchange.head(int(status) if status.isdigit() else 0, reason, version, pairs)
-
-
-_handles: WeakKeyDictionary[Any, _Handle] = WeakKeyDictionary()
-
-
-def _handle(curl: Any) -> _Handle:
+def _handle(curl: Any) -> CurlHandle:
     found = _handles.get(curl)
     if found is None:
-        found = _handles[curl] = _Handle()
+        found = _handles[curl] = CurlHandle()
     return found
 
 
@@ -198,10 +127,10 @@ class _Library:
         def setopt(curl: Any, option: Any, value: Any) -> Any:
             handle = _handle(curl)
             handle.options[int(option)] = value
-            stream = _OBSERVED.get(int(option))
+            stream = OBSERVED.get(int(option))
             if stream is not None and value is not None:
                 report = handle.take_body if stream == "body" else handle.take_header
-                value = _observed(value, report, is_function=int(option) in (_WRITE, _HEADER))
+                value = _observed(value, report, is_function=int(option) in (WRITE, HEADER))
             return original(curl, option, value)
 
         return setopt
@@ -251,15 +180,15 @@ class _Library:
 
         return perform
 
-    def prepare(self, curl: Any, handle: _Handle) -> None:
+    def prepare(self, curl: Any, handle: CurlHandle) -> None:
         """A program that wants no headers has not said where they go; the tape wants them."""
-        if not handle.options.get(_HEADER_DATA) and not handle.options.get(_HEADER):
-            self._originals["setopt"](curl, _HEADER, handle.take_header)
+        if not handle.options.get(HEADER_DATA) and not handle.options.get(HEADER):
+            self._originals["setopt"](curl, HEADER, handle.take_header)
         handle.blocks, handle.is_headed, handle.infos = [], False, None
 
     def infos(self, curl: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for number in _INFOS:
+        for number in INFOS:
             try:
                 found[str(number)] = _as_text(self._originals["getinfo"](curl, number))
             except Exception:  # noqa: BLE001, S112  this libcurl does not know it
@@ -325,16 +254,16 @@ class _Transfer(HttpAdapter):
         """The heads of the answers before the last one, redacted as that is."""
         redactor = self.exchange.crossing.deck.recorder.redactor
         earlier = self._of.blocks[:-1]
-        return [[one[0], cleaned(redactor, map(_pair, one[1:]))] for one in earlier] or None
+        return [[one[0], cleaned(redactor, map(pair, one[1:]))] for one in earlier] or None
 
     def _give(self, exchange: Exchange, stream: str, data: Any) -> None:
         """To the program's own functions."""
         options = self._of.options
         if stream == "body":
             exchange.chunk(data)
-            _write(options.get(_WRITE) or options.get(_WRITE_DATA), data)
+            _write(options.get(WRITE) or options.get(WRITE_DATA), data)
             return
-        target = options.get(_HEADER) or options.get(_HEADER_DATA)
+        target = options.get(HEADER) or options.get(HEADER_DATA)
         for block in data:
             for line in (*block, ""):
                 _write(target, f"{line}\r\n".encode("latin-1"))
@@ -409,7 +338,7 @@ def _taped(crossing: Crossing) -> Iterator[tuple[int, str, Any]]:
     head = taped.head
     lines = [f"{head.get('http_version')} {head.get('status')} {head.get('reason')}".rstrip()]
     for name, value in head.get("headers") or ():
-        lines.append(f"{str(name).removeprefix(_RENAMED)}: {value}")
+        lines.append(f"{str(name).removeprefix(RENAMED)}: {value}")
     redirects = taped.facts.get("redirects")
     earlier = [
         [status, *(f"{name}: {value}" for name, value in headers)]
@@ -460,12 +389,3 @@ def _write(target: Any, data: bytes) -> None:
     if target is None:
         return
     (target.write if hasattr(target, "write") else target)(data)
-
-
-def _pair(line: Any) -> tuple[str, str]:
-    name, _, value = _text(line).partition(":")
-    return name.strip(), value.strip()
-
-
-def _text(value: Any) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
