@@ -100,7 +100,13 @@ class Tab:
         return self.page
 
     def shot(self, name: str) -> None:
+        """Take a picture for the documentation, which must not name the folders of this machine."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.evaluate(
+            """() => document.querySelectorAll(".run-command code").forEach((one) => {
+              one.textContent = one.textContent.replace(/\\/\\S*\\//g, "");
+            })"""
+        )
         self.page.screenshot(path=str(SCREENSHOTS / f"{name}.png"))
 
     def check(self) -> None:
