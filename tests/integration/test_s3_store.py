@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from tests.integration.s3_server import running_s3
 
-from playhead.errors import RemoteError
+from playhead.errors import RemoteError, UsageError
 from playhead.remote.objects import ObjectFolder
 from playhead.remote.pulling import pull
 from playhead.remote.pushing import push
@@ -67,6 +67,17 @@ def test_keys_and_endpoint_come_from_a_profile_too(environ, tmp_path):
     remote = ObjectFolder("s3://tapes/shop", {"HOME": str(tmp_path), "AWS_PROFILE": "ci"})
     remote.put("profile", b"1")
     assert remote.get("profile", 10) == b"1"
+
+
+def test_a_wrong_endpoint_is_named_and_an_empty_one_is_none(environ, monkeypatch):
+    with pytest.raises(UsageError, match="endpoint of S3 is 'localhost:9000'"):
+        ObjectFolder("s3://tapes/x", {**environ, "AWS_ENDPOINT_URL": "localhost:9000"})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "")
+    # No request leaves this machine: the name of the proxy leads nowhere.
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    remote = ObjectFolder("s3://tapes/x", {**environ, "AWS_ENDPOINT_URL": ""})
+    with pytest.raises(RemoteError, match="cannot be reached"):
+        remote.get("a", 10)
 
 
 def test_a_bucket_that_is_not_there_is_named(environ):

@@ -113,8 +113,8 @@ def find_run_anywhere(store: Path | None, asked: str) -> Path:
     except RunNotFound:
         from playhead import config
 
-        # No network, and no imports, for users without a shared store.
-        if store is not None or not config.load().remote:
+        # No network, and no imports, for users without a shared store, and for paths.
+        if store is not None or not stores.can_be_id(asked) or not config.load().remote:
             raise
         from playhead.cli.shared_store import fetched_run
 

@@ -145,6 +145,11 @@ class ObjectFolder:
             raise
         except (self._errors.BaseError, OSError) as error:
             raise RemoteError(self._explained(path, error)) from None
+        except BaseException as error:
+            # A failed assertion inside obstore, which is not an Exception.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise RemoteError(self._explained(path, error)) from None
 
     def _explained(self, path: str, error: BaseException) -> str:
         text = str(error)
@@ -184,6 +189,9 @@ def _library() -> Any:
         raise UsageError("Shared stores need the extra `s3`: pip install 'playhead[s3]'.") from None
 
 
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+
 def _s3_config(environ: Mapping[str, str]) -> dict[str, Any]:
     """Endpoint, region and keys from the environment, else from the profile in ~/.aws.
 
@@ -196,12 +204,21 @@ def _s3_config(environ: Mapping[str, str]) -> dict[str, Any]:
 
     has_keys = bool(environ.get("AWS_ACCESS_KEY_ID"))
     keys = environ if has_keys else {name.upper(): value for name, value in profile.items()}
+    region = setting("region", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = setting("endpoint_url", *_ENDPOINTS)
+    if not endpoint and any(one in environ for one in _ENDPOINTS):
+        # Set and empty: obstore would take the empty text for an address.
+        endpoint = f"https://s3.{region}.amazonaws.com"
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        raise UsageError(
+            f"The endpoint of S3 is {endpoint!r} (AWS_ENDPOINT_URL, or the profile); expected https://host."
+        )
     found: dict[str, Any] = {
         "access_key_id": keys.get("AWS_ACCESS_KEY_ID"),
         "secret_access_key": keys.get("AWS_SECRET_ACCESS_KEY"),
         "token": keys.get("AWS_SESSION_TOKEN"),
-        "region": setting("region", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1",
-        "endpoint": setting("endpoint_url", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+        "region": region,
+        "endpoint": endpoint,
     }
     return {name: value for name, value in found.items() if value}
 

@@ -135,8 +135,12 @@ def new_run(home: Path, run_id: str | None, at_wall_ns: int) -> tuple[str, Path]
     raise StoreError(f"No free run id found in {home}.")
 
 
+def can_be_id(text: str) -> bool:
+    return bool(_ID.fullmatch(text)) and not _ASIDE.search(text) and not _LAST.fullmatch(text)
+
+
 def checked_id(run_id: str) -> str:
-    if not _ID.fullmatch(run_id) or _ASIDE.search(run_id) or _LAST.fullmatch(run_id):
+    if not can_be_id(run_id):
         raise UsageError(
             f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 128 of them."
         )

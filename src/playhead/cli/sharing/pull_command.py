@@ -13,7 +13,7 @@ from playhead.cli.shared_store import one_remote_run, shared_store
 from playhead.errors import UsageError
 from playhead.remote.pulling import pull
 from playhead.remote.remote_runs import remote_ids
-from playhead.tape.store import run_ids
+from playhead.tape.store import run_ids, run_path
 
 
 @click.command("pull")
@@ -52,11 +52,12 @@ def command(
         wanted = [one_remote_run(there, one) for one in runs]
     done = []
     for run in dict.fromkeys(wanted):
+        is_here = run_path(home, run).is_dir()
         with tally("Pulling bytes") as tell:
             path = pull(run, there, home, tell)
         done.append({"run": run, "path": str(path), "remote": there.url})
         if not as_json:
-            click.echo(f"{run}  ← {there.url}")
+            click.echo(f"{run}  is here already" if is_here else f"{run}  ← {there.url}")
     if as_json:
         print_json(done)
     elif not done:
