@@ -95,13 +95,18 @@ def wait_for(kind: str) -> Place | None:
         return None
     lane = lanes.current.get()
     place = head.take(lane, kind)
-    if place is not None:
+    while place is not None:
+        # A handler that runs meanwhile may come to a point of the same kind, and came there first then.
+        taken = head.signals.begin_wait(lane, kind, place)
         try:
             head.arrive(place, loop_here(), acts=True)
         except BaseException:
-            # A signal ended the wait, so this did not happen then either.
-            lane.give_back(kind, place.what[2])
+            # The handler has raised, so this did not happen then either.
+            head.signals.give_back(taken)
             raise
+        if not head.signals.end_wait(taken):
+            return place
+        place = head.take(lane, kind)
     return place
 
 

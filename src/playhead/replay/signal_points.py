@@ -23,8 +23,11 @@ from playhead.recording import lanes, order_slot, points
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from playhead.recording.lanes import Lane
     from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
+
+    Taken = tuple[Lane, str, int]
 
 # Whoever watches a replay ends it with these: never held back.
 _FROM_OUTSIDE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -52,6 +55,32 @@ class SignalPoints:
         # When the timer of the program would fire, by the clock of the tape, and how often after that.
         self._timer: tuple[int | None, float] = (None, 0.0)
         self._watched = False
+        # The point that the main thread waits for, by lane, kind and number: see `begin_wait`.
+        self._taken: Taken | None = None
+
+    def begin_wait(self, lane: Lane, kind: str, place: Place) -> Taken | None:
+        """The main thread begins to wait for a point with a number. A handler that runs before the point gives the
+        number back.
+        """
+        if not _in_main_thread():
+            return None
+        self._taken = (lane, kind, place.what[2])
+        return self._taken
+
+    def end_wait(self, taken: Taken | None) -> bool:
+        """Return whether a handler ran during this wait, so that the point is to be taken again."""
+        if taken is None:
+            return False
+        was_handled = self._taken is not taken
+        self._taken = None
+        return was_handled
+
+    def give_back(self, taken: Taken | None) -> None:
+        """The wait ended without its point."""
+        if taken is not None and self._taken is taken:
+            self._taken = None
+            lane, kind, number = taken
+            lane.give_back(kind, number)
 
     def ahead(self) -> Place | None:
         """The next signal that is to be delivered."""
@@ -83,12 +112,16 @@ class SignalPoints:
             gate.open()
         # The main thread does not wait while it handles the signal.
         wait = self._head.time.leave()
+        is_numbered = self._taken is not None
+        self.give_back(self._taken)
         if handler is signal.default_int_handler or wait is None:
             return handler
 
         def handle(signalnum: int, frame: Any) -> Any:
             handler(signalnum, frame)
             self._head.time.return_to(wait)
+            if is_numbered and wait.gate is not None:
+                wait.gate.open()  # `order_slot.wait_for` takes the point again
 
         return handle
 

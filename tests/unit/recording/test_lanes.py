@@ -109,6 +109,20 @@ def test_threads_have_lanes_of_their_own_and_know_what_they_are_part_of(run):
     assert {event.parent for event in events.values()} == {start.seq}
 
 
+def test_threads_that_run_in_a_copied_context_have_lanes_of_their_own(run):
+    def start():
+        threads = [
+            threading.Thread(target=contextvars.copy_context().run, args=(run.emit, "x", name))
+            for name in ("a", "b")
+        ]
+        for thread in threads:
+            thread.start()
+            thread.join()
+
+    fresh(start)
+    assert lanes_of(run) == {"a": "root/1", "b": "root/2"}
+
+
 def test_a_thread_is_left_as_it_was(run):
     class Worker(threading.Thread):
         def run(self):

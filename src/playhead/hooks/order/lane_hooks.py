@@ -120,6 +120,10 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
         if getattr(self, "_ident", None) is not None:
             return start(self)  # running already: start() says so
         luggage, run, own = lanes.pack(), self.run, self.__dict__.get("run")
+        # A target that is `copy_context().run` would bring the lane of the thread that copied the context.
+        target, args = getattr(self, "_target", None), getattr(self, "_args", ())
+        for context in _contexts_of(target, tuple(args)):
+            context.run(lanes.unpack, luggage[:1])
 
         def in_lane() -> None:
             put_back()
