@@ -405,14 +405,17 @@ def test_what_a_program_shows_on_a_terminal_of_its_own_is_recorded_and_shown_aga
     assert (playhead.folder / "ran.log").read_text() == "ran\n"
 
 
-def test_a_program_that_an_agent_runs_for_itself_and_did_not_run_then_is_not_run(playhead):
-    counted = COUNTED.format(folder=playhead.folder)
-    playhead.file("counted.sh", counted)
-    playhead.file("other.sh", counted)
-    looks = '#!/bin/sh\n./counted.sh > /dev/null\ntest -z "$MORE" || ./other.sh > /dev/null 2>&1\n'
-    agent = playhead.file("claude", looks + "echo done\n")
+def test_programs_that_an_agent_runs_for_itself_may_differ_and_are_not_run(
+    playhead, tmp_path_factory
+):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")  # not among the files that a replay restores
+    playhead.file("counted.sh", COUNTED.format(folder=playhead.folder).replace("date", "cat; date"))
+    looks = f"echo {elsewhere}/* | ./counted.sh > /dev/null\n"
+    looks += f"test ! -e {elsewhere}/more || ./counted.sh 7 > /dev/null 2>&1\n"
+    agent = playhead.file("claude", f"#!/bin/sh\n{looks}echo done\n")
     then = playhead("record", "--", agent)
     assert then.stdout == "done\n", then.stderr
-    now = playhead("replay", "last", MORE="1")
+    (elsewhere / "more").touch()
+    now = playhead("replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
     assert (playhead.folder / "ran.log").read_text() == "ran\n"

@@ -252,6 +252,8 @@ class Caller:
                 player.take(stream, own, cooked=True)
             else:
                 os.close(own)
+        # An agent that looks at its own work (OpenCode gives git a list of changed files) looks at other moments.
+        flight.sent = sent or SIDE in crossing.call.facts
         for piece in taped.pieces:
             crossing.chunk(piece.data, piece.stream)
         control = player.ready()
