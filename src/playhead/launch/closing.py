@@ -184,7 +184,15 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
             run.recorder.append(
                 NewEvent(events.HOLE, {"boundary": "http", "what": what, "why": why})
             )
-        facts = {"refused": connections.refused(rows)}
+        sent = connections.datagrams(rows, taped)
+        for row in sent:
+            what, why = f"{row.program} to {row.to}", "datagrams are not recorded"
+            run.recorder.append(
+                NewEvent(events.HOLE, {"boundary": "stream", "what": what, "why": why})
+            )
+        # Of a replay, those that the recorded run sent are no surprise. Older tapes do not know theirs.
+        places = sorted({row.to for row in rows if row.how == "datagram"})
+        facts = {"refused": connections.refused(rows), "datagrams": places or ["none"]}
         if missing := connections.missing(rows, taped):
             facts["partial"] = connections.words(missing)
     extra = {name: value for name, value in facts.items() if value}

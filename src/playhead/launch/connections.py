@@ -51,6 +51,13 @@ def _is_accounted_for(row: SeenConnection, taped: RecordedPlaces) -> bool:
     return row.port in taped.ports or (bool(row.times) and all(inside))
 
 
+def datagrams(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
+    """Datagrams that no recorded process call sent. They are lost in a replay, as they may be on any network: that is
+    a hole, and no reason to refuse a replay.
+    """
+    return [row for row in rows if row.how == "datagram" and not _is_accounted_for(row, taped)]
+
+
 def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
     """Those of `unrecorded` without which a replay proves nothing. An agent that talks to its models
     through the proxy also sends telemetry and looks for updates past it, and `npm run` looks for updates of npm: that

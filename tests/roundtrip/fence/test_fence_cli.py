@@ -13,8 +13,10 @@ import pytest
 from tests import warm_start
 
 from playhead.errors import NoFence
+from playhead.events import HOLE
 from playhead.replay.fence import barrier
 from playhead.replay.fence.inside import FenceNeeds
+from playhead.tape.reader import Tape
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 AGENT = """#!/bin/bash
@@ -252,3 +254,30 @@ def test_a_connection_inside_a_tool_call_is_accounted_for(play, tmp_path):
     assert "partial" not in then.stderr, then.stderr
     now = play("replay", "last")
     assert (now.returncode, now.stdout) == (0, "0\n"), now.stderr
+
+
+# Into the void: a connected datagram would report that nothing listens.
+DATAGRAM = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+    print(made.sendto(b"x", ("127.0.0.1", int(sys.argv[1]))))
+"""
+
+
+def test_datagrams_are_named_on_the_tape_and_other_ones_in_a_replay_are_a_divergence(
+    play, tmp_path
+):
+    (tmp_path / "sends.py").write_text(DATAGRAM)
+    sends = [sys.executable, "-S", "sends.py"]
+    then = play("record", "--", *sends, "8125")
+    if "not watched" in then.stderr:
+        pytest.skip("needs root, or a machine without sudo")
+    assert "partial" not in then.stderr
+    tape = Tape(min((tmp_path / "store" / "runs").iterdir()))
+    holes = [str(one.data["what"]) for one in tape.events() if one.kind == HOLE]
+    assert any(one.endswith("to 127.0.0.1:8125") for one in holes), holes
+    now = play("replay", "last")
+    assert now.returncode == 0, now.stderr
+    now = play("replay", "last", "--", *sends, "8126")
+    assert now.returncode == 3, now.stderr
+    assert "127.0.0.1:8126" in now.stderr

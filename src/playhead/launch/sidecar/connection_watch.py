@@ -28,6 +28,7 @@ _DRAIN = b"d"
 _MOST_TIMES = 10_000
 # Enough for an interpreter, its options and a script.
 _MOST_WORDS = 16
+_DNS = 53
 _LINGER_NS = 150_000_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
 # Name services and logs, which the C library asks for every program.
@@ -38,7 +39,8 @@ _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sss
 class SeenConnection:
     """One program's connections to one place.
 
-    `how`: `inside` (a listener of the tree, or our own proxy), `refused` (nothing listens there) or `out`.
+    `how`: `inside` (a listener of the tree, or our own proxy), `refused` (nothing listens there), `out`, or
+    `datagram` (sent without a connection).
     """
 
     program: str
@@ -231,18 +233,20 @@ class _Seen:
         if address is None or (address.path and not self._is_daemon(address.path)):
             return
         pid = _process_of(one.thread)
-        # A connected datagram socket sends nothing yet: the C library makes one to choose an address.
-        if not address.path and not self.listener.is_stream(one, pid):
+        is_datagram = not address.path and not self.listener.is_stream(one, pid)
+        # A connected datagram socket sends nothing yet: the C library makes one to choose an address. Names are
+        # looked up by the C library for every program.
+        if is_datagram and (self.listener.connects(one) or address.port == _DNS):
             return
         program = os.readlink(f"/proc/{pid}/exe")
         process = self._process(pid, program)
-        proxied = address.is_loopback and address.port in self._tree.ports
+        proxied = address.is_loopback and address.port in self._tree.ports and not is_datagram
         row = SeenConnection(
             program=program,
             pid=pid,
             to=str(address),
             port=address.port,
-            how="inside" if proxied else self._how(address),
+            how="datagram" if is_datagram else "inside" if proxied else self._how(address),
             proxied=proxied,
             parent=process.parent,
             role=process.role,

@@ -90,14 +90,14 @@ class CallListener:
 
     def address(self, one: Announced) -> PeerAddress | None:
         """Where it wants to go; None: neither a network nor a Unix socket. OSError: not to be read."""
-        pointer, size = (one.args[1], one.args[2]) if self._connects(one) else one.args[4:6]
+        pointer, size = (one.args[1], one.args[2]) if self.connects(one) else one.args[4:6]
         with open(f"/proc/{one.thread}/mem", "rb", buffering=0) as memory:
             raw = os.pread(memory.fileno(), min(size, _LONGEST_ADDRESS), pointer)
         return parsed(raw)
 
     def is_stream(self, one: Announced, process: int) -> bool:
         """Whether its socket is one of TCP or the like. OSError: not to be known."""
-        if not self._connects(one):
+        if not self.connects(one):
             return False
         with self.socket(one, process) as same:
             return same.type == socket.SOCK_STREAM
@@ -110,7 +110,8 @@ class CallListener:
         finally:
             os.close(handle)
 
-    def _connects(self, one: Announced) -> bool:
+    def connects(self, one: Announced) -> bool:
+        """Whether it is `connect`, and not a datagram with an address of its own."""
         return one.number == self._connect
 
 

@@ -214,10 +214,12 @@ def _stopped(original: Tape, replayed: Tape, wishes: ReplayOptions) -> list[dict
     """Connections that the fence kept in, but for those that led nowhere when the run was recorded."""
     if wishes.policy.live:
         return []
-    then = set(original.manifest.extra.get("refused") or ())
+    extra = original.manifest.extra
+    then = {*(extra.get("refused") or ()), *(extra.get("datagrams") or ())}
     counts: Counter[tuple[str, str]] = Counter()
     for row in replayed.manifest.extra.get("stopped") or ():
-        if row.get("to") not in then:
+        is_unknown = row.get("how") == "datagram" and "datagrams" not in extra
+        if row.get("to") not in then and not is_unknown:
             counts[str(row.get("program")), str(row.get("to"))] += int(row.get("count") or 1)
     return [_kept_in(program, to, count) for (program, to), count in counts.items()]
 
