@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import gc
 import importlib
+import io
 import json
 import os
 import selectors
@@ -27,8 +28,9 @@ MODULES = (
     "playhead.views.text.report",
 )
 VERBS = ("record", "replay", "fork", "batch", "loop", "show", "diff", "verify")
-# An interpreter reads these at its start; a forked process could not follow a change.
+# An interpreter reads these at its start, so each set of them has a server of its own.
 STARTING = ("PYTHON", "LC_", "LANG")
+MOST_SERVERS = 3
 
 PLAYHEAD = [sys.executable, "-m", "playhead"]
 KNOWN = (
@@ -36,7 +38,7 @@ KNOWN = (
     {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "check": False},
 )
 
-_server: tuple[subprocess.Popen, socket.socket] | None = None
+_servers: dict[tuple, tuple[subprocess.Popen, socket.socket]] = {}
 _lock = threading.Lock()
 
 
@@ -45,7 +47,7 @@ def run(argv, *, cwd=None, env=None, text=False, timeout=None, stdin=None, **opt
     argv = [*map(os.fspath, argv)]
     env = dict(os.environ if env is None else env)
     is_known = argv[:3] == PLAYHEAD and options in KNOWN and stdin in (None, subprocess.DEVNULL)
-    if not is_known or _at_start(env) != _at_start(os.environ):
+    if not is_known or not _is_served(env):
         more = {} if "input" in options else {"stdin": stdin}
         check = options.pop("check", False)
         return subprocess.run(
@@ -60,14 +62,20 @@ def run(argv, *, cwd=None, env=None, text=False, timeout=None, stdin=None, **opt
     return ended
 
 
+def _is_served(env):
+    """Not for a path of a single test: its server would start for one command."""
+    key = _at_start(env)
+    return "PYTHONPATH" not in env and (key in _servers or len(_servers) < MOST_SERVERS)
+
+
 def _at_start(env):
-    return {name: value for name, value in env.items() if name.startswith(STARTING)}
+    return tuple(sorted(one for one in env.items() if one[0].startswith(STARTING)))
 
 
 def _forked(argv, cwd, env, stdin, timeout):
     (out, their_out), (err, their_err) = os.pipe(), os.pipe()
     asked = json.dumps({"argv": argv, "cwd": cwd, "env": env}).encode()
-    wire = _connect()
+    wire = _connect(env)
     socket.send_fds(wire, [len(asked).to_bytes(4, "big")], [stdin, their_out, their_err])
     wire.sendall(asked)
     os.close(their_out)
@@ -104,22 +112,22 @@ def _read(out, err, timeout):
     return b"".join(pieces[out]), b"".join(pieces[err])
 
 
-def _connect():
-    global _server  # noqa: PLW0603  one for each worker
-    if _server is None:
+def _connect(env):
+    key = _at_start(env)
+    if key not in _servers or _servers[key][0].poll() is not None:
         ours, theirs = socket.socketpair()
+        kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
         process = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+            env={**kept, **dict(key)}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
-        _server = process, ours
-        atexit.register(_stop)
-    return _server[1]
+        _servers[key] = process, ours
+        atexit.register(_stop, process, ours)
+    return _servers[key][1]
 
 
-def _stop():
-    process, wire = _server
+def _stop(process, wire):
     wire.close()
     process.terminate()
     process.wait()
@@ -165,10 +173,15 @@ def _become(asked, fds):
     os.environ.update(asked["env"])
     sys.orig_argv[:] = asked["argv"]
     # As an interpreter opens them at its start; the old ones remember the files they stood for.
-    plain = {"closefd": False}
-    sys.stdin = sys.__stdin__ = open(0, **plain)  # noqa: SIM115  they stay open
-    sys.stdout = sys.__stdout__ = open(1, "w", **plain)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace", **plain)  # noqa: SIM115
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115  they stay open
+    sys.stdout = sys.__stdout__ = _output(1, "strict")
+    sys.stderr = sys.__stderr__ = _output(2, "backslashreplace")
+
+
+def _output(fd, errors):
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    raw = open(fd, "wb", 0 if unbuffered else -1, closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(raw, errors=errors, write_through=unbuffered, line_buffering=fd == 2)
 
 
 def _preload():

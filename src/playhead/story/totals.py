@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -55,53 +56,11 @@ def usages(call: CallItem) -> list[Usage]:
 
 
 def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
-    counts = {
-        "calls": 0,
-        "llm": 0,
-        "tool": 0,
-        "process": 0,
-        "http": 0,
-        "failures": 0,
-        "failed_turns": 0,
-        "emitted": 0,
-        "unpriced": 0,
-        "holes": 0,
-    }
-    tokens: dict[str, int | None] = {}
-    cost: Decimal | None = None
+    counts: Counter[str] = Counter()
+    usage = _Usage()
     for item in items:
-        if said := _said(item):
-            for name in TOKENS:
-                if type(more := said.get(name)) is int:
-                    tokens[name] = (tokens.get(name) or 0) + more
-            if isinstance(claimed := said.get("cost_usd"), (int, float)):
-                cost = (cost or Decimal(0)) + Decimal(str(claimed))
-        if isinstance(item, NoteItem):
-            counts["holes"] += item.kind == _HOLE
-            counts["emitted"] += item.kind not in _KINDS and item.kind != _START_UP
-        if isinstance(item, TurnItem):
-            counts["failed_turns"] += item.how == "raised"
-        if not isinstance(item, CallItem) or is_start_up(item):
-            continue
-        # A derived tool is no crossing of a boundary of its own.
-        counts["calls"] += DERIVED not in item.facts
-        kind = (
-            "tool"
-            if item.boundary == "mcp" and item.facts.get("method", "tools/call") == "tools/call"
-            else item.boundary
-        )
-        if kind in counts:
-            counts[kind] += 1
-        counts["failures"] += item.failure is not None
-        for usage in usages(item):
-            for name in TOKENS:
-                more = getattr(usage, name)
-                if more is not None:
-                    tokens[name] = (tokens.get(name) or 0) + more
-        if item.cost is not None:
-            cost = (cost or Decimal(0)) + item.cost.usd
-        elif usages(item):
-            counts["unpriced"] += 1
+        counts.update(_counted(item))
+        usage.add(item)
     return Totals(
         events=events,
         calls=counts["calls"],
@@ -112,12 +71,66 @@ def total(items: Iterable[Item], *, events: int, lost: int) -> Totals:
         failures=counts["failures"],
         failed_turns=counts["failed_turns"],
         emitted=counts["emitted"],
-        unpriced=counts["unpriced"],
+        unpriced=usage.unpriced,
         holes=counts["holes"],
         lost=lost,
-        cost_usd=None if cost is None else float(cost),
-        **tokens,
+        cost_usd=None if usage.cost is None else float(usage.cost),
+        **usage.tokens,
     )
+
+
+def _counted(item: Item) -> Iterator[str]:
+    """Yield the counts that an item adds one to."""
+    if isinstance(item, NoteItem):
+        if item.kind == _HOLE:
+            yield "holes"
+        if item.kind not in _KINDS and item.kind != _START_UP:
+            yield "emitted"
+    elif isinstance(item, TurnItem):
+        if item.how == "raised":
+            yield "failed_turns"
+    elif not is_start_up(item):
+        # A derived tool does not cross a boundary of its own.
+        if DERIVED not in item.facts:
+            yield "calls"
+        method = item.facts.get("method", "tools/call")
+        is_mcp_tool = item.boundary == "mcp" and method == "tools/call"
+        yield "tool" if is_mcp_tool else item.boundary
+        if item.failure is not None:
+            yield "failures"
+
+
+class _Usage:
+    """Tokens and prices, as far as they are known: None is unknown, not zero."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[str, int | None] = {}
+        self.cost: Decimal | None = None
+        self.unpriced = 0
+
+    def add(self, item: Item) -> None:
+        if said := _said(item):
+            for name in TOKENS:
+                self._add_tokens(name, said.get(name))
+            if isinstance(claimed := said.get("cost_usd"), (int, float)):
+                self._add_cost(Decimal(str(claimed)))
+        if not isinstance(item, CallItem) or is_start_up(item):
+            return
+        found = usages(item)
+        for usage in found:
+            for name in TOKENS:
+                self._add_tokens(name, getattr(usage, name))
+        if item.cost is not None:
+            self._add_cost(item.cost.usd)
+        elif found:
+            self.unpriced += 1
+
+    def _add_tokens(self, name: str, more: object) -> None:
+        if type(more) is int:  # a number that an agent reports may be anything
+            self.tokens[name] = (self.tokens.get(name) or 0) + more
+
+    def _add_cost(self, usd: Decimal) -> None:
+        self.cost = (self.cost or Decimal(0)) + usd
 
 
 def spent(items: Iterable[Item]) -> tuple[Decimal, int]:

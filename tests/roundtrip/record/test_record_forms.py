@@ -94,16 +94,20 @@ def test_arguments_reach_the_program_as_they_were(record):
     assert take.manifest.command[2:] == words
 
 
+# Importing all plugins that are installed takes longer than the rest of the test.
+BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def test_pytest_is_recorded_with_what_its_tests_do(record):
     record.script("test_it.py", "import subprocess\ndef test_it(): subprocess.run(['true'])\n")
-    take = record("pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    take = record("pytest", "-q", "-p", "no:cacheprovider", "test_it.py", env=BARE)
     assert "1 passed" in take.ended.stdout
     assert ["true"] in [call.data["request"]["argv"] for call in take.calls()]
 
 
 def test_a_failing_test_of_pytest_is_no_error_that_ended_the_program(record):
     record.script("test_it.py", "def test_it(): assert 0\n")
-    take = record("pytest", "-q", "-p", "no:cacheprovider", "test_it.py")
+    take = record("pytest", "-q", "-p", "no:cacheprovider", "test_it.py", env=BARE)
     assert take.ended.returncode == 1
     assert [end.data.get("error") for end in take.of("segment.end")] == [None, None, None]
 
