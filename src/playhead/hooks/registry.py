@@ -76,7 +76,10 @@ ROWS: tuple[Row, ...] = (
     Row("_signal", "input.signals:hook_handlers", "input"),
     Row("signal", "input.signals", "input"),
     Row("asyncio.base_events", "input.asyncio_stdin", "input"),
+    Row("asyncio.base_events", "input.asyncio_servers", "input"),
+    Row("socketserver", "input.threaded_servers", "input"),
     Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
+    Row("uvloop", "input.asyncio_servers:hook_uvloop", "input"),
     # streams
     Row("socket", "stream.sockets", "stream"),
     Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),

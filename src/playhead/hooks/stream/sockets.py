@@ -100,6 +100,11 @@ def _make_ssl_transport(original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
+def follow(sock: Any, talk: Any) -> None:
+    """Report what passes through a socket to `talk`: a connection that the program has accepted."""
+    _talks[sock] = talk
+
+
 def talk_of(sock: Any) -> Talk | None:
     return _talks.get(sock)
 

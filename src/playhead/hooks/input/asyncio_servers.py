@@ -1,0 +1,272 @@
+"""Connections that others open to a server in an event loop: input to the run. uvicorn, aiohttp.web, hypercorn,
+`asyncio.start_server`.
+
+Each connection is one call of the boundary `input`: the pieces that the client sent (`received`) and those that the
+program answered (`sent`). A replay starts the server as the program does, opens the taped connections to it for real,
+sends each piece at its place, and compares the answers. So accepting, parsing and logging are the program's own code.
+
+Connections that this process opens to itself are not input. Knows event loops and their protocols; does not know HTTP
+but for the name of a call.
+"""
+
+from __future__ import annotations
+
+import _socket
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.input import input_slot
+from playhead.hooks.input.inbound import (
+    ArrivedConnection,
+    InboundConnection,
+    TapedConnection,
+    call_for,
+    in_lane,
+    is_own_client,
+    loopback,
+)
+from playhead.recording import lanes
+from playhead.recording.crossing import HEAD
+from playhead.recording.lanes import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from playhead.recording.deck import Deck
+
+_ROOM = 1024 * 1024
+# Clients of a replay that are open: asyncio keeps weak references to tasks.
+_driving: set[Any] = set()
+# By the id of a protocol: until it has a connection, and until that is lost.
+_servers: dict[int, _Followed] = {}
+_connections: dict[int, InboundConnection] = {}
+# Observing subclasses of protocols.
+_classes: dict[type, type] = {}
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is asyncio.base_events."""
+    need(module.BaseEventLoop, "create_server")
+    patches.replace(module.BaseEventLoop, "create_server", _create_server)
+
+
+def hook_uvloop(module: ModuleType, patches: Patches) -> None:
+    """A replay gives the program asyncio's loop: see `ambient.waiting_selectors`."""
+    patches.replace(module.Loop, "create_server", _create_server)
+
+
+def _create_server(original: Callable[..., Any]) -> Callable[..., Any]:
+    async def create_server(
+        self: Any, protocol_factory: Callable[[], Any], *args: Any, **options: Any
+    ) -> Any:
+        open_deck = input_slot.deck_for_read()
+        if open_deck is None or options.get("ssl") is not None:
+            return await original(self, protocol_factory, *args, **options)
+        followed = _Followed(open_deck)
+        server = await original(
+            self, lambda: followed.observed(protocol_factory()), *args, **options
+        )
+        if open_deck.mode is not None:
+            followed.drive(self, server)
+        return server
+
+    return create_server
+
+
+class _Followed:
+    """A server whose connections are recorded; in a replay, who opens them."""
+
+    def __init__(self, open_deck: Deck) -> None:
+        self._deck = open_deck
+        # The lane of all connections: they come from outside.
+        self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
+        # In a replay: the taped connections that were opened, by the port of the client.
+        self._expected: dict[int, InboundConnection] = {}
+
+    def observed(self, protocol: Any) -> Any:
+        """The protocol, which also reports what it receives."""
+        kind = _observing(type(protocol))
+        try:
+            protocol.__class__ = kind
+        except TypeError:
+            self._deck.unfollowed("input", "a server", "its protocol cannot be observed")
+            return protocol
+        _servers[id(protocol)] = self
+        return protocol
+
+    def connection(self, transport: Any) -> InboundConnection | None:
+        peer = transport.get_extra_info("peername")
+        if not isinstance(peer, tuple):
+            return None
+        if self._deck.mode is not None:
+            return self._expected.pop(peer[1], None)
+        if is_own_client(peer[1]):
+            return None
+        with in_lane(self._lane):
+            connection: InboundConnection = self._deck.perform(
+                call_for(transport.get_extra_info("sockname")), ArrivedConnection(peer[1])
+            )
+        return connection
+
+    def drive(self, loop: Any, server: Any) -> None:
+        """Open the taped connections, each at its place."""
+        inet = [one for one in server.sockets if isinstance(one.getsockname(), tuple)]
+        if not inet:
+            return
+        # A server may listen by IPv4 and IPv6 at the same port; one is enough.
+        sock = min(inet, key=lambda one: one.family != _socket.AF_INET)
+        # Not `create_task`, which would count it as a task of the program.
+        tasks = sys.modules["asyncio"]
+        task = tasks.Task(self._open_all(loop, sock.family, sock.getsockname()), loop=loop)
+        _driving.add(task)
+        task.add_done_callback(_driving.discard)
+
+    async def _open_all(self, loop: Any, family: int, address: Any) -> None:
+        lanes.current.set(self._lane)
+        call = call_for(address)
+        target = loopback(address)
+        tasks = sys.modules["asyncio"]
+        while self._deck.has_answer(call):
+            connection: InboundConnection = await self._deck.perform_async(call, TapedConnection())
+            await connection.crossing.reach_async(HEAD)
+            client = _Client(loop, family, connection)
+            self._expected[client.open(target)] = connection
+            task = tasks.Task(client.play(), loop=loop)
+            _driving.add(task)
+            task.add_done_callback(_driving.discard)
+
+
+class _Client:
+    """The other side of a taped connection."""
+
+    def __init__(self, loop: Any, family: int, connection: InboundConnection) -> None:
+        self._loop = loop
+        self._connection = connection
+        # The C type: its methods are not hooked, because this connection is no call of the program.
+        self._socket = _socket.socket(family, _socket.SOCK_STREAM)
+        self._is_open = True
+
+    def open(self, target: Any) -> int:
+        """Connect, from the port that the client had if that is free. Returns the port."""
+        host = target[0]
+        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            self._socket.bind((host, self._connection.port))
+        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _ROOM)
+        self._socket.connect(target)
+        self._socket.setblocking(False)
+        self._loop._add_reader(self._socket.fileno(), self._drain)
+        return int(self._socket.getsockname()[1])
+
+    async def play(self) -> None:
+        crossing = self._connection.crossing
+        taped = crossing.taped
+        if taped is None:
+            raise AssertionError("only a taped connection is played")
+        for index, piece in enumerate(taped.pieces):
+            if piece.stream != "received":
+                continue
+            await crossing.reach_async(index)
+            self._send(piece.data)
+        if taped.facts.get("closed_by") == "client":
+            await crossing.reach_last_async()
+            self._close()
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        with contextlib.suppress(OSError):
+            while view:
+                view = view[self._socket.send(view) :]
+
+    def _drain(self) -> None:
+        """Read what the program answers; it is compared where the program writes it."""
+        try:
+            if self._socket.recv(_ROOM):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self._close()
+
+    def _close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._loop._remove_reader(self._socket.fileno())
+            self._socket.close()
+
+
+def _observing(kind: type) -> type:
+    """A subclass of a protocol's class that reports to the connection. Not attributes of the instance: protocols of
+    aiohttp have slots, and uvloop looks methods up before the connection is made.
+    """
+    found = _classes.get(kind)
+    if found is not None:
+        return found
+    base: Any = kind
+
+    def connection_made(self: Any, transport: Any) -> None:
+        server = _servers.pop(id(self), None)
+        connection = None if server is None else server.connection(transport)
+        if connection is not None:
+            _connections[id(self)] = connection
+            transport = _ObservedTransport(transport, connection)
+        base.connection_made(self, transport)
+
+    def data_received(self: Any, data: bytes) -> None:
+        connection = _connections.get(id(self))
+        if connection is not None and connection.crossing.taped is None:
+            connection.received(data)
+        base.data_received(self, data)
+
+    def connection_lost(self: Any, error: BaseException | None) -> None:
+        connection = _connections.pop(id(self), None)
+        if connection is not None:
+            input_slot.forget(connection.crossing)
+            connection.compare()
+            connection.end()
+        base.connection_lost(self, error)
+
+    methods = {
+        "__slots__": (),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "connection_made": connection_made,
+        "data_received": data_received,
+        "connection_lost": connection_lost,
+    }
+    made = _classes[kind] = type(kind)(kind.__name__, (kind,), methods)
+    return made
+
+
+class _ObservedTransport:
+    """Stands before a transport, and reports what is written to it. uvloop's transports take no attributes."""
+
+    def __init__(self, transport: Any, connection: InboundConnection) -> None:
+        self.__dict__.update(_transport=transport, _connection=connection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._transport, name, value)
+
+    def write(self, data: Any) -> None:
+        self._connection.sent(data)
+        self._transport.write(data)
+
+    def writelines(self, pieces: Any) -> None:
+        whole = list(pieces)
+        self._connection.sent(b"".join(whole))
+        self._transport.writelines(whole)
+
+    def close(self) -> None:
+        self._connection.is_closed_by_program = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._connection.is_closed_by_program = True
+        self._transport.abort()

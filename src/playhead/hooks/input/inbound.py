@@ -1,0 +1,168 @@
+"""One connection that a client outside opened to the program: what is recorded of it, and how answers are compared.
+
+Knows bytes in both directions, and HTTP only to name a request; does not know sockets or event loops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from playhead.hooks.input import input_slot
+from playhead.recording import deck, lanes
+from playhead.recording.adapter import Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playhead.recording.crossing import Crossing
+    from playhead.recording.lanes import Lane
+
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
+_MOST_REQUESTS = 100
+_SHOWN = 80
+_REQUEST = re.compile(
+    rb"(?:^|\n)((?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) [^\s]{1,200}) HTTP/1\.[01]\r\n"
+)
+_DATE = re.compile(rb"(?i)\r\ndate: [^\r\n]{1,40}(?=\r\n)")
+
+
+class InboundConnection:
+    """One connection to the program."""
+
+    def __init__(self, crossing: Crossing, port: int) -> None:
+        self.crossing = crossing
+        self.port = port
+        self.is_closed_by_program = False
+        self._answer = bytearray()
+        self._requests: list[str] = []
+
+    def received(self, data: bytes) -> None:
+        self._requests += requests_in(bytes(data))
+        self.crossing.chunk(bytes(data), "received")
+
+    def sent(self, data: Any) -> None:
+        if self.crossing.taped is not None:
+            self._answer += data
+        self.crossing.chunk(bytes(data), "sent")
+
+    def end(self) -> None:
+        by = "program" if self.is_closed_by_program else "client"
+        self.crossing.returned(closed_by=by, requests=self._requests[:_MOST_REQUESTS] or None)
+
+    def compare(self) -> None:
+        """Report an answer that differs from the taped one."""
+        taped = self.crossing.taped
+        if taped is None:
+            return
+        redactor = self.crossing.deck.recorder.redactor
+        now = bytes(self._answer) if redactor is None else redactor.clean_bytes(bytes(self._answer))
+        then = b"".join([one.data for one in taped.pieces if one.stream == "sent"])
+        # Servers set the date once a second: which request is the first of a second is not on the tape.
+        now, then = _DATE.sub(b"", now), _DATE.sub(b"", then)
+        if now == then:
+            return
+        at = next(
+            (at for at, (a, b) in enumerate(zip(then, now, strict=False)) if a != b),
+            min(len(then), len(now)),
+        )
+        low = max(0, at - 20)
+        asked = b"".join([one.data for one in taped.pieces if one.stream == "received"])
+        name = ", ".join(requests_in(asked)[:3]) or self.crossing.call.name
+        self.crossing.deck.part(
+            self.crossing.call,
+            "answer",
+            f"answer to {name}: {then[low : low + _SHOWN]!r} → {now[low : low + _SHOWN]!r}",
+        )
+
+
+class ArrivedConnection(Adapter):
+    """A recorded connection."""
+
+    __slots__ = ("_port",)
+
+    streams = True
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def live(self, crossing: Crossing) -> InboundConnection:
+        crossing.head({"client_port": self._port}, clean=True)
+        input_slot.watch(crossing)
+        return InboundConnection(crossing, self._port)
+
+    def observe(self, crossing: Crossing, result: InboundConnection) -> InboundConnection:
+        return result
+
+
+class TapedConnection(Adapter):
+    """A connection that a replay opens."""
+
+    __slots__ = ()
+
+    streams = True
+
+    async def serve(self, crossing: Crossing) -> InboundConnection:
+        return taped_connection(crossing)
+
+
+class TapedConnectionOfThread(Adapter):
+    """The same, opened by a thread."""
+
+    __slots__ = ()
+
+    streams = True
+
+    def serve(self, crossing: Crossing) -> InboundConnection:
+        return taped_connection(crossing)
+
+
+def taped_connection(crossing: Crossing) -> InboundConnection:
+    """The connection that a replay opens for this call."""
+    taped = crossing.taped
+    head = taped.head if taped is not None else None
+    port = head.get("client_port") if isinstance(head, dict) else None
+    return InboundConnection(crossing, port if isinstance(port, int) else 0)
+
+
+def requests_in(data: bytes) -> list[str]:
+    """`POST /ask` for each HTTP request that begins in these bytes."""
+    return [found.decode("ascii", "replace") for found in _REQUEST.findall(data)]
+
+
+def call_for(address: Any) -> deck.Call:
+    """The call of a connection to this address of the program."""
+    return deck.Call(boundary="input", name=f"connection to port {address[1]}")
+
+
+def loopback(address: Any) -> Any:
+    """The address by which this machine reaches a listener."""
+    return (_WILDCARDS.get(address[0], address[0]), *address[1:])
+
+
+@contextlib.contextmanager
+def in_lane(lane: Lane) -> Iterator[None]:
+    before = lanes.current.set(lane)
+    try:
+        yield
+    finally:
+        lanes.current.reset(before)
+
+
+def is_own_client(port: int) -> bool:
+    """Return whether the other end of a connection from this local port is a socket of this process."""
+    inodes = set()
+    for name in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+        with contextlib.suppress(OSError), open(name, encoding="ascii") as table:
+            for line in table:
+                fields = line.split()
+                if len(fields) > 9 and fields[1].endswith(f":{port:04X}"):
+                    inodes.add(f"socket:[{fields[9]}]")
+    with contextlib.suppress(OSError):
+        for fd in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{fd}") in inodes:
+                    return True
+    return False

@@ -1,0 +1,180 @@
+"""Connections that others open to a server that blocks: `socketserver`, and with it `http.server`, wsgiref and the
+development server of werkzeug (Flask).
+
+As `asyncio_servers`, but a thread of ours opens the taped connections in a replay, and the hooks of sockets
+(`hooks.stream.sockets`) report what the program receives and sends. Knows `socketserver.TCPServer`.
+"""
+
+from __future__ import annotations
+
+import _socket
+import _thread
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.input import input_slot
+from playhead.hooks.input.inbound import (
+    ArrivedConnection,
+    InboundConnection,
+    TapedConnectionOfThread,
+    call_for,
+    in_lane,
+    is_own_client,
+    loopback,
+)
+from playhead.hooks.stream import sockets
+from playhead.recording import lanes
+from playhead.recording.crossing import HEAD
+from playhead.recording.lanes import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from playhead.recording.deck import Deck
+
+# By the id of a server.
+_followed: dict[int, _FollowedServer] = {}
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is socketserver."""
+    need(module.TCPServer, "get_request", "server_activate", "server_close")
+    patches.replace(module.TCPServer, "server_activate", _server_activate)
+    patches.replace(module.TCPServer, "get_request", _get_request)
+    patches.replace(module.TCPServer, "server_close", _server_close)
+    patches.on_undo(_followed.clear)
+
+
+def _server_activate(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def server_activate(self: Any) -> None:
+        original(self)
+        open_deck = input_slot.deck_for_read()
+        if open_deck is None or self.socket.family not in (_socket.AF_INET, _socket.AF_INET6):
+            return
+        followed = _followed[id(self)] = _FollowedServer(open_deck, self.socket)
+        if open_deck.mode is not None:
+            # Below `threading`: it is not a thread of the program.
+            _thread.start_new_thread(followed.drive, ())
+
+    return server_activate
+
+
+def _get_request(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def get_request(self: Any) -> Any:
+        sock, address = original(self)
+        followed = _followed.get(id(self))
+        # TLS: a replay would have to be a client that speaks it.
+        if followed is not None and type(sock).__name__ != "SSLSocket":
+            followed.accept(sock, address)
+        return sock, address
+
+    return get_request
+
+
+def _server_close(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    def server_close(self: Any) -> None:
+        _followed.pop(id(self), None)
+        original(self)
+
+    return server_close
+
+
+class _BlockingConnection(InboundConnection):
+    """A connection whose socket reports to it: see `stream.sockets.follow`."""
+
+    _has_ended = False
+
+    def received(self, data: bytes) -> None:
+        if self.crossing.taped is None:
+            super().received(data)
+
+    def finish(self, *, by: str) -> None:
+        if self._has_ended:
+            return
+        self._has_ended = True
+        self.is_closed_by_program = by == "agent"
+        input_slot.forget(self.crossing)
+        self.compare()
+        self.end()
+
+
+class _FollowedServer:
+    """A server whose connections are recorded; in a replay, who opens them."""
+
+    def __init__(self, open_deck: Deck, listener: Any) -> None:
+        self._deck = open_deck
+        self._family = listener.family
+        self._address = listener.getsockname()
+        self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
+        self._expected: dict[int, InboundConnection] = {}
+
+    def accept(self, sock: Any, address: Any) -> None:
+        port = address[1]
+        if self._deck.mode is not None:
+            made = self._expected.pop(port, None)
+        elif is_own_client(port):
+            made = None
+        else:
+            with in_lane(self._lane):
+                made = self._deck.perform(call_for(self._address), ArrivedConnection(port))
+        if made is not None:
+            sockets.follow(sock, _Reported(_BlockingConnection(made.crossing, made.port)))
+
+    def drive(self) -> None:
+        """Open the taped connections, each at its place."""
+        lanes.current.set(self._lane)
+        call = call_for(self._address)
+        while self._deck.has_answer(call):
+            connection: InboundConnection = self._deck.perform(call, TapedConnectionOfThread())
+            connection.crossing.reach(HEAD)
+            client = _socket.socket(self._family, _socket.SOCK_STREAM)
+            target = loopback(self._address)
+            client.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                client.bind((target[0], connection.port))
+            self._expected[connection.port or 0] = connection
+            client.connect(target)
+            _thread.start_new_thread(self._drain, (client,))
+            _thread.start_new_thread(self._play, (client, connection))
+
+    def _play(self, client: Any, connection: InboundConnection) -> None:
+        lanes.current.set(self._lane)
+        crossing = connection.crossing
+        taped = crossing.taped
+        if taped is None:
+            raise AssertionError("only a taped connection is played")
+        for index, piece in enumerate(taped.pieces):
+            if piece.stream == "received":
+                crossing.reach(index)
+                with contextlib.suppress(OSError):
+                    client.sendall(piece.data)
+        if taped.facts.get("closed_by") == "client":
+            crossing.reach_last()
+            with contextlib.suppress(OSError):
+                client.shutdown(_socket.SHUT_WR)
+
+    def _drain(self, client: Any) -> None:
+        with contextlib.suppress(OSError):
+            while client.recv(1024 * 1024):
+                continue
+        client.close()
+
+
+class _Reported:
+    """What the hooks of sockets report to: the interface of `stream.talk.Talk`."""
+
+    def __init__(self, connection: _BlockingConnection) -> None:
+        self._connection = connection
+        self.crossing = connection.crossing
+        self.script = None
+
+    def sent(self, data: bytes) -> None:
+        self._connection.sent(data)
+
+    def received(self, data: bytes) -> None:
+        self._connection.received(data)
+
+    def end(self, *, by: str, error: BaseException | None = None) -> None:
+        self._connection.finish(by=by)

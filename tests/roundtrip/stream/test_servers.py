@@ -1,0 +1,156 @@
+"""A server as the program: connections from outside are input, and a replay opens them again."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from playhead.testing import HttpSite
+
+UVICORN = """
+import asyncio, json, sys, time, uuid
+import httpx, uvicorn
+
+async def app(scope, receive, send):
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body")
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    if scope["path"] == "/stream":
+        for n in range(3):
+            await asyncio.sleep(0.01)
+            event = f"data: {n} {time.time()}\\n\\n".encode()
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        return await send({"type": "http.response.body"})
+    async with httpx.AsyncClient() as client:
+        got = await client.post(sys.argv[1], content=body)
+    answer = {"length": got.json()["length"], "id": str(uuid.uuid4())}
+    await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
+
+uvicorn.run(app, port=0, lifespan="off", loop="asyncio")
+"""
+AIOHTTP = """
+import asyncio, os, sys, time, uuid
+from aiohttp import ClientSession, web
+
+async def ask(request):
+    async with ClientSession() as client:
+        async with client.post(sys.argv[1], data=await request.read()) as got:
+            answer = {"length": (await got.json())["length"], "id": str(uuid.uuid4())}
+    print("answered", answer["length"], flush=True)
+    return web.json_response(answer)
+
+async def stream(request):
+    response = web.StreamResponse()
+    await response.prepare(request)
+    for n in range(3):
+        await asyncio.sleep(0.01)
+        await response.write(f"data: {n} {time.time()}\\n\\n".encode())
+    return response
+
+app = web.Application()
+app.add_routes([web.post("/ask", ask), web.get("/stream", stream)])
+print(f"process [{os.getpid()}]", flush=True)
+web.run_app(app, host="127.0.0.1", port=0, print=lambda text: print(text, flush=True))
+"""
+HTTP_SERVER = """
+import http.server, json, os, sys, time, urllib.request, uuid
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        with urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=body)) as got:
+            answer = {"length": json.load(got)["length"], "id": str(uuid.uuid4())}
+        self.answer(json.dumps(answer).encode())
+
+    def do_GET(self):
+        self.answer(b"".join(b"data: %d %f\n\n" % (n, time.time()) for n in range(3)))
+
+    def answer(self, content):
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(f"process [{os.getpid()}]", flush=True)
+print(f"Running on http://127.0.0.1:{server.server_address[1]}", flush=True)
+server.serve_forever()
+"""
+PROGRAMS = {"uvicorn": UVICORN, "aiohttp": AIOHTTP, "http.server": HTTP_SERVER}
+
+
+def play(folder, *words):
+    argv = [
+        sys.executable,
+        "-m",
+        "playhead",
+        words[0],
+        "--store",
+        str(folder / "store"),
+        *words[1:],
+    ]
+    return subprocess.run(
+        argv, check=False, cwd=folder, capture_output=True, timeout=100, text=True
+    )
+
+
+def served(folder, program, upstream):
+    """Record the server, use it, and stop it. What it printed, and its exit code."""
+    argv = [sys.executable, "-m", "playhead", "record", "--store", str(folder / "store"), "--"]
+    running = subprocess.Popen(
+        [*argv, sys.executable, program, upstream],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    printed = ""
+    with running:
+        while not (address := re.search(r"unning on http://127.0.0.1:(\d+)", printed)):
+            line = running.stdout.readline().decode()
+            assert line, printed
+            printed += line
+        client = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=30)
+        # Two requests over one connection, then one over another.
+        for word in (b"one", b"three"):
+            client.request("POST", "/ask", body=word)
+            assert json.load(client.getresponse())["length"] == len(word)
+        client.close()
+        client.request("GET", "/stream")
+        assert client.getresponse().read().count(b"data: ") == 3
+        client.close()
+        os.kill(int(re.search(r"process \[(\d+)\]", printed)[1]), signal.SIGTERM)
+        printed += running.stdout.read().decode()
+    return running.returncode
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_replay_sends_the_taped_requests_and_compares_the_answers(tmp_path, kind):
+    program = PROGRAMS[kind]
+    path = tmp_path / "server.py"
+    path.write_text(program)
+    with HttpSite() as site:
+        code = served(tmp_path, path.name, f"{site.url}/upload")
+    replayed = play(tmp_path, "replay")
+    assert replayed.returncode == 0, replayed.stderr
+    assert "identical" in replayed.stderr
+    assert code == (0 if kind == "aiohttp" else 143)
+    path.write_text(program.replace('"length": ', '"size": '))
+    changed = play(tmp_path, "replay")
+    assert changed.returncode == 3
+    assert "answer to POST /ask" in changed.stderr
+    path.write_text(
+        program.replace("await request.read()", "b'other'").replace("=body)", "=b'other')")
+    )
+    asked = play(tmp_path, "replay")
+    assert asked.returncode == 3
+    assert "no taped call matches" in asked.stderr
