@@ -72,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(json.dumps(answer).encode())
 
     def do_GET(self):
-        self.answer(b"".join(b"data: %d %f\n\n" % (n, time.time()) for n in range(3)))
+        self.answer(b"".join(b"data: %d %f;" % (n, time.time()) for n in range(3)))
 
     def answer(self, content):
         self.send_response(200)

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.input import input_slot
-from playhead.recording import deck, lanes
+from playhead.recording import ambient, deck, lanes
 from playhead.recording.adapter import Adapter
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class InboundConnection:
     def sent(self, data: Any) -> None:
         if self.crossing.taped is not None:
             self._answer += data
+        else:
+            # Before the client can see them: it may stop the server next.
+            ambient.flush()
         self.crossing.chunk(bytes(data), "sent")
 
     def end(self) -> None:

@@ -12,6 +12,7 @@ import _thread
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from playhead import clock
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.input import input_slot
 from playhead.hooks.input.inbound import (
@@ -25,13 +26,14 @@ from playhead.hooks.input.inbound import (
 )
 from playhead.hooks.stream import sockets
 from playhead.recording import lanes
-from playhead.recording.crossing import HEAD
+from playhead.recording.crossing import END, HEAD
 from playhead.recording.lanes import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
+    from playhead.recording.calls import Taped
     from playhead.recording.deck import Deck
 
 # By the id of a server.
@@ -57,6 +59,9 @@ def _server_activate(original: Callable[[Any], None]) -> Callable[[Any], None]:
         if open_deck.mode is not None:
             # Below `threading`: it is not a thread of the program.
             _thread.start_new_thread(followed.drive, ())
+            # From here on the replay sees it, and waits for it (see `outside_activity`).
+            while not followed.is_driven:
+                clock.sleep(0.000_5)
 
     return server_activate
 
@@ -109,6 +114,7 @@ class _FollowedServer:
         self._address = listener.getsockname()
         self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
         self._expected: dict[int, InboundConnection] = {}
+        self.is_driven = False
 
     def accept(self, sock: Any, address: Any) -> None:
         port = address[1]
@@ -123,43 +129,75 @@ class _FollowedServer:
             sockets.follow(sock, _Reported(_BlockingConnection(made.crossing, made.port)))
 
     def drive(self) -> None:
-        """Open the taped connections, each at its place."""
+        """Open the taped connections and send what their clients sent, each at its place.
+
+        One thread for all of them: of several, one that is just starting would not wait for its place yet, and the
+        replay would pass it by.
+        """
+        self.is_driven = True
         lanes.current.set(self._lane)
         call = call_for(self._address)
+        opened: list[_TapedClient] = []
         while self._deck.has_answer(call):
-            connection: InboundConnection = self._deck.perform(call, TapedConnectionOfThread())
-            connection.crossing.reach(HEAD)
-            client = _socket.socket(self._family, _socket.SOCK_STREAM)
-            target = loopback(self._address)
-            client.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                client.bind((target[0], connection.port))
-            self._expected[connection.port or 0] = connection
-            client.connect(target)
-            _thread.start_new_thread(self._drain, (client,))
-            _thread.start_new_thread(self._play, (client, connection))
+            connection = self._deck.perform(call, TapedConnectionOfThread())
+            opened.append(_TapedClient(connection, self._family, self._address))
+        steps = [(*step, client) for client in opened for step in client.steps()]
+        for _, point, client in sorted(steps, key=lambda step: step[0]):
+            client.connection.crossing.reach(point)
+            if point == HEAD:
+                self._expected[client.connection.port] = client.connection
+            client.act(point)
 
-    def _play(self, client: Any, connection: InboundConnection) -> None:
-        lanes.current.set(self._lane)
-        crossing = connection.crossing
-        taped = crossing.taped
+
+class _TapedClient:
+    """The other side of a taped connection."""
+
+    def __init__(self, connection: InboundConnection, family: int, address: Any) -> None:
+        self.connection = connection
+        self._target = loopback(address)
+        # The C type: its methods are not hooked, because this connection is no call of the program.
+        self._socket = _socket.socket(family, _socket.SOCK_STREAM)
+
+    @property
+    def _taped(self) -> Taped:
+        taped = self.connection.crossing.taped
         if taped is None:
             raise AssertionError("only a taped connection is played")
+        return taped
+
+    def steps(self) -> Iterator[tuple[int, int]]:
+        """When each action of the client happened, and its point."""
+        taped = self._taped
+        began = taped.began_ns
+        yield began + int(taped.head_ns or 0), HEAD
         for index, piece in enumerate(taped.pieces):
             if piece.stream == "received":
-                crossing.reach(index)
-                with contextlib.suppress(OSError):
-                    client.sendall(piece.data)
+                yield began + int(piece.at_ns), index
         if taped.facts.get("closed_by") == "client":
-            crossing.reach_last()
-            with contextlib.suppress(OSError):
-                client.shutdown(_socket.SHUT_WR)
+            yield began + int(taped.took_ns), END
 
-    def _drain(self, client: Any) -> None:
+    def act(self, point: int) -> None:
         with contextlib.suppress(OSError):
-            while client.recv(1024 * 1024):
+            if point == HEAD:
+                self._open()
+            elif point == END:
+                self._socket.shutdown(_socket.SHUT_WR)
+            else:
+                self._socket.sendall(self._taped.pieces[point].data)
+
+    def _open(self) -> None:
+        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):
+            self._socket.bind((self._target[0], self.connection.port))
+        self._socket.connect(self._target)
+        _thread.start_new_thread(self._drain, ())
+
+    def _drain(self) -> None:
+        """Read what the program answers; it is compared where the program writes it."""
+        with contextlib.suppress(OSError):
+            while self._socket.recv(1024 * 1024):
                 continue
-        client.close()
+        self._socket.close()
 
 
 class _Reported:
