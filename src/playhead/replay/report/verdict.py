@@ -15,10 +15,9 @@ from playhead import events
 from playhead.events import BOUNDARIES, Event
 from playhead.recording.calls import Call
 from playhead.replay.matching.matcher import is_side
-from playhead.replay.matching.nearest import differences
 from playhead.replay.matching.taped import TapedCall, TapedRun, load
 from playhead.replay.modes.replay_options import ReplayOptions
-from playhead.replay.report import causes, extras
+from playhead.replay.report import causes, extras, watched_stores
 from playhead.replay.report import printed_output as outputs
 from playhead.tape.first_call import start_up_ns
 from playhead.tape.reader import Tape
@@ -97,32 +96,20 @@ def judge(
     """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
     wishes = wishes or ReplayOptions()
     then, now = load(original), load(replayed)
-    divergences = [
-        _heard(replayed.whole(event))
-        for event in replayed.events()
-        if event.kind == events.DIVERGENCE and event.ours
-    ]
-    unused = _expected(_unused(then, now), then, wishes)
-    divergences += [_never_made(call) for call in unused]
-    divergences += _stopped(original, replayed, wishes)
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
     same_exit = _same_exit(exits)
-    if not same_exit and wishes.fork_at is None:
-        recorded = "none" if exits["recorded"] is None else exits["recorded"]
-        detail = f"Exit code: {recorded} recorded, {exits['replayed']} replayed."
-        error = _last_error(replayed)
-        detail += "" if error is None else f" {error}"
-        divergences.append({"kind": "exit", "detail": detail})
     difference = outputs.difference(then, now)
-    if difference is not None and not wishes.mixed:
-        divergences.append({"kind": "output", "detail": difference})
-    state = _state(then, now)
-    if state["first_difference"] is None and (ended := _final_states(original, replayed)):
-        state = {"same": False, "first_difference": ended}
-    if state["first_difference"] is not None and not wishes.mixed:
-        divergences.append({"kind": "state", "detail": state["first_difference"]})
-    if files is not None and files.detail is not None and not wishes.mixed:
-        divergences.append({"kind": "files", "detail": files.detail})
+    state = watched_stores.compared(original, replayed, then, now)
+    unused = _expected(_unused(then, now), then, wishes)
+    divergences = [
+        *_divergences_on(replayed),
+        *(_never_made(call) for call in unused),
+        *_stopped(original, replayed, wishes),
+    ]
+    if not same_exit and wishes.fork_at is None:
+        divergences.append(_other_exit(exits, replayed))
+    if not wishes.mixed:
+        divergences += _other_results(difference, state, files)
     coverage = _coverage(now, divergences, unused)
     divergences = causes.by_cause(divergences)
     went_elsewhere = (
@@ -167,6 +154,36 @@ def judge(
         recovered=_recovered(then, now, wishes, same_exit=same_exit) if wishes.faults else None,
         forked_at=wishes.fork_at,
     )
+
+
+def _divergences_on(replayed: Tape) -> list[dict[str, Any]]:
+    """Those that the replay itself wrote on its tape."""
+    return [
+        _heard(replayed.whole(event))
+        for event in replayed.events()
+        if event.kind == events.DIVERGENCE and event.ours
+    ]
+
+
+def _other_exit(exits: dict[str, int | None], replayed: Tape) -> dict[str, Any]:
+    recorded = "none" if exits["recorded"] is None else exits["recorded"]
+    detail = f"Exit code: {recorded} recorded, {exits['replayed']} replayed."
+    error = _last_error(replayed)
+    return {"kind": "exit", "detail": detail if error is None else f"{detail} {error}"}
+
+
+def _other_results(
+    difference: str | None, state: dict[str, Any], files: FilesReport | None
+) -> list[dict[str, Any]]:
+    """Differences of output, state and files: divergences, unless something was live on purpose."""
+    found = {
+        "output": difference,
+        "state": state["first_difference"],
+        "files": None if files is None else files.detail,
+    }
+    return [
+        {"kind": kind, "detail": detail} for kind, detail in found.items() if detail is not None
+    ]
 
 
 def _interrupted(exits: dict[str, int | None]) -> list[str]:
@@ -323,62 +340,6 @@ def _coverage(
     return dict(sorted(counts.items(), key=lambda pair: order.get(pair[0], 99)))
 
 
-def _state(then: TapedRun, now: TapedRun) -> dict[str, Any]:
-    """Mutations of watched stores, in order and by lane: what each was asked and what it gave."""
-    before, after = _mutations(then), _mutations(now, {call.ref: call for call in then.calls})
-    if not before and not after:
-        return {"same": None, "first_difference": None}
-    for index in range(max(len(before), len(after))):
-        left = before[index] if index < len(before) else None
-        right = after[index] if index < len(after) else None
-        if left != right:
-            return {"same": False, "first_difference": f"mutation {index + 1}: {left} → {right}"}
-    return {"same": True, "first_difference": None}
-
-
-def _mutations(
-    recording: TapedRun, then: dict[str, TapedCall] | None = None
-) -> list[tuple[str, str, str, str]]:
-    rows = []
-    for call in recording.calls:
-        if call.boundary != "state":
-            continue
-        match = call.event.data.get("match")
-        quiet = isinstance(match, dict) and match.get("quiet") and then
-        told = then.get(str(match.get("of")), call) if quiet and then else call
-        rows.append((call.lane, call.name, repr(told.request), repr(_value(told))))
-    # By lane, each lane in its own order: how workers interleave is not the program's doing.
-    return sorted(rows, key=lambda row: row[0])
-
-
-def _final_states(original: Tape, replayed: Tape) -> str | None:
-    """How the content of a watched store at the end differs. Database files are compared as files."""
-    then, now = _ends(original), _ends(replayed)
-    for store, event in then.items():
-        again = now.get(store)
-        if again is None or again.data.get("behind"):
-            continue
-        found = differences(
-            original.whole(event).data.get("value"), replayed.whole(again).data.get("value")
-        )
-        if found:
-            first = found[0]
-            return f"{store} at the end: {first.path}: {first.taped!r} → {first.asked!r}"[:400]
-    return None
-
-
-def _ends(tape: Tape) -> dict[str, Event]:
-    """The last snapshot of each watched store, if it was taken at the end of its run."""
-    return {
-        str(event.data.get("store")): event
-        for event in tape.events()
-        if event.kind == events.SNAPSHOT
-        and event.ours
-        and event.data.get("when") == "end"
-        and not str(event.data.get("store")).startswith("sqlite:")
-    }
-
-
 def _start_up_s(tape: Tape) -> float | None:
     found = start_up_ns(tape.events())
     return None if found is None else found / 1e9
@@ -386,7 +347,3 @@ def _start_up_s(tape: Tape) -> float | None:
 
 def _llm_calls(recording: TapedRun) -> int:
     return sum(call.boundary == "llm" for call in recording.calls)
-
-
-def _value(call: TapedCall) -> Any:
-    return call.outcome.data.get("value") if call.outcome is not None else None
