@@ -17,6 +17,7 @@ ALL = (
     "list",
     "library",
     "tool",
+    "order",
     "http",
     "proxy",
     "process",

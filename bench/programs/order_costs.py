@@ -1,4 +1,5 @@
-"""The work that `bench.order` measures. Runs under `playhead record`: argv[1] is the address of a server.
+"""The work that `bench.order` measures. Runs under `playhead record`: argv[1] is the address of a server, the others
+name cases.
 
 Points are switched off by taking away their log, round by round, so both ways run in one process at the same load.
 Prints JSON: for each case the figures of all rounds, by name of the way.
@@ -22,7 +23,7 @@ from playhead.recording import points
 
 URL = sys.argv[1]
 CALLS, JOBS, TAKES, THREADS = 1000, 500, 50_000, 4
-ROUNDS = {"gather": 7, "job": 30, "lock": 30, "contended": 15}
+ROUNDS = {"gather": 4, "job": 30, "lock": 30, "contended": 15}
 
 
 def of_process(work: Callable[[], None], count: int) -> float:
@@ -98,7 +99,8 @@ def main() -> None:
         "contended": (TAKES * THREADS, {"off": contended(plain), "on": contended(noted)}),
     }
     took: dict[str, dict[str, list[float]]] = {}
-    for case, (count, ways) in cases.items():
+    for case in sys.argv[2:]:
+        count, ways = cases[case]
         figures = took[case] = {way: [] for way in ways}
         for number in range(ROUNDS[case]):
             # In turn, and the other way round every other time: what the machine does beside is shared.
