@@ -83,6 +83,7 @@ ROWS: tuple[Row, ...] = (
     # streams
     Row("socket", "stream.sockets", "stream"),
     Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),
+    Row("asyncio.selector_events", "stream.loop_tls", "stream"),
     Row("ssl", "stream.tls", "stream"),
     # gRPC
     Row("grpc._channel", "grpc.grpc_channel", "grpc"),

@@ -227,6 +227,46 @@ def test_tls_is_taped_above_the_encryption(play, lines, certificate):
     assert again.stdout == taken.stdout
 
 
+ASYNCIO_TLS = """
+import asyncio, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.load_verify_locations(sys.argv[2])
+context.check_hostname = False
+class Lines(asyncio.Protocol):
+    def __init__(self):
+        self.got = asyncio.Queue()
+    def data_received(self, data):
+        self.got.put_nowait(data)
+async def main():
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]), ssl=context)
+    print(await reader.readline(), type(writer.transport.get_protocol()).__name__)
+    writer.writelines([b"one\\n", b"quit\\n"])
+    print(await reader.read())
+    writer.close()
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.create_connection(Lines, "127.0.0.1", int(sys.argv[1]), ssl=context)
+    print(await protocol.got.get())
+    transport.write(b"two\\n")
+    print(await protocol.got.get())
+    transport.close()
+asyncio.run(main())
+"""
+
+
+def test_tls_of_an_event_loop_is_taped_above_the_encryption(play, lines, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    lines.server.socket = context.wrap_socket(lines.server.socket, server_side=True)
+    taken = play.record(ASYNCIO_TLS, lines.server.server_address[1], certificate[0])
+    assert taken.returncode == 0, taken.stderr
+    assert "partial" not in taken.stderr
+    assert "TWO" in taken.stdout
+    lines.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+
+
 def test_a_changed_word_in_a_conversation_is_found(play, lines):
     play.record(BLOCKING, lines.server.server_address[1])
     lines.stop()

@@ -67,9 +67,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def hook_selector_loop(module: ModuleType, patches: Patches) -> None:
     """`module` is asyncio.selector_events."""
     loop = module.BaseSelectorEventLoop
-    need(loop, "sock_connect", "_make_ssl_transport")
+    need(loop, "sock_connect")
     patches.replace(loop, "sock_connect", _sock_connect)
-    patches.replace(loop, "_make_ssl_transport", _make_ssl_transport)
 
 
 def _sock_connect(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,24 +79,6 @@ def _sock_connect(original: Callable[..., Any]) -> Callable[..., Any]:
             await talk.connected()
 
     return sock_connect
-
-
-def _make_ssl_transport(original: Callable[..., Any]) -> Callable[..., Any]:
-    """An event loop encrypts in memory, above the socket: the tape would have the encrypted bytes, and the keys
-    of a replay are others. So the recording has a hole, and a replay stops here.
-    """
-
-    def make(self: Any, rawsock: Any, *args: Any, **options: Any) -> Any:
-        talk = _talks.get(rawsock)
-        if talk is not None:
-            crossing = talk.crossing
-            why = "TLS in an event loop is not recorded"
-            crossing.deck.unfollowed("stream", f"the connection to {crossing.call.name}", why)
-            _talks.pop(rawsock, None)
-            talk.end(by="agent")
-        return original(self, rawsock, *args, **options)
-
-    return make
 
 
 def follow(sock: Any, talk: Any) -> None:
@@ -116,6 +97,11 @@ def hand_over(old: Any, new: Any) -> None:
         _talks[new] = talk
     if feed is not None:
         _feeds[new] = feed
+
+
+def take_from(sock: Any) -> Talk | None:
+    """The conversation of this socket, which does not report it from here on."""
+    return _talks.pop(sock, None)
 
 
 def is_served(sock: Any) -> bool:
