@@ -85,6 +85,8 @@ ROWS: tuple[Row, ...] = (
     Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),
     Row("asyncio.selector_events", "stream.loop_tls", "stream"),
     Row("ssl", "stream.tls", "stream"),
+    Row("socket", "stream.lookups", "stream"),
+    Row("asyncio.base_events", "stream.lookups:hook_loop", "stream"),
     # gRPC
     Row("grpc._channel", "grpc.grpc_channel", "grpc"),
     Row("grpc.aio._channel", "grpc.grpc_aio_channel", "grpc"),

@@ -128,7 +128,7 @@ enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=Non
 
 # The calls that the code running now is part of, innermost last.
 inside: ContextVar[tuple[Call, ...]] = ContextVar("playhead_inside", default=())
-_CARRIED = frozenset({"http", "llm", "grpc", "sql"})
+_CARRIED = frozenset({"http", "llm", "grpc", "sql", "stream"})
 
 # The outermost tool call that the running code is part of. A replay does not run the tool, so the events
 # inside it have no place in the order, and its output is a part of its answer.

@@ -267,6 +267,36 @@ def test_tls_of_an_event_loop_is_taped_above_the_encryption(play, lines, certifi
     assert again.stdout == taken.stdout
 
 
+LOOKUPS = """
+import asyncio, socket, sys
+port = int(sys.argv[1])
+name = "0x7f000001"  # an address, in a form that only the resolver understands
+print(socket.getaddrinfo(name, port, type=socket.SOCK_STREAM), socket.gethostbyname(name))
+with socket.create_connection((name, port)) as made:
+    print(made.recv(100))
+async def main():
+    reader, writer = await asyncio.open_connection(name, port)
+    print(await reader.readline())
+    writer.close()
+    for look_up in (lambda: socket.getaddrinfo("nowhere.invalid", 1), socket.gethostbyname):
+        try:
+            print(look_up("nowhere.invalid") if look_up is socket.gethostbyname else look_up())
+        except socket.gaierror as error:
+            print(type(error).__name__, error)
+asyncio.run(main())
+"""
+
+
+def test_names_of_hosts_are_looked_up_on_the_tape(play, lines):
+    taken = play.record(LOOKUPS, lines.server.server_address[1])
+    assert taken.returncode == 0, taken.stderr
+    assert taken.stdout.count("220 hello") == 2
+    lines.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+
+
 def test_a_changed_word_in_a_conversation_is_found(play, lines):
     play.record(BLOCKING, lines.server.server_address[1])
     lines.stop()

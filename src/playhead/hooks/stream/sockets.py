@@ -125,6 +125,11 @@ def _deck_for(sock: Any, address: Any) -> Deck | None:
     return None if _is_claimed(sys._getframe(2)) else open_deck
 
 
+def is_claimed(open_deck: Deck, frame: Any) -> bool:
+    """Return whether another boundary records what the code of this frame does."""
+    return open_deck.is_inside(*_CLAIMED) or _is_claimed(frame)
+
+
 def _is_claimed(frame: Any) -> bool:
     for _ in range(_MOST_FRAMES):
         if frame is None:
