@@ -23,7 +23,7 @@ NEEDED = {
     *("resource", "select", "types", "zlib"),
 }
 # Modules that avoid `typing` although not every process loads them, and why.
-STREAMS = ("feeding", "sockets", "talk", "tls")
+STREAMS = ("feeding", "sockets", "talk", "tls", "loop_tls", "lookups")
 LOADED_LATER = {
     "playhead.hooks.ambient.random_draws": "loaded with `random`, which loads no typing",
     "playhead.hooks.ambient.warning_filters": "loaded with `warnings`, which loads no typing",

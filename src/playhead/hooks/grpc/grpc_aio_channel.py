@@ -6,6 +6,7 @@ Knows `grpc.aio._channel.Channel`.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from playhead.hooks.grpc import rpc
 from playhead.hooks.grpc.rpc import RECEIVED, SENT, RpcMethod, RpcScript
@@ -13,7 +14,6 @@ from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator
     from types import ModuleType

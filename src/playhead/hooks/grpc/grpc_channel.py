@@ -7,6 +7,7 @@ apart: the RPC below carries bytes.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from playhead.hooks.grpc import rpc
 from playhead.hooks.grpc.grpc_served import ServedCall, ServedFuture, served_answer, served_stream
@@ -15,7 +16,6 @@ from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from playhead.hooks.grpc import rpc
 from playhead.hooks.grpc.rpc import RpcScript
 from playhead.recording.crossing import END
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import sys
 import weakref
+from typing import TYPE_CHECKING
 
 from playhead.errors import Divergence
 from playhead.recording import deck
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, NoReturn

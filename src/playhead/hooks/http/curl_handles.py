@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import NotAsExpected, Patches, need
@@ -34,7 +35,6 @@ from playhead.hooks.replacements import graft
 from playhead.host.lean import wrapping
 from playhead.recording.crossing import END, HEAD
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType

@@ -5,9 +5,10 @@ Knows libcurl's numbers; does not know pycurl, curl_cffi or who answers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from playhead.hooks.http.exchange import Request
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -5,10 +5,11 @@ Knows the messages of one statement and its taped answer; does not know sockets.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from playhead.hooks.sql import pgwire
 from playhead.recording.adapter import Adapter
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -9,13 +9,13 @@ import _socket
 import _thread
 import select
 import sys
+from typing import TYPE_CHECKING
 
 from playhead.hooks.sql import pgwire, upstream
 from playhead.hooks.sql.cycles import Cycle, Passing
 from playhead.hooks.sql.outlet import NOT_NOW, Outlet
 from playhead.recording import deck
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import contextvars
     from collections import deque

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import TYPE_CHECKING
 
 from playhead.host.later import Later
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import base64
     from typing import Any

@@ -8,6 +8,7 @@ that answers reach the program at their places.
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import Patches, need
@@ -16,7 +17,6 @@ from playhead.hooks.sql.psycopg_client import explain, relayed
 from playhead.hooks.sql.relay import Relay
 from playhead.host.lean import wrapping
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType

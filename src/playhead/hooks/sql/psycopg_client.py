@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import TYPE_CHECKING
 
 from playhead.hooks.guest import Patches, holders, need
 from playhead.hooks.sql import upstream
 from playhead.hooks.sql.relay import Relay
 from playhead.recording import deck
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from types import ModuleType

@@ -24,6 +24,7 @@ import struct
 import sys
 from collections import deque
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from playhead.errors import Divergence
 from playhead.hooks.sql import pgwire
@@ -35,7 +36,6 @@ from playhead.hooks.sql.statements import ANSWERED, ENDS, Statements, line_of, n
 from playhead.recording import deck, lanes, where
 from playhead.recording.crossing import END
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

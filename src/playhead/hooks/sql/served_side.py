@@ -5,13 +5,14 @@ Runs in the client's thread (`pump`), or in a thread of its own where the client
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from playhead.errors import Divergence
 from playhead.hooks.sql import pgwire
 from playhead.hooks.sql.cycles import Cycle, Passing
 from playhead.hooks.sql.live_side import READ, accepted, start_thread
 from playhead.recording import deck
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import deque
     from typing import Any

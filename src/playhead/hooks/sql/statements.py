@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import struct
+from typing import TYPE_CHECKING
 
 from playhead.hooks.sql import pgwire
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any

@@ -9,12 +9,12 @@ import _socket
 import os
 import socket
 import stat
+from typing import TYPE_CHECKING
 
 from playhead.hooks.sql import pgwire
 from playhead.host.later import Later
 from playhead.host.lean import NamedTuple
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping

@@ -83,7 +83,7 @@ def _kind(number: int) -> Any:
 
 
 def _getaddrinfo(original: Callable[..., Any]) -> Callable[..., Any]:
-    def getaddrinfo(
+    def getaddrinfo(  # noqa: PLR0917  its signature
         host: Any,
         port: Any,
         family: int = 0,
