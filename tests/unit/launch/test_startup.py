@@ -39,6 +39,9 @@ LOADED_LATER = {
     **dict.fromkeys(
         (f"playhead.hooks.stream.{name}" for name in STREAMS), "loaded with `socket` or `asyncio`"
     ),
+    "playhead.hooks.order.pipe_waits": "loaded with `multiprocessing`",
+    "playhead.hooks.state.sqlite_order": "loaded with `sqlite3`",
+    "playhead.encoding.form_fields": "loaded where a form is described or compared",
     "playhead.hooks.state.written_files": "loaded where the files of a workspace are recorded",
     "playhead.host.own_listeners": "loaded with `socket`",
     "playhead.launch.shims.fallback": "stands in for a program that is gone; must start at once",
