@@ -59,7 +59,19 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("play", "RUN", "--no-pause"),
     ("diff", "RUN", "RUN"),
     ("files", "RUN"),
+    ("export", "RUN", "--bundle", "OUT"),
+    ("export", "RUN", "--fixtures", "OUT"),
+    ("import", "claude", "CLAUDE"),
+    ("import", "codex", "CODEX"),
 )
+# Session files of agents, of which `import` makes runs.
+_SAID = Path(__file__).parents[1] / "unit" / "transcripts" / "said"
+SESSIONS = {
+    "CLAUDE": next(
+        one for one in sorted((_SAID / "projects").rglob("*.jsonl")) if "subagents" not in one.parts
+    ),
+    "CODEX": next(iter(sorted((_SAID / "sessions").rglob("*.jsonl")))),
+}
 
 
 class Found(NamedTuple):
@@ -132,6 +144,32 @@ class Mutants:
         for row in self._rows:
             row.pop("crc", None)
         self._manifest = json.loads((self.run / "manifest.json").read_text())
+        self._folder = folder
+        self._sessions = {
+            name: [json.loads(one) for one in file.read_text().splitlines() if one.strip()]
+            for name, file in SESSIONS.items()
+        }
+
+    def lay_for(self, verb: tuple[str, ...], chance: random.Random) -> dict[str, str]:
+        """Lay the mutant that this verb reads. The result: what the words of the verb stand for."""
+        named = {"RUN": self.run.name, "OUT": str(self._folder / "out")}
+        (session,) = [word for word in verb if word in SESSIONS] or [None]
+        if session is None:
+            self.lay(chance)
+            return named
+        # Runs of earlier mutants would make the store grow.
+        for other in self.run.parent.iterdir():
+            if other != self.run:
+                shutil.rmtree(other, ignore_errors=True)
+        rows = list(self._sessions[session])
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(rows))
+            rows[at] = mutated(rows[at], chance)
+        if chance.random() < 0.1:
+            chance.shuffle(rows)
+        file = self._folder / f"{session.lower()}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return {**named, session: str(file)}
 
     def lay(self, chance: random.Random) -> None:
         rows, manifest = list(self._rows), self._manifest
@@ -162,12 +200,12 @@ def attack(count: int, seed: int, folder: Path, *, slowest_s: int = 20) -> list[
     mutants = Mutants(folder)
     found = []
     for number in range(count):
-        mutants.lay(chance)
         verb = VERBS[number % len(VERBS)]
+        named = mutants.lay_for(verb, chance)
         if number % 500 == 0:
             for stale in folder.glob("library.db*"):
                 stale.unlink()
-        what = tried(verb, mutants.run, folder / "out", slowest_s)
+        what = tried(verb, named, slowest_s)
         if what is not None:
             found.append(Found(number, " ".join(verb), what))
     return found
@@ -183,9 +221,9 @@ def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def tried(verb: tuple[str, ...], run: Path, out: Path, slowest_s: int) -> str | None:
+def tried(verb: tuple[str, ...], named: dict[str, str], slowest_s: int) -> str | None:
     """Run a verb in this process; the traceback of an error that is not ours, else None."""
-    named = {"RUN": run.name, "OUT": str(out)}
+    out = Path(named["OUT"])
     if out.is_dir():
         shutil.rmtree(out)
     out.unlink(missing_ok=True)
