@@ -40,6 +40,8 @@ class Settings:
     redact_names: tuple[str, ...] = ()
     # Names and kinds of values that are not redacted.
     redact_keep: tuple[str, ...] = ()
+    # Where the key of vaults is: in a file of the user's store, or in the user's keyring.
+    vault_key: str = "file"
     # Programs that get a shim; None: the usual ones, for commands that are not Python.
     shims: tuple[str, ...] | None = None
     # Whether those shims stand over the real paths, too.
@@ -68,6 +70,7 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
         known["redact_patterns"] = _strings("redact.patterns", redact.get("patterns", []), source)
         known["redact_names"] = _strings("redact.names", redact.get("names", []), source)
         known["redact_keep"] = _strings("redact.keep", redact.get("keep", []), source)
+        known["vault_key"] = _vault_key(redact.get("vault_key", "file"), source)
     elif redact is not None:
         known["redact"] = _flag("redact", redact, source)
     folders = members.get("workspace")
@@ -123,7 +126,7 @@ _VARIABLES = {
 # Members of each table; None: any name.
 _TABLES: dict[str, tuple[str, ...] | None] = {
     "tags": None,
-    "redact": ("enabled", "patterns", "names", "keep"),
+    "redact": ("enabled", "patterns", "names", "keep", "vault_key"),
     "store": ("path", "remote", "cache"),
     "prices": None,
     "effects": None,
@@ -214,6 +217,12 @@ def _flag(name: str, value: Any, source: Path | None) -> bool:
     if word in _FALSE:
         return False
     raise _wrong(name, value, "true or false", source)
+
+
+def _vault_key(value: Any, source: Path | None) -> str:
+    if value in ("file", "keyring"):
+        return str(value)
+    raise _wrong("redact.vault_key", value, '"file" or "keyring"', source)
 
 
 def _level(name: str, value: Any, source: Path | None) -> Level:

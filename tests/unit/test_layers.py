@@ -49,6 +49,8 @@ STANDARD = set(sys.stdlib_module_names) - NOT_ON_EVERY_PYTHON
 GUEST_LIBRARIES = {
     ("playhead.config", "tomllib"),
     ("playhead.encoding.jsonbytes", "msgspec"),
+    ("playhead.tape.sealed.vault", "cryptography"),
+    ("playhead.tape.sealed.vault", "keyring"),
     ("playhead.tape.format", "msgspec"),
     ("playhead.tape.sealed.zstd", "backports"),
     ("playhead.tape.sealed.zstd", "compression"),

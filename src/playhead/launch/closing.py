@@ -32,6 +32,7 @@ from playhead.tape.care.rebuild_manifest import manifest_from
 from playhead.tape.manifest import SegmentSummary, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.reading.segment_rows import Row
+from playhead.tape.sealed.vault import close_vault
 from playhead.tape.store import PLAN
 
 if TYPE_CHECKING:
@@ -288,3 +289,11 @@ def _why(argv: list[str]) -> str:
     if is_closed(argv):
         return "it was started with -S, -I or -E, which keep Playhead out"
     return "this Python did not report: older than 3.10, or started with an environment of its own"
+
+
+def fill_vault(run: Run, key: str) -> None:
+    """Move the secrets of the run into its vault. Fails open: without one, a replay has placeholders."""
+    try:
+        close_vault(run.path, key)
+    except (PlayheadError, OSError) as error:
+        say(f"the vault could not be written ({safe_str(error)}); the tape is in {run.path}.")

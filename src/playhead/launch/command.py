@@ -164,9 +164,10 @@ def run_command(
     if fence is not None:
         fence.keep(str(start.run.path), writable=True)
     attended = _attended(command, start, shims, proxy=proxy, meanwhile=meanwhile, fence=fence)
-    ended = attended.ended
-    plain = _closed(start.run, ended, command, attended, seal=seal)
-    return Recorded(run=start.run, ended=ended, plain=plain)
+    plain = _closed(start.run, attended.ended, command, attended, seal=seal)
+    if wish.vault:
+        closing.fill_vault(start.run, settings.vault_key)
+    return Recorded(run=start.run, ended=attended.ended, plain=plain)
 
 
 def _start(

@@ -25,6 +25,7 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.recording.runs import Run
 from playhead.redact import Redactor
+from playhead.redact.vault_notes import VaultNotes
 from playhead.tape import store as stores
 from playhead.tape.manifest import DETAILS, Manifest, read_manifest, status_of, write_manifest
 from playhead.tape.origin import marked_as_own
@@ -56,6 +57,8 @@ class Wish(NamedTuple):
     # The recorded command, if it is not this process; and further members of `run.start`.
     command: tuple[str, ...] | None = None
     facts: Mapping[str, Any] | None = None
+    # Keep the secrets of the run in a vault: see `tape.sealed.vault`.
+    vault: bool = False
     # The run as one file, in addition to its folder.
     session_file: str | os.PathLike[str] | None = None
 
@@ -76,6 +79,8 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         run_id, path = _fresh(home, wish.run_id, now)
         manifest = dataclasses.replace(manifest, run=run_id, name=manifest.name or run_id)
     redactor = _redactor(wish, settings, home)
+    if redactor is not None and wish.vault:
+        redactor.keeper = VaultNotes(str(path), redactor.key).keep
     _say_unredacted(wish, settings)
     manifest = _redacted(manifest, redactor)
     if wish.details:

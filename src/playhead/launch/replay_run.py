@@ -23,6 +23,7 @@ from playhead.launch.replay_environment import restored
 from playhead.launch.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
+from playhead.redact.vault_notes import KeptSecret, VaultNotes, by_placeholder, filled
 from playhead.replay.begin import keeps_order
 from playhead.replay.fence.barrier import Fence, build, opened
 from playhead.replay.fence.inside import FenceNeeds
@@ -32,7 +33,8 @@ from playhead.replay.report.verdict import FenceReport, Report, judge
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import VERDICT, Manifest, read_manifest, write_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.store import announce
+from playhead.tape.sealed.vault import VaultLocked, open_vault
+from playhead.tape.store import announce, redaction_key
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 
@@ -129,7 +131,9 @@ def replay_command(
     )
     wishes = read_options(plan.live, plan.options)
     choice = environment or EnvironmentChoice()
-    taped = then.get("env")
+    secrets, vault_notes = _secrets(tape, settings, choice)
+    tape.secrets = by_placeholder(secrets)
+    taped = filled(then.get("env"), tape.secrets)
     restoring = restored(
         os.environ,
         taped if isinstance(taped, dict) else {},
@@ -165,6 +169,8 @@ def replay_command(
         run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
         write_manifest(run.path, run.manifest)
         write_plan(run.path, plan)
+        if secrets:
+            VaultNotes(str(run.path), redaction_key(run.path.parent.parent)).write(secrets)
 
     recorded = run_command(
         command,
@@ -182,10 +188,11 @@ def replay_command(
         files=files,
         stdin=taped_input(tape, then),
     )
+    VaultNotes(str(recorded.run.path), b"").forget()
     report = judge(
         tape,
         Tape(recorded.run.path),
-        notes=(*notes, *restoring.notes, *_limits(fence)),
+        notes=(*notes, *restoring.notes, *vault_notes, *_limits(fence)),
         wishes=wishes,
         order=_order_kept(tape, plan, wishes),
         fence=_report_on(fence, network=network, asked=fenced),
@@ -194,6 +201,20 @@ def replay_command(
     _keep_verdict(recorded.run.path, report)
     forked = tuple(one for files in served for one in files.forked)
     return Replayed(recorded=recorded, report=report, forked=forked)
+
+
+def _secrets(
+    tape: Tape, settings: Settings, choice: EnvironmentChoice
+) -> tuple[list[KeptSecret], tuple[str, ...]]:
+    """The secrets in the vault of the run, and a note for the report. A tape of another person has none: its author
+    must not choose where the secrets of this user go.
+    """
+    if choice.foreign or not tape.manifest.redacted:
+        return [], ()
+    try:
+        return open_vault(tape.run, settings.vault_key), ()
+    except (VaultLocked, OSError) as error:
+        return [], (f"Placeholders are used in place of secrets: {error}.",)
 
 
 def _keep_verdict(run: Path, report: Report) -> None:

@@ -16,6 +16,7 @@ from playhead import clock
 from playhead.errors import StoreError
 from playhead.library.catalogue import Entry, entry_at
 from playhead.library.run_rows import is_golden
+from playhead.redact.vault_notes import forget_vault
 from playhead.workspace.blob_collection import pack_size
 
 _TRASH = ".trash-"
@@ -135,6 +136,7 @@ def remove_all(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
             except OSError as error:
                 why = error.strerror or str(error)
                 raise StoreError(f"{one.entry.path} cannot be deleted ({why}).") from error
+            forget_vault(str(one.entry.path))
             _empty(moved)
             yield one
     finally:

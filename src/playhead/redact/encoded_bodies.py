@@ -81,12 +81,19 @@ def cleaned_pieces(
     if clean is raw:
         return pieces
     # As many pieces at the same times: a replay shows the client as many reads as the recorded run had.
-    size = -(-len(clean) // len(pieces)) or 1
-    return [
-        (clean[at * size : (at + 1) * size], when)
-        for at, (_, when) in enumerate(pieces)
-        if at * size < len(clean)
-    ]
+    return list(zip(_cut(clean, len(pieces)), [when for _, when in pieces], strict=False))
+
+
+def in_encoding(encoding: str, plain: bytes, count: int) -> list[bytes]:
+    """A plain body in an encoding, in at most `count` pieces."""
+    for name in encoding.lower().split(","):
+        plain = _encoded(name.strip(), plain)
+    return _cut(plain, count)
+
+
+def _cut(raw: bytes, count: int) -> list[bytes]:
+    size = -(-len(raw) // count) or 1
+    return [raw[at : at + size] for at in range(0, len(raw), size)]
 
 
 def cleaned_body(redactor: Redactor, encoding: str, raw: bytes, undo: Undo) -> bytes:

@@ -51,7 +51,7 @@ class LateSecrets:
         if not fresh:
             return
         self._known |= fresh
-        lines = "".join(f"{self._crypt(os.fsencode(value)).hex()}\n" for value in fresh)
+        lines = "".join(f"{crypt(self._key, os.fsencode(value)).hex()}\n" for value in fresh)
         try:
             fd = os.open(self._path, _SHARE, 0o600)
         except OSError:
@@ -79,7 +79,7 @@ class LateSecrets:
             os.close(fd)
         whole = raw[: raw.rfind(b"\n") + 1]
         self._read += len(whole)
-        values = {self._decrypted(line) for line in whole.split()} - {""}
+        values = {os.fsdecode(decrypted(self._key, line)) for line in whole.split()} - {""}
         fresh = values - self._known
         self._known |= fresh
         return sorted(fresh)
@@ -91,21 +91,26 @@ class LateSecrets:
         except OSError:
             return
 
-    def _crypt(self, raw: bytes) -> bytes:
-        nonce = clock.urandom(_NONCE)
-        return nonce + self._xor(raw, nonce)
 
-    def _decrypted(self, line: bytes) -> str:
-        try:
-            sealed = bytes.fromhex(line.decode())
-        except ValueError:
-            return ""
-        return os.fsdecode(self._xor(sealed[_NONCE:], sealed[:_NONCE]))
+def crypt(key: bytes, raw: bytes) -> bytes:
+    """`raw` encrypted with the store's redaction key."""
+    nonce = clock.urandom(_NONCE)
+    return nonce + _xor(key, raw, nonce)
 
-    def _xor(self, raw: bytes, nonce: bytes) -> bytes:
-        """Counter mode over HMAC-SHA-256: the standard library of a guest has no cipher."""
-        stream = b""
-        while len(stream) < len(raw):
-            counter = len(stream).to_bytes(8, "big")
-            stream += hmac.new(self._key, b"late" + nonce + counter, hashlib.sha256).digest()
-        return bytes(one ^ other for one, other in zip(raw, stream, strict=False))
+
+def decrypted(key: bytes, line: bytes) -> bytes:
+    """The inverse, from hexadecimal digits; nothing if they are none."""
+    try:
+        sealed = bytes.fromhex(line.decode())
+    except ValueError:
+        return b""
+    return _xor(key, sealed[_NONCE:], sealed[:_NONCE])
+
+
+def _xor(key: bytes, raw: bytes, nonce: bytes) -> bytes:
+    """Counter mode over HMAC-SHA-256: the standard library of a guest has no cipher."""
+    stream = b""
+    while len(stream) < len(raw):
+        counter = len(stream).to_bytes(8, "big")
+        stream += hmac.new(key, b"late" + nonce + counter, hashlib.sha256).digest()
+    return bytes(one ^ other for one, other in zip(raw, stream, strict=False))

@@ -89,6 +89,8 @@ class Redactor:
         self._without_run: tuple[bytes, ...] = ()
         # A conversation repeats its messages, including their secrets.
         self._digests: dict[bytes, str] = {}
+        # Called with each placeholder, its kind and its secret: a run with a vault keeps them.
+        self.keeper: Callable[[str, str, bytes], None] | None = None
         # Headers by how they came, for who cleans the same ones again and again.
         self.known_headers: dict[Any, list[str]] = {}
         self.renew(variables or {})
@@ -212,11 +214,14 @@ class Redactor:
             if len(self._digests) >= _MOST_DIGESTS:
                 self._digests.clear()
             self._digests[raw] = digest
+        made: str | None = None
         if raw.startswith(b"eyJ") and raw.isascii():
-            token = redacted_token(raw.decode(), digest, self.clean)
-            if token is not None:
-                return token
-        return placeholder_for(kind, digest, raw.decode("latin-1"))
+            made = redacted_token(raw.decode(), digest, self.clean)
+        if made is None:
+            made = placeholder_for(kind, digest, raw.decode("latin-1"))
+        if self.keeper is not None:
+            self.keeper(made, kind, raw)
+        return made
 
     def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
         """`raw` itself where there is nothing to hide."""

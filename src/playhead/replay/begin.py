@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from playhead.errors import TapeNotReplayable
 from playhead.host.later import Later
 from playhead.recording.recorder import Recorder
+from playhead.redact.vault_notes import VaultNotes, by_placeholder
 from playhead.replay.matching.ignore import trimmer
 from playhead.replay.matching.taped import TapedRun, forget_order, load
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
@@ -49,6 +50,17 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
     recording.cwd = plan.cwd
+    if recorder.redactor is not None:
+        kept = VaultNotes(recorder.folder, recorder.redactor.key).read()
+        recording.tape.secrets = by_placeholder(kept)
+        # They were redacted wherever they occurred, because they were the values of variables then.
+        recorder.learn_secrets(
+            {
+                f"VAULT_{at}_SECRET": one.secret.decode("utf-8", "replace")
+                for at, one in enumerate(kept)
+                if one.kind == "variable"
+            }
+        )
     wishes = read_options(plan.live, plan.options)
     if not keeps_order(plan, wishes):
         forget_order(recording)

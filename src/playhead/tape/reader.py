@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -75,6 +75,8 @@ class Tape:
     def __init__(self, run: Path) -> None:
         self.run = Path(run)
         self.damage = Damages()
+        # Secrets by placeholder, for the answers of a replay: from the vault of the run.
+        self.secrets: Mapping[bytes, bytes] = {}
         self._segments = Segments(self.run, self.damage.report)
 
     @cached_property

@@ -87,3 +87,35 @@ def test_the_replay_of_all_of_them_is_identical(without_vault):
 def test_no_secret_is_in_the_store(without_vault):
     raw = everything(without_vault.home)
     assert [name for name, one in server.SECRETS.items() if one.encode() in raw] == []
+
+
+@pytest.fixture(scope="module")
+def with_vault(tmp_path_factory) -> Took:
+    return take(tmp_path_factory.mktemp("vault"), NEED_THE_SECRET, "--vault")
+
+
+@pytest.mark.parametrize("agent", NEED_THE_SECRET)
+def test_an_agent_that_computes_with_a_secret_replays_with_a_vault(with_vault, agent):
+    then, now = with_vault.line(agent)
+    assert then == now
+    assert "Error" not in then[0]
+    assert with_vault.replayed.returncode == 0, with_vault.replayed.stderr
+    assert "files: identical" in with_vault.replayed.stderr
+
+
+def test_neither_the_vault_nor_the_tapes_show_a_secret(with_vault):
+    raw = everything(with_vault.home)
+    assert [name for name, one in server.SECRETS.items() if one.encode() in raw] == []
+    vault = with_vault.home / "vault"
+    assert [one.suffix for one in vault.iterdir()] == [".vault"]
+    assert {
+        one.stat().st_mode & 0o777 for one in [*vault.iterdir(), with_vault.home / "vault.key"]
+    } == {0o600}
+
+
+def test_a_divergence_that_redaction_causes_says_so(tmp_path):
+    took = take(tmp_path, ["body_hash"])
+    assert took.replayed.returncode == 3
+    said = " ".join(took.replayed.stderr.split())
+    assert "Redaction may be the cause: the answer of step" in said
+    assert "playhead record --vault" in said

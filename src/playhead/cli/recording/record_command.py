@@ -22,6 +22,7 @@ from playhead.launch.connections import ADVICE
 from playhead.launch.guest.python_argv import is_python
 from playhead.launch.record_run import Wish, write_session
 from playhead.launch.shims.program_names import Wanted, wanted, where_is
+from playhead.tape.sealed.vault import check as check_vault
 from playhead.views.text import words
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 )
 @click.option("--run-id", metavar="ID", help="Id of the run. Default: derived from the time.")
 @click.option("--no-redact", is_flag=True, help="Do not redact secrets.")
+@click.option(
+    "--vault",
+    is_flag=True,
+    help="Keep redacted secrets encrypted on this machine, for replays.",
+)
 @click.option(
     "--record-session",
     "session",
@@ -95,7 +101,7 @@ _LONGEST_TOLD = 64 * 1024 * 1024
 )
 def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
-    resume: str | None, force: bool, run_id: str | None, no_redact: bool, no_proxy: bool,
+    resume: str | None, force: bool, run_id: str | None, no_redact: bool, vault: bool, no_proxy: bool,
     shims: tuple[str, ...], shim_mounts: bool, no_shims: bool, no_seal: bool,
     workspaces: tuple[Path, ...], no_workspace: bool, push: bool,
     quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
@@ -123,7 +129,14 @@ def command(
         force=force,
         redact=False if no_redact else None,
         session_file=session,
+        vault=vault,
     )
+    if vault and no_redact:
+        raise click.UsageError(
+            "--vault keeps what is redacted: it cannot be combined with --no-redact."
+        )
+    if vault:
+        check_vault(settings.vault_key)
     if push and not settings.remote:
         raise click.UsageError(
             "--push needs a shared store: set PLAYHEAD_REMOTE, or [store] remote in playhead.toml."

@@ -13,6 +13,7 @@ from playhead.encoding.jsonbytes import dumps, loads
 from playhead.errors import TapeDamaged
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
+from playhead.redact.vault_notes import VaultNotes
 from playhead.tape.store import redaction_key
 
 TYPE_CHECKING = False
@@ -33,7 +34,12 @@ def post(recorder: Recorder) -> None:
         "generation": recorder.generation,
         "redact": None
         if redactor is None
-        else {"patterns": redactor.patterns, "names": redactor.names, "keep": redactor.keep},
+        else {
+            "patterns": redactor.patterns,
+            "names": redactor.names,
+            "keep": redactor.keep,
+            "vault": redactor.keeper is not None,
+        },
     }
     part = recorder.run / f"{FILE}.{os.getpid()}.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -72,6 +78,8 @@ def join(run: str, parent: str | None, variables: Mapping[str, str]) -> Recorder
             names=redact["names"],
             keep=redact["keep"],
         )
+        if redact.get("vault"):
+            redactor.keeper = VaultNotes(run, key).keep
     return Recorder(
         run=run,
         run_id=members["run"],

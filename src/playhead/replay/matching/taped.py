@@ -6,15 +6,18 @@ Knows events and the tape; not how calls are matched. Imports nothing that a tap
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from playhead import events
 from playhead.encoding.values import thaw
 from playhead.events import Event
+from playhead.llm import http_headers
 from playhead.recording.chunks import as_bytes
 from playhead.recording.deck import Piece, Taped
+from playhead.redact.encoded_bodies import encoding_of, in_encoding
+from playhead.redact.vault_notes import filled, filled_bytes
 from playhead.replay.matching.fingerprint import plain_key
 from playhead.replay.points_table import PointsTable
 from playhead.tape.blobs import SPILLED
@@ -213,6 +216,7 @@ def answer_of(
     the run died: it is served as far as it came, and then `dies` ends the process.
     """
     whole = tape.whole if call.spilled else _as_it_is
+    secrets = tape.secrets
     ended = {} if call.outcome is None else whole(call.outcome).data
     head: Any = None
     head_ns: int | None = None
@@ -227,6 +231,9 @@ def answer_of(
             head_ns = call.moment(int((data.get("at_ns") or [0])[0]), left=left)
             continue
         pieces.extend(_pieces(call, stream, data, left))
+    if secrets:
+        pieces = _with_secrets(pieces, head, secrets)
+        head, ended = filled(head, secrets), filled(ended, secrets)
     if call.outcome is None:
         error = ConnectionResetError("the recorded run was killed here")
         return Taped(
@@ -286,6 +293,28 @@ def _placed(call: TapedCall, parts: Any) -> Any:
             *([length, checksum, call.moment(later)] for length, checksum, later in one[4:]),
         ]
         for one in parts
+    ]
+
+
+def _with_secrets(pieces: list[Piece], head: Any, secrets: Mapping[bytes, bytes]) -> list[Piece]:
+    """The pieces with secrets in place of placeholders. A placeholder is never cut in two, but a compressed body has
+    to be decoded as a whole.
+    """
+    encoding = encoding_of(head)
+    if encoding is None:
+        return [replace(one, data=filled_bytes(one.data, secrets)) for one in pieces]
+    body = [one for one in pieces if one.stream == "body"]
+    raw = b"".join([one.data for one in body])
+    plain = http_headers.undo(encoding, raw).body
+    done = filled_bytes(plain, secrets) if plain else plain
+    if done == plain:
+        return pieces
+    parts = in_encoding(encoding, done, len(body)) if plain != raw else [done]
+    changed = dict(zip(map(id, body), parts, strict=False))
+    return [
+        replace(one, data=changed.get(id(one), b"")) if one.stream == "body" else one
+        for one in pieces
+        if one.stream != "body" or id(one) in changed
     ]
 
 

@@ -7,13 +7,15 @@ because of it come last.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from playhead.encoding.jsonbytes import canonical
-from playhead.redact.forms import PLACEHOLDER
+from playhead.redact.forms import PLACEHOLDER, secrets_in_place
 from playhead.replay.matching.fingerprint import normalised_text
+from playhead.replay.matching.taped import TapedRun
 
 Divergences = list[dict[str, Any]]
 
@@ -36,6 +38,26 @@ def by_cause(found: Sequence[Mapping[str, Any]]) -> Divergences:
             one["consequence"] = True
         return others + exits + results + unused
     return unused + results
+
+
+def redaction_note(recording: TapedRun, found: Sequence[Mapping[str, Any]]) -> str | None:
+    """A note for a replay whose results differ: the program may compute with a value that is redacted on the tape."""
+    if recording.tape.secrets or not any(one.get("kind") in (*_RESULTS, "exit") for one in found):
+        return None
+    if any(WHY in one for one in found):
+        return None
+    for call in recording.calls:
+        answers = [*call.chunks, *([] if call.outcome is None else [call.outcome])]
+        for event in answers:
+            told = recording.tape.whole(event).data if call.spilled else event.data
+            text = json.dumps(told, ensure_ascii=False)
+            if "redacted" in text and secrets_in_place(text):
+                return (
+                    f"Redaction may be the cause: the answer of step {call.number} ({call.name}) has placeholders in "
+                    "place of secrets, and a program that computes with them gets other results. "
+                    "`playhead record --vault` keeps the secrets for replays on this machine."
+                )
+    return None
 
 
 def error_text(error: Any) -> str | None:

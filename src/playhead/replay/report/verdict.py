@@ -140,6 +140,7 @@ def judge(
         },
         start_up_s={"recorded": _start_up_s(original), "replayed": _start_up_s(replayed)},
         notes=[
+            *([redacted] if (redacted := causes.redaction_note(then, divergences)) else ()),
             *notes,
             *_interrupted(exits),
             *skipped,
