@@ -136,7 +136,7 @@ $(READY): pyproject.toml
 	  && .venvs/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<; fi
 	@touch $@
 
-# Claude Code, Codex and Gemini CLI; without npm their tests are skipped.
+# Claude Code, Codex, Gemini CLI, Qwen Code and OpenCode; without npm their tests are skipped.
 .venvs/npm/.ready: tests/agents/npm/package.json
 	@mkdir -p .venvs/npm
 	@cp $< .venvs/npm/

@@ -309,3 +309,51 @@ def test_an_agent_is_recorded_wherever_its_address_comes_from(native, name, way)
     assert [status for _, status in native.answers()] == [200, 200]
     printed, _ = native.replay()
     assert printed == then.stdout
+
+
+TITLE = says("A title", when={"conversation": "title"}, repeat="forever")
+
+
+def _qwen_settings(home: Path, url: str, key: str) -> None:
+    auth = {"selectedType": "openai", "apiKey": key, "baseUrl": f"{url}/v1"}
+    (home / ".qwen").mkdir()
+    settings = {"security": {"auth": auth}, "model": {"name": "gpt-4o"}}
+    (home / ".qwen" / "settings.json").write_text(json.dumps(settings))
+
+
+def _opencode_settings(home: Path, url: str, key: str) -> None:
+    options = {"baseURL": f"{url}/v1", "apiKey": key}
+    local = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m1": {}}}
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    settings = {"autoupdate": False, "share": "disabled", "provider": {"local": local}}
+    (folder / "opencode.json").write_text(json.dumps(settings))
+
+
+# Qwen Code runs its tools on a terminal, and OpenCode asks for a title beside its work.
+NAMED_IN_FILES = {
+    "qwen": (
+        ["--yolo", "--auth-type", "openai", "-m", "gpt-4o", "-p", "look"],
+        *("run_shell_command", {"command": LOOKS, "is_background": False}, _qwen_settings),
+    ),
+    "opencode": (
+        ["run", "-m", "local/m1", "look"],
+        *("bash", {"command": LOOKS, "description": "look"}, _opencode_settings),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_IN_FILES)
+def test_an_agent_of_which_only_a_file_knows_the_address_is_recorded(native, name):
+    words, tool, arguments, write_settings = NAMED_IN_FILES[name]
+    script = [TITLE, says("Let me look.", (tool, arguments)), says("Two files.")]
+    with ScriptedLLM(script) as llm:
+        keys = {key: one for key, one in llm.environ().items() if not one.startswith("http")}
+        write_settings(native.folder / "home", llm.url, keys["OPENAI_API_KEY"])
+        keys |= {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
+        then = native.playhead("record", "--", str(NPM / name), *words, environ=keys)
+    assert then.returncode == 0, then.stderr
+    assert "Two files." in then.stdout
+    assert "partial" not in then.stderr
+    ended = native.playhead("replay", native.run.name, environ=keys)
+    assert (ended.returncode, ended.stdout) == (0, then.stdout), ended.stderr
