@@ -237,6 +237,7 @@ class LoopState:
             place is not None
             and place.turn
             and not signals.is_in_flight
+            and not signals.has_steps_left(place)
             and self._has_come(place)
             and self._head.is_next(place)
         ):

@@ -193,7 +193,7 @@ class SignalPoints:
             if order_slot.active() is not self._head or sys.is_finalizing():
                 return
             is_here = self._head.is_next(place) and not self._head.time.is_waiting(main)
-            if not is_here or self._sent is not None or self._steps_left(place):
+            if not is_here or self._sent is not None or self.has_steps_left(place):
                 at = None
                 continue
             now, cpu = clock.mono_ns(), clock.cpu_of_thread_ns(main)
@@ -206,7 +206,7 @@ class SignalPoints:
             if cpu - used >= max(_SHORTEST_NS, then) or now - since > most:
                 self.deliver(place)
 
-    def _steps_left(self, place: Place) -> bool:
+    def has_steps_left(self, place: Place) -> bool:
         """Whether the main thread has steps to take before this signal."""
         then = place.what[3]
         return type(then) is int and then > points.steps
