@@ -136,7 +136,7 @@ def turn_item(
         lane=event.lane,
         wall=event.wall,
         mono=event.mono,
-        purpose=begun.get("purpose"),
+        purpose=purpose if isinstance(purpose := begun.get("purpose"), str) else None,
         input=begun.get("input"),
         at=event.at,
         who=event.who,

@@ -262,8 +262,9 @@ def _text_times(call: CallItem) -> list[list[int]]:
 
 def _header(head: Any, wanted: str) -> str | None:
     headers = head.get("headers") if isinstance(head, dict) else None
-    pairs = headers.items() if isinstance(headers, dict) else headers or ()
-    for pair in pairs:
+    if isinstance(headers, dict):
+        headers = list(headers.items())
+    for pair in headers if isinstance(headers, list) else ():
         if isinstance(pair, (list, tuple)) and len(pair) == 2 and str(pair[0]).lower() == wanted:
             return str(pair[1])
     return None

@@ -53,9 +53,9 @@ def pack(run: Path, target: Path) -> int:
     count = 0
     fd, part = create_part(target)
     try:
-        with open(fd, "w", encoding="utf-8", newline="\n") as file:
+        with open(fd, "wb") as file:
             for line in _packed(tape):
-                file.write(line)
+                file.write(_utf8(line))
                 count += 1
         os.replace(part, target)
     except BaseException:
@@ -153,6 +153,13 @@ def _portable(data: dict[str, Any]) -> dict[str, Any]:
 
 def _line(members: dict[str, Any]) -> str:
     return json.dumps(members, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _utf8(line: str) -> bytes:
+    try:
+        return line.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can only have as an escape
+        return json.dumps(json.loads(line), separators=(",", ":")).encode() + b"\n"
 
 
 def _renamed(ref: Any, names: dict[str, str]) -> Any:

@@ -207,7 +207,8 @@ def usage_of(usage: Mapping[str, Any]) -> dict[str, int]:
 
 def _larger(known: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     """Merge the usage of an answer's lines, which grows: the last complete one counts."""
-    return told if told and told.get("output_tokens", 0) >= known.get("output_tokens", 0) else known
+    before, now = (fields.count(one.get("output_tokens")) for one in (known, told))
+    return told if told and now >= before else known
 
 
 def _agent(line: Mapping[str, Any]) -> str | None:

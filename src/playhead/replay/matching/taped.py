@@ -156,7 +156,8 @@ def _hear(
     if kind == events.CALL:
         _call(recording, by_ref, event, spilled=spilled)
     elif kind in (events.CHUNK, events.OUTCOME):
-        owner = by_ref.get((event.segment, event.data.get("call")))
+        ref = event.data.get("call")
+        owner = by_ref.get((event.segment, ref)) if type(ref) is int else None
         if owner is None:
             return
         owner.spilled = owner.spilled or spilled
