@@ -117,5 +117,5 @@ def test_a_divergence_that_redaction_causes_says_so(tmp_path):
     took = take(tmp_path, ["body_hash"])
     assert took.replayed.returncode == 3
     said = " ".join(took.replayed.stderr.split())
-    assert "Redaction may be the cause: the answer of step" in said
+    assert "Redaction may be the cause: step" in said
     assert "playhead record --vault" in said

@@ -53,9 +53,8 @@ def redaction_note(recording: TapedRun, found: Sequence[Mapping[str, Any]]) -> s
             text = json.dumps(told, ensure_ascii=False)
             if "redacted" in text and secrets_in_place(text):
                 return (
-                    f"Redaction may be the cause: the answer of step {call.number} ({call.name}) has placeholders in "
-                    "place of secrets, and a program that computes with them gets other results. "
-                    "`playhead record --vault` keeps the secrets for replays on this machine."
+                    f"Redaction may be the cause: step {call.number} ({call.name}) has placeholders in place of "
+                    "secrets. `playhead record --vault` keeps secrets for replays."
                 )
     return None
 
