@@ -101,6 +101,11 @@ class Deck:
         self.intercepts = True
 
     @property
+    def brings_input(self) -> bool:
+        """Whether a tape brings what came from outside, such as the connections to a server: then nobody else does."""
+        return self.mode is not None
+
+    @property
     def rewriting(self) -> Rewriting | None:
         """The mode, if it may change requests. Looked up once per mode: a look-up of two attributes on each
         call costs as much as writing an event.

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     MarkedRule = tuple[str, tuple[bytes, ...], str]
+    Seeker = Callable[[bytes, int, int], re.Match[bytes] | None]
 else:
     re = Later("re")
 
@@ -191,10 +192,10 @@ _LITERALS = tuple(one.encode() for one in _IN_RUN)
 # As often as this, one literal after the other is quicker than to compile a pattern for all of them.
 _FEW = 100
 _looks = 0
-_search: Callable[[bytes, int, int], re.Match[bytes] | None] | None = None
+_search: Seeker | None = None
 
 
-def seeker() -> Callable[[bytes, int, int], re.Match[bytes] | None]:
+def seeker() -> Seeker:
     """`start_in_run().search`, or what does the same and needs no pattern where there is nothing."""
     global _looks, _search  # noqa: PLW0603  where threads count one too few, a literal more is looked for
     if _search is not None:

@@ -167,7 +167,7 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
             (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end) is not None)
             or before in _TELLING
             or (end < size and raw[end] == _DOT)
-        ) and next(_in_run(raw, at, end), None) is not None:
+        ) and next(_in_run(raw, at, end, may_start), None) is not None:
             return True
         for run in known:
             if raw.find(run, at, end) >= 0:
@@ -218,12 +218,12 @@ def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
         end = runs.find(b" ", at + _LONG)
         if end < 0:
             end = len(raw)
-        yield from _in_run(raw, at, end)
+        yield from _in_run(raw, at, end, shapes.seeker())
         at = runs.find(_RUN, end)
 
 
-def _in_run(raw: bytes, at: int, end: int) -> Iterator[Span]:
-    start = shapes.seeker()(raw, at, end)
+def _in_run(raw: bytes, at: int, end: int, may_start: shapes.Seeker) -> Iterator[Span]:
+    start = may_start(raw, at, end)
     while start is not None:
         hit = shapes.exact().match(raw, start.start())
         if hit is not None:

@@ -69,7 +69,7 @@ def _create_server(original: Callable[..., Any]) -> Callable[..., Any]:
         server = await original(
             self, lambda: followed.observed(protocol_factory()), *args, **options
         )
-        if open_deck.mode is not None:
+        if open_deck.brings_input:
             followed.drive(self, server)
         return server
 
@@ -101,7 +101,7 @@ class _Followed:
         peer = transport.get_extra_info("peername")
         if not isinstance(peer, tuple):
             return None
-        if self._deck.mode is not None:
+        if self._deck.brings_input:
             return self._expected.pop(peer[1], None)
         if is_own_client(peer[1]):
             return None

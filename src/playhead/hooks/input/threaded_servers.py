@@ -56,7 +56,7 @@ def _server_activate(original: Callable[[Any], None]) -> Callable[[Any], None]:
         if open_deck is None or self.socket.family not in (_socket.AF_INET, _socket.AF_INET6):
             return
         followed = _followed[id(self)] = _FollowedServer(open_deck, self.socket)
-        if open_deck.mode is not None:
+        if open_deck.brings_input:
             # Below `threading`: it is not a thread of the program.
             _thread.start_new_thread(followed.drive, ())
             # From here on the replay sees it, and waits for it (see `outside_activity`).
@@ -118,7 +118,7 @@ class _FollowedServer:
 
     def accept(self, sock: Any, address: Any) -> None:
         port = address[1]
-        if self._deck.mode is not None:
+        if self._deck.brings_input:
             made = self._expected.pop(port, None)
         elif is_own_client(port):
             made = None
