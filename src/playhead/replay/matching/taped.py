@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead import events
 from playhead.encoding.values import thaw
 from playhead.events import Event
-from playhead.llm import http_headers
+from playhead.host.later import Later
 from playhead.recording.chunks import as_bytes
 from playhead.recording.deck import Piece, Taped
 from playhead.redact.encoded_bodies import encoding_of, in_encoding
@@ -22,6 +22,13 @@ from playhead.replay.matching.fingerprint import plain_key
 from playhead.replay.points_table import PointsTable
 from playhead.tape.blobs import SPILLED
 from playhead.tape.reader import Tape, collector_paused
+
+if TYPE_CHECKING:
+    from playhead.llm import http_headers
+else:
+    http_headers = Later(
+        "playhead.llm.http_headers"
+    )  # for compressed answers with a secret of the vault
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
