@@ -1,6 +1,7 @@
 """What stands in examples/ works as it says there."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,12 +32,16 @@ def model():
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, tmp_path_factory):
+    # A copy: the workspace of a run in examples/ would be the whole repository, which other tests change.
+    folder = tmp_path_factory.mktemp("project") / "examples"
+    shutil.copytree(EXAMPLES, folder)
+
     def run(*words: str, **env: str) -> str:
         given = {**os.environ, "PLAYHEAD_HOME": str(tmp_path), **env}
         done = subprocess.run(
             [sys.executable, *words], capture_output=True, text=True, check=False, env=given,
-            cwd=EXAMPLES, timeout=100,
+            cwd=folder, timeout=100,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -155,6 +156,8 @@ def statements() -> list[str]:
 T = TypeVar("T")
 
 _MOST_CONNECTIONS = 64
+# Stores whose connections stay open between two questions.
+_MOST_OPEN = 16
 
 
 class Database:
@@ -220,8 +223,9 @@ class Database:
             self._file = _identity(self.home)
 
     def close(self) -> None:
-        """Close idle connections; a later question opens new ones."""
-        self._engine.dispose()
+        """Close idle connections; a later question opens new ones. A catalogue in memory has no other place."""
+        if not isinstance(self._engine.pool, StaticPool):
+            self._engine.dispose()
 
 
 class Unwritable(StoreError):
@@ -261,6 +265,9 @@ def database_of(home: Path) -> Database:
                 if url is None
                 else postgres.PostgresDatabase(home, url, schema_of(home))
             )
+            # A process that visits many stores must not keep the files of all of them open.
+            for older in islice(reversed(_open.values()), _MOST_OPEN, _MOST_OPEN + 1):
+                older.close()
         return found
 
 

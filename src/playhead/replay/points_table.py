@@ -54,7 +54,9 @@ class Place:
 class PointsTable:
     """All places of a tape, found by call or by lane."""
 
-    def __init__(self, taped: list[Event]) -> None:
+    def __init__(self, taped: list[Event], *, is_resumed: bool = False) -> None:
+        # The processes of a resumed run are replayed in one, which must live through the signal that ended the first.
+        self._has_signals = not is_resumed
         self.segments: dict[str, list[Place]] = {}
         self._calls: dict[tuple[str, int, int], Place] = {}
         self._lanes: dict[tuple[str, str, int], Place] = {}
@@ -198,6 +200,8 @@ class PointsTable:
             return
         if name == points.LOCK:
             self._locks.setdefault(rest, []).append((number, who))
+            return
+        if name == points.SIGNAL and not self._has_signals:
             return
         place = Place(segment, len(order), row)
         order.append(place)

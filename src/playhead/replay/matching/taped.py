@@ -138,7 +138,8 @@ def _enclose_transports(recording: TapedRun) -> None:
 
 def _keep_order(recording: TapedRun) -> None:
     """Tapes of format 1 have no points: their calls come in the order of their times."""
-    table = PointsTable(recording.points)
+    is_resumed = recording.tape.manifest.generation > 0
+    table = PointsTable(recording.points, is_resumed=is_resumed)
     recording.points = []
     if table:
         recording.table = table

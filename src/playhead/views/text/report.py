@@ -37,10 +37,11 @@ def print_report(report: Report) -> None:
         Text.assemble(
             _verdict(report),
             f" · {what} · {words.duration(replayed)} instead of {words.duration(recorded)}",
-            _start_up(report),
             "" if report.order == "strict" else f" · {report.order}",
         )
     )
+    if started := _start_up(report):
+        out.print(Text(started, style="quiet"))
     if report.coverage:
         out.print(_coverage(report))
     for line in _extras(report):
@@ -64,7 +65,7 @@ def _start_up(report: Report) -> str:
     start, took = report.start_up_s.get("replayed"), report.duration_s.get("replayed")
     if start is None or took is None or not words.is_long_start(start * 1e9, took * 1e9):
         return ""
-    return f" ({words.duration(start)} before its first call)"
+    return f"{words.duration(start)} of it the program needed to start, before its first call"
 
 
 def _file_lines(report: Report) -> list[str]:
