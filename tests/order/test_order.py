@@ -21,7 +21,6 @@ QUICK = (
     "tools_that_print",
     "aiohttp_streams",
     "mcp_server_logs",
-    "shared_by_threads",
 )
 
 WORKERS = """
