@@ -69,7 +69,7 @@ class Site:
 
 
 class Switch:
-    """One server for all tests, an application for each: starting and stopping take their time."""
+    """One server for the tests of a module, an application for each: starting and stopping take their time."""
 
     def __init__(self) -> None:
         self.app = None
@@ -78,7 +78,8 @@ class Switch:
         await self.app(scope, receive, send)
 
 
-@pytest.fixture(scope="session")
+# Not for the session: its thread reads the clock, which tests of clocks would count.
+@pytest.fixture(scope="module")
 def switch():
     listener = listen("127.0.0.1", 0)
     switch = Switch()
