@@ -317,7 +317,7 @@ class Redactor:
 def _from_base64(text: str) -> bytes | None:
     """The bytes; None: the text is not base64."""
     try:
-        return a2b_base64(text, strict_mode=True)
+        return a2b_base64(text, strict_mode=True)  # type: ignore[call-arg, unused-ignore]
     except ValueError:
         return None
     except TypeError:  # Python 3.10 has no strict mode
