@@ -18,8 +18,8 @@ def cache_folder(env: Mapping[str, str]) -> str:
 
 
 def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
-    """Return the folder, or a private one in the temporary folder if it cannot be written or made: the user
-    `nobody` has the home `/nonexistent`.
+    """Return the folder, or a private one in the temporary folder if it cannot be written or made: some users have a
+    home that does not exist.
     """
     if _is_writable(folder):
         return folder

@@ -209,7 +209,7 @@ class Database:
         return database.is_damage(error)
 
     def explained(self, error: DBAPIError) -> str:
-        """What to tell the user."""
+        """Return the message for the user."""
         return (
             f"{self.place} cannot be used ({error.orig}). Try again, or delete it: it comes back."
         )

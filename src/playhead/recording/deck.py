@@ -102,7 +102,7 @@ class Deck:
 
     @property
     def brings_input(self) -> bool:
-        """Whether a tape brings what came from outside, such as the connections to a server: then nobody else does."""
+        """Return whether input from outside comes from a tape, as the connections to a server do in a replay."""
         return self.mode is not None
 
     @property

@@ -222,7 +222,7 @@ _MACHINE_READERS = frozenset({"platform", "ctypes.util", "uuid", "distro", "dist
 
 
 def loading_library() -> str | None:
-    """The library that makes this call while it is imported, or to learn about the machine. None: the program's
+    """Return the library that makes this call while it is imported, or to learn about the machine. None: the program's
     own code makes it, or a library on the program's behalf.
 
     Walks the whole stack, so it is for calls that are expensive anyway.

@@ -134,7 +134,7 @@ def _runs(raw: bytes) -> bytes:
 
 
 def _islands(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Where the texts in binary data begin and end: at least twelve printable characters in a row."""
+    """Yield the start and end of each text in binary data: at least twelve printable characters in a row."""
     texts = raw.translate(_TEXT)
     at = texts.find(_ISLAND)
     while at >= 0:

@@ -1,4 +1,4 @@
-"""What a local store knows about its uploads, without a network: which runs are up, and which still wait.
+"""The state of a local store's uploads, without a network: the runs that are pushed, and those that still wait.
 
 remote/uploads/RUN.json      state of one run: pending, pushed, or the error of the last attempt
 remote/KEY/packs.json        contents of the packs that this store has pushed, so that they are pushed once

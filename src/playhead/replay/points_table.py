@@ -99,8 +99,8 @@ class PointsTable:
         return bool(self._interrupts or self._signals)
 
     def interrupt(self, lane: str) -> Place | None:
-        """Where Ctrl-C ended the program, if the replay has yet to come there. For tapes without signals: later ones
-        have the signal that did so.
+        """Return the place where Ctrl-C ended the program, if the replay has yet to come there. Only for tapes without
+        signals: later tapes have the signal itself.
         """
         place = None if lane in self._signals else self._interrupts.get(lane)
         return None if place is None or place.passed else place

@@ -207,7 +207,7 @@ class SignalPoints:
                 self.deliver(place)
 
     def has_steps_left(self, place: Place) -> bool:
-        """Whether the main thread has steps to take before this signal."""
+        """Return whether the main thread has steps to take before this signal."""
         then = place.what[3]
         return type(then) is int and then > points.steps
 

@@ -201,7 +201,7 @@ class _TapedClient:
 
 
 class _Reported:
-    """What the hooks of sockets report to: the interface of `stream.talk.Talk`."""
+    """Gets the reports of the socket hooks, with the interface of `stream.talk.Talk`."""
 
     def __init__(self, connection: _BlockingConnection) -> None:
         self._connection = connection

@@ -300,7 +300,7 @@ class _Driven:
         self.is_over = False
 
     def first(self) -> Any:
-        """What the operation waits for first."""
+        """Start the operation, and return the first descriptor and event that it waits for; None: it is over."""
         self._step(None)
         return None if self.is_over else self._asked
 

@@ -271,7 +271,7 @@ class Relay(LiveSide, ServedSide):
             self._to_server.send(b"".join(map(pgwire.packed, batch)))
 
     def _described(self, batch: list[Message]) -> list[dict[str, Any]]:
-        """What the messages do. Recording fails open: messages that are not as expected are passed on all the same."""
+        """Return the steps of these messages. Recording fails open: messages of an unknown form are passed on, too."""
         try:
             return self._statements.steps(batch)
         except (struct.error, ValueError, IndexError):

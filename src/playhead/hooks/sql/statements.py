@@ -38,7 +38,7 @@ class Statements:
         self._prepared: dict[bytes, str] = {}
 
     def steps(self, batch: Iterable[Message]) -> list[dict[str, Any]]:
-        """What a batch of messages does."""
+        """Return the steps of a batch of messages."""
         steps: list[dict[str, Any]] = []
         for message in batch:
             step = self._step(message)
@@ -102,7 +102,7 @@ def request_of(to: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def line_of(steps: list[dict[str, Any]]) -> bytes:
-    """What a client sends within a statement (COPY, a pipeline), as lines of JSON."""
+    """Return the steps that a client sends within a statement (COPY, a pipeline), as lines of JSON."""
     lines = (json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in steps)
     return "".join(f"{one}\n" for one in lines).encode()
 

@@ -73,7 +73,7 @@ class PostgresServer(NamedTuple):
 
 
 class PostgresTarget(NamedTuple):
-    """Where a connection string leads."""
+    """The servers and settings that a connection string names."""
 
     servers: list[PostgresServer]
     settings: dict[str, str]
@@ -217,7 +217,7 @@ def password_of(target: PostgresTarget) -> str | None:
 
 
 def refusal(error: OSError, target: PostgresTarget) -> str:
-    """What libpq says when it cannot connect."""
+    """Return the text with which libpq reports that it cannot connect."""
     server = getattr(error, "server", target.servers[0])
     what = error.strerror or str(error)
     if server.is_local:

@@ -304,7 +304,7 @@ class _Seen:
 
 
 class _Process(NamedTuple):
-    """What is known of a process: whether it is of the run, which event started it, and its role."""
+    """The facts about a process: whether it belongs to the run, the event that started it, and its role."""
 
     is_member: bool
     parent: str | None

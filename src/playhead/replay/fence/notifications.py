@@ -111,7 +111,7 @@ class CallListener:
             os.close(handle)
 
     def connects(self, one: Announced) -> bool:
-        """Whether it is `connect`, and not a datagram with an address of its own."""
+        """Return whether it is `connect`, and not a datagram with an address of its own."""
         return one.number == self._connect
 
 

@@ -514,7 +514,7 @@ def _place_of(ns: int) -> Place | None:
 
 
 def _starting() -> bool:
-    """Return whether a thread is just being started: it has no frame yet, and nobody would see it."""
+    """Return whether a thread is just being started: it has no frame yet, so the other look-ups miss it."""
     return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way
 
 

@@ -27,7 +27,7 @@ def duration(seconds: float | None) -> str:
 
 
 def is_long_start(start_up_ns: float, duration_ns: float) -> bool:
-    """Whether the time that a program needed to start is worth a word: half a second, and a fifth of the run."""
+    """Return whether a start is long enough to be named: half a second, and a fifth of the run."""
     return start_up_ns >= 5e8 and start_up_ns * 5 >= duration_ns
 
 

@@ -79,7 +79,7 @@ class CallMarks:
 
     @property
     def may_have_open_calls(self) -> bool:
-        """Whether calls of this process are open, or may be open elsewhere: in a run that is followed, a script
+        """Return whether calls of this process are open, or may be open elsewhere: in a run that is followed, a script
         starts programs beside this one (`python agent.py | tee log`), and the sidecar records them.
         """
         if self._is_followed is None:
@@ -200,7 +200,7 @@ def _wait_until_gone(name: str, longest_s: float) -> bool:
 
 
 def _is_traced() -> bool:
-    """Whether the tracer of a followed run, or a debugger, follows this process."""
+    """Return whether the tracer of a followed run, or a debugger, follows this process."""
     try:
         with open("/proc/self/status", "rb") as file:
             return any(
