@@ -78,6 +78,8 @@ class _Draft:
         self.first: Event | None = None
         # The first event that is the agent's work, and not a library being loaded.
         self.began: Event | None = None
+        # The clock of a later part may have restarted.
+        self.is_resumed = False
         self.last: Event | None = None
         self.calls: dict[str, PlacedEvent] = {}
         self.outcomes: dict[str, PlacedEvent] = {}
@@ -100,7 +102,7 @@ class _Draft:
         self.count += 1
         if self.first is None:
             self.first = event
-        if self.began is None and starts_agent(event):
+        if self.began is None and not self.is_resumed and starts_agent(event):
             self.began = event
         self.last = event
         kind = event.kind
@@ -187,6 +189,7 @@ class _Draft:
         """Start or resume the run: a resumed run has not ended, even if the tape has an earlier `run.end`."""
         self.run_end = None
         if data_of(placed[0]).get("resumed"):
+            self.is_resumed = True
             self._keep(self.notes, placed)
 
     def _keep(self, among: dict[str, PlacedEvent], placed: PlacedEvent) -> None:
@@ -219,6 +222,7 @@ class _Draft:
             duration_ns=lasted
             if self.whole
             else max(lasted, int((tape.manifest.duration_s or 0) * 1e9)),
+            agent_mono=None if self.began is None else self.began.mono,
             start_up_ns=max(0, self.began.mono - self.first.mono)
             if self.began and self.first
             else 0,

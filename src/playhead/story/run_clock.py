@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 
 from playhead import events
 from playhead.story.shape import Item, NoteItem, Story
-from playhead.story.start_up import is_start_up
 
 
 def generations(items: Iterable[Item]) -> Iterator[list[Item]]:
@@ -33,7 +32,9 @@ def offsets(story: Story) -> dict[str, int]:
     found: dict[str, int] = {}
     latest = 0
     for number, items in enumerate(generations(story.items.values())):
-        start = items[0].mono if number else _agent_start(items)
+        start = items[0].mono
+        if number == 0 and story.agent_mono is not None:
+            start = story.agent_mono
         offset = latest - start
         latest = max(latest, *(_end_of(item) + offset for item in items))
         found.update((item.ref, offset) for item in items)
@@ -43,19 +44,6 @@ def offsets(story: Story) -> dict[str, int]:
 def position_of(story: Story, item: Item) -> int:
     """Return the nanoseconds from the start of the run to the start of an item."""
     return max(0, item.mono + offsets(story)[item.ref])
-
-
-def _agent_start(items: list[Item]) -> int:
-    started = (one.mono for one in items if _is_agent(one))
-    return next(started, items[0].mono)
-
-
-def _is_agent(item: Item) -> bool:
-    if isinstance(item, NoteItem):
-        if item.kind == events.OUTPUT:
-            return isinstance(item.data, dict) and item.data.get("stream") == "stdout"
-        return item.kind not in events.KINDS and item.kind != events.START_UP
-    return not is_start_up(item)
 
 
 def _end_of(item: Item) -> int:

@@ -186,7 +186,9 @@ class Story:
     failed_turn: str | None = None
     in_flight: tuple[str, ...] = ()
     duration_ns: int = 0
-    # How much of it the program needed before its first call, most of it for imports.
+    # When the agent made its first call, on the clock of the tape; None: it made none.
+    agent_mono: int | None = None
+    # How much of the duration the program needed before that, most of it for imports.
     start_up_ns: int = 0
     damage: tuple[str, ...] = ()
     # Events about changed files: 0 means that the history of the workspace has nothing to show.

@@ -26,7 +26,9 @@ def start_up_ns(tape: Iterable[Event]) -> int | None:
 
 
 def starts_agent(event: Event) -> bool:
-    """Return whether this is a call, a turn, output or an event of the program's own, and not a library being loaded."""
+    """Return whether this is a call, a turn, output or an event of the program's own. Calls of a library while it
+    is loaded are none of these.
+    """
     if not event.ours:
         return True
     if event.kind == events.OUTPUT:

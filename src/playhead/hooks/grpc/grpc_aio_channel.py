@@ -9,13 +9,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from playhead.hooks.grpc import rpc
+from playhead.hooks.grpc.channel_methods import hook_channel
 from playhead.hooks.grpc.rpc import RECEIVED, SENT, RpcMethod, RpcScript
 from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator
+    from collections.abc import AsyncIterator, Generator
     from types import ModuleType
     from typing import Any
 
@@ -25,46 +26,7 @@ if TYPE_CHECKING:
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is grpc.aio._channel."""
     need(module, "Channel")
-    channel = module.Channel
-    kinds = (("unary_unary", False, False), ("unary_stream", False, True))
-    for name, many_in, many_out in (
-        *kinds,
-        ("stream_unary", True, False),
-        ("stream_stream", True, True),
-    ):
-        patches.replace(channel, name, _around(many_in=many_in, many_out=many_out))
-    patches.replace(channel, "__init__", _init)
-
-
-def _init(original: Callable[..., None]) -> Callable[..., None]:
-    def __init__(self: Any, target: Any, *args: Any, **options: Any) -> None:  # noqa: N807
-        self._playhead_target = target.decode() if isinstance(target, bytes) else str(target)
-        original(self, target, *args, **options)
-
-    return __init__
-
-
-def _around(*, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
-    def wrap(original: Any) -> Any:
-        def make(
-            self: Any,
-            method: Any,
-            request_serializer: Any = None,
-            response_deserializer: Any = None,
-            *args: Any,
-            **options: Any,
-        ) -> Any:
-            plain = original(
-                self, method, request_serializer, response_deserializer, *args, **options
-            )
-            raw = original(self, method, None, None, *args, **options)
-            target = getattr(self, "_playhead_target", "")
-            described = RpcMethod(target, method, request_serializer, response_deserializer)
-            return _AioCallable(plain, raw, described, many_in=many_in, many_out=many_out)
-
-        return make
-
-    return wrap
+    hook_channel(module.Channel, patches, _AioCallable)
 
 
 class _AioCallable:

@@ -1,7 +1,6 @@
 """grpc channels of threads: RPCs of all four kinds, with one or many messages on each side.
 
-Knows `grpc._channel.Channel`, which is below the interceptors of a program. The client's own serialisation is kept
-apart: the RPC below carries bytes.
+Knows `grpc._channel.Channel`, which is below the interceptors of a program.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from playhead.hooks.grpc import rpc
+from playhead.hooks.grpc.channel_methods import hook_channel
 from playhead.hooks.grpc.grpc_served import ServedCall, ServedFuture, served_answer, served_stream
 from playhead.hooks.grpc.rpc import RECEIVED, RpcMethod, RpcScript
 from playhead.hooks.guest import Patches, need
@@ -17,7 +17,7 @@ from playhead.recording import deck
 from playhead.recording.adapter import Adapter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from types import ModuleType
     from typing import Any
 
@@ -27,47 +27,13 @@ if TYPE_CHECKING:
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is grpc._channel."""
     need(module, "_InactiveRpcError", "_RPCState", "Channel")
-    channel = module.Channel
-    kinds = (("unary_unary", False, False), ("unary_stream", False, True))
-    for name, many_in, many_out in (
-        *kinds,
-        ("stream_unary", True, False),
-        ("stream_stream", True, True),
-    ):
-        patches.replace(channel, name, _around(many_in=many_in, many_out=many_out))
-    patches.replace(channel, "__init__", _init)
+    hook_channel(module.Channel, patches, _callable)
 
 
-def _init(original: Callable[..., None]) -> Callable[..., None]:
-    def __init__(self: Any, target: Any, *args: Any, **options: Any) -> None:  # noqa: N807
-        self._playhead_target = target.decode() if isinstance(target, bytes) else str(target)
-        original(self, target, *args, **options)
-
-    return __init__
-
-
-def _around(*, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
-    def wrap(original: Any) -> Any:
-        def make(
-            self: Any,
-            method: Any,
-            request_serializer: Any = None,
-            response_deserializer: Any = None,
-            *args: Any,
-            **options: Any,
-        ) -> Any:
-            plain = original(
-                self, method, request_serializer, response_deserializer, *args, **options
-            )
-            raw = original(self, method, None, None, *args, **options)
-            target = getattr(self, "_playhead_target", "")
-            described = RpcMethod(target, method, request_serializer, response_deserializer)
-            kind = _ManyAnswers if many_out else _OneAnswer
-            return kind(plain, raw, described, many_in=many_in)
-
-        return make
-
-    return wrap
+def _callable(
+    plain: Any, raw: Any, method: RpcMethod, *, many_in: bool, many_out: bool
+) -> _Callable:
+    return (_ManyAnswers if many_out else _OneAnswer)(plain, raw, method, many_in=many_in)
 
 
 class _Callable:

@@ -47,7 +47,7 @@ class RpcMethod:
             try:
                 return bytes(serialise(message, deterministic=True))
             except TypeError:
-                pass
+                pass  # another library's method of that name, which has no such option
         return bytes(serialise(message))
 
     def unpack(self, raw: bytes) -> Any:

@@ -189,7 +189,7 @@ class _Client:
         except BlockingIOError:
             return
         except OSError:
-            pass
+            pass  # the program reset the connection: it is over, as after its last byte
         self._close()
 
     def _close(self) -> None:

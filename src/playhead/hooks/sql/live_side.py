@@ -14,51 +14,18 @@ from typing import TYPE_CHECKING
 from playhead.hooks.sql import pgwire, upstream
 from playhead.hooks.sql.cycles import Cycle, Passing
 from playhead.hooks.sql.outlet import NOT_NOW, Outlet
+from playhead.hooks.sql.relay_state import RelayState
 from playhead.recording import deck
 
 if TYPE_CHECKING:
-    import contextvars
-    from collections import deque
     from typing import Any
 
-    from playhead.hooks.sql.pgwire import Message
-    from playhead.hooks.sql.upstream import PostgresTarget
 
 READ = 262144
 
 
-class LiveSide:
-    """The attributes and methods without a body are those of `Relay`."""
-
-    target: PostgresTarget
-    is_closed: bool
-    _lock: _thread.LockType
-    _client: Any
-    _server: Any
-    _listener: Any
-    _to_client: Outlet
-    _to_server: Outlet
-    _from_server: pgwire.Cutter
-    _context: contextvars.Context
-    _flight: deque[Cycle]
-    _finished: deque[Cycle]
-    _status: bytes
-    _is_logged_in: bool
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-    def _meet(self, client: Any) -> None:
-        raise NotImplementedError
-
-    def _send(self, message: Message) -> None:
-        raise NotImplementedError
-
-    def _take(self, data: bytes) -> None:
-        raise NotImplementedError
-
-    def _notification(self) -> Any:
-        raise NotImplementedError
+class LiveSide(RelayState):
+    """Passes messages on between the client and the server."""
 
     def _relay(self) -> None:
         """The thread of a live relay: pass messages on in both directions."""
@@ -183,7 +150,7 @@ class LiveSide:
             server.recv(1)
             server.close()
         except OSError:
-            pass
+            pass  # as with libpq: a cancellation that does not arrive is not reported
         other.close()
 
     def _log_in_live(self, code: int, content: bytes) -> None:

@@ -5,55 +5,18 @@ Runs in the client's thread (`pump`), or in a thread of its own where the client
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from playhead.errors import Divergence
 from playhead.hooks.sql import pgwire
 from playhead.hooks.sql.cycles import Cycle, Passing
 from playhead.hooks.sql.live_side import READ, accepted, start_thread
+from playhead.hooks.sql.relay_state import RelayState
 from playhead.recording import deck
-
-if TYPE_CHECKING:
-    from collections import deque
-    from typing import Any
-
-    from playhead.hooks.sql.outlet import Outlet
-    from playhead.hooks.sql.pgwire import Message
 
 _LOGGED_IN = pgwire.packed((b"R", b"\0\0\0\0"))
 
 
-class ServedSide:
-    """The attributes and methods without a body are those of `Relay`."""
-
-    is_closed: bool
-    problem: BaseException | None
-    _client: Any
-    _listener: Any
-    _cancelling: Any
-    _is_cancelled: bool
-    _to_client: Outlet
-    _flight: deque[Cycle]
-    _status: bytes
-    _is_logged_in: bool
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-    def _meet(self, client: Any) -> None:
-        raise NotImplementedError
-
-    def _take(self, data: bytes) -> None:
-        raise NotImplementedError
-
-    def _send(self, message: Message) -> None:
-        raise NotImplementedError
-
-    def _end(self, cycle: Cycle) -> None:
-        raise NotImplementedError
-
-    def _notification(self) -> Any:
-        raise NotImplementedError
+class ServedSide(RelayState):
+    """Answers the client from the tape."""
 
     def notified(self) -> bool:
         """Return whether the tape has a message here that the server sent on its own accord, and serve it."""

@@ -97,8 +97,8 @@ def _is_program(path: str) -> bool:
 
 
 def _is_hooked(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether it is a Python that can be hooked, or a script that one runs. A Python with `-S` loads no hooks, so
-    the programs that it starts are followed as those of any other command.
+    """Return whether it is a Python that can be hooked, or a script of one. A Python with `-S` loads no hooks, so the
+    programs that it starts are followed as those of any other command.
     """
     if is_python(command[0]):
         return _lets_hooks_in(command, env)

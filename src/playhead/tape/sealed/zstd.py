@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -34,14 +35,10 @@ class Codec:
 def codec() -> Codec:
     """TapeError where this Python has no zstd at all."""
     # One interface: Python 3.14's own module, and its backport, 1 MB where zstandard has 24.
-    try:
+    with suppress(ImportError):
         return _codec(importlib.import_module("compression.zstd"))
-    except ImportError:
-        pass
-    try:
+    with suppress(ImportError):
         return _codec(importlib.import_module("backports.zstd"))
-    except ImportError:
-        pass
     try:
         import zstandard
     except ImportError:

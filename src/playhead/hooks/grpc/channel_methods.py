@@ -1,0 +1,65 @@
+"""The part that channels of threads and of asyncio share: each of the four methods of a channel makes an object that
+performs RPCs, and gets one of ours in its place.
+
+The client's own serialisation is kept apart: the RPC below carries bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead.hooks.grpc.rpc import RpcMethod
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from playhead.hooks.guest import Patches
+
+# The name of a method of a channel, and whether requests and answers are streams.
+_METHODS = (
+    ("unary_unary", False, False),
+    ("unary_stream", False, True),
+    ("stream_unary", True, False),
+    ("stream_stream", True, True),
+)
+
+
+def hook_channel(channel: type, patches: Patches, made: Callable[..., Any]) -> None:
+    """`made(plain, raw, method, many_in=…, many_out=…)` returns the object that performs RPCs: `plain` is the
+    client's own, `raw` one that carries bytes.
+    """
+    for name, many_in, many_out in _METHODS:
+        patches.replace(channel, name, _around(made, many_in=many_in, many_out=many_out))
+    patches.replace(channel, "__init__", _init)
+
+
+def _init(original: Callable[..., None]) -> Callable[..., None]:
+    def __init__(self: Any, target: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+        self._playhead_target = target.decode() if isinstance(target, bytes) else str(target)
+        original(self, target, *args, **options)
+
+    return __init__
+
+
+def _around(made: Callable[..., Any], *, many_in: bool, many_out: bool) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        def make(
+            self: Any,
+            method: Any,
+            request_serializer: Any = None,
+            response_deserializer: Any = None,
+            *args: Any,
+            **options: Any,
+        ) -> Any:
+            plain = original(
+                self, method, request_serializer, response_deserializer, *args, **options
+            )
+            raw = original(self, method, None, None, *args, **options)
+            target = getattr(self, "_playhead_target", "")
+            described = RpcMethod(target, method, request_serializer, response_deserializer)
+            return made(plain, raw, described, many_in=many_in, many_out=many_out)
+
+        return make
+
+    return wrap
