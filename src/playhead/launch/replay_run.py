@@ -19,7 +19,7 @@ from playhead.launch.command import Recorded, run_command
 from playhead.launch.command_input import taped_input
 from playhead.launch.connections import ADVICE
 from playhead.launch.record_run import Wish
-from playhead.launch.replay_environment import restored
+from playhead.launch.replay_environment import RestoredEnvironment, restored
 from playhead.launch.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.shims.program_names import of_facts
 from playhead.recording.runs import Run
@@ -121,27 +121,11 @@ def replay_command(
     then = first_words(tape)
     manifest = tape.manifest
     cwd = Path(manifest.cwd)
-    wish = Wish(
-        name=manifest.name,
-        tags=manifest.tags,
-        level="full",
-        store=store,
-        redact=manifest.redacted,
-        command=tuple(command),
-    )
     wishes = read_options(plan.live, plan.options)
     choice = environment or EnvironmentChoice()
     secrets, vault_notes = _secrets(tape, settings, choice)
     tape.secrets = by_placeholder(secrets)
-    taped = filled(then.get("env"), tape.secrets)
-    restoring = restored(
-        os.environ,
-        taped if isinstance(taped, dict) else {},
-        live=bool(plan.live),
-        foreign=choice.foreign,
-        from_here=choice.from_here,
-        chosen=choice.chosen,
-    )
+    restoring = _environment(tape, then, plan, choice)
     env = restoring.variables
 
     shims = of_facts(then)
@@ -153,6 +137,7 @@ def replay_command(
     fence = _fence(wishes, own, sockets=sockets, network=network) if fenced else None
 
     served: list[ReplayedFiles] = []
+    vault: list[VaultNotes] = []
 
     def files(run: Run) -> ReplayedFiles | None:
         if fence is None or in_place:
@@ -170,25 +155,30 @@ def replay_command(
         write_manifest(run.path, run.manifest)
         write_plan(run.path, plan)
         if secrets:
-            VaultNotes(str(run.path), redaction_key(run.path.parent.parent)).write(secrets)
+            vault.append(VaultNotes(str(run.path), redaction_key(run.path.parent.parent)))
+            vault[0].write(secrets)
 
-    recorded = run_command(
-        command,
-        wish,
-        settings,
-        seal=False,
-        proxy=proxy and then.get("proxy") is not False,
-        shims=shims,
-        prepare=prepare,
-        meanwhile=meanwhile,
-        env=env,
-        cwd=cwd if cwd.is_dir() else None,
-        seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
-        fence=opened() if fence is None and shims.followed else fence,
-        files=files,
-        stdin=taped_input(tape, then),
-    )
-    VaultNotes(str(recorded.run.path), b"").forget()
+    try:
+        recorded = run_command(
+            command,
+            _wish(tape, command, store),
+            settings,
+            seal=False,
+            proxy=proxy and then.get("proxy") is not False,
+            shims=shims,
+            prepare=prepare,
+            meanwhile=meanwhile,
+            env=env,
+            cwd=cwd if cwd.is_dir() else None,
+            seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
+            fence=opened() if fence is None and shims.followed else fence,
+            files=files,
+            stdin=taped_input(tape, then),
+        )
+    finally:
+        # Also after Ctrl-C: secrets of a replay stay no longer than it runs.
+        for notes_of_secrets in vault:
+            notes_of_secrets.forget()
     report = judge(
         tape,
         Tape(recorded.run.path),
@@ -201,6 +191,34 @@ def replay_command(
     _keep_verdict(recorded.run.path, report)
     forked = tuple(one for files in served for one in files.forked)
     return Replayed(recorded=recorded, report=report, forked=forked)
+
+
+def _wish(tape: Tape, command: list[str], store: Path | None) -> Wish:
+    """The run that a replay is recorded as."""
+    manifest = tape.manifest
+    return Wish(
+        name=manifest.name,
+        tags=manifest.tags,
+        level="full",
+        store=store,
+        redact=manifest.redacted,
+        command=tuple(command),
+    )
+
+
+def _environment(
+    tape: Tape, then: Mapping[str, Any], plan: ReplayPlan, choice: EnvironmentChoice
+) -> RestoredEnvironment:
+    """The variables of the replay, with the secrets of the vault in their places."""
+    taped = filled(then.get("env"), tape.secrets)
+    return restored(
+        os.environ,
+        taped if isinstance(taped, dict) else {},
+        live=bool(plan.live),
+        foreign=choice.foreign,
+        from_here=choice.from_here,
+        chosen=choice.chosen,
+    )
 
 
 def _secrets(
