@@ -106,8 +106,8 @@ def _newest_of_name(home: Path, project: str | None, name: str) -> Path | None:
     return found[0].path if found else None
 
 
-def find_run_anywhere(store: Path | None, asked: str) -> Path:
-    """Like `find_run`; a run that only the shared store has is fetched into the cache."""
+def find_run_anywhere(store: Path | None, asked: str, *, whole: bool = True) -> Path:
+    """Like `find_run`; a run that only the shared store has is fetched into the cache. `whole`: see `fetched_run`."""
     try:
         return find_run(store, asked)
     except RunNotFound:
@@ -118,18 +118,18 @@ def find_run_anywhere(store: Path | None, asked: str) -> Path:
             raise
         from playhead.cli.shared_store import fetched_run
 
-        found = fetched_run(store, asked)
+        found = fetched_run(store, asked, whole=whole)
         if found is None:
             raise
         return found
 
 
-def find_tape(store: Path | None, asked: str) -> Path:
+def find_tape(store: Path | None, asked: str, *, whole: bool = True) -> Path:
     """The run's folder; a single-file tape or a bundle is unpacked into a temporary one."""
     source = Path(asked).expanduser()
     is_named = asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX))
     if not is_named and not source.is_file():
-        return find_run_anywhere(store, asked)
+        return find_run_anywhere(store, asked, whole=whole)
     from playhead.tape.single_file import folder_of, is_single_file
 
     if not is_named and not is_single_file(source):

@@ -11,8 +11,10 @@ from playhead.cli.common import Size, home_of
 from playhead.cli.progress_line import tally
 from playhead.errors import ConfigError, RunNotFound, UsageError
 from playhead.remote.objects import ObjectFolder
+from playhead.remote.partial_runs import Connections
 from playhead.remote.remote_runs import find_remote_run
-from playhead.remote.run_cache import DEFAULT_BYTES, fetch
+from playhead.remote.run_cache import DEFAULT_BYTES, fetch, open_run
+from playhead.tape.reading.partial_run import connect_with
 
 
 def shared_store(remote: str | None, *, for_writing: bool = False) -> ObjectFolder:
@@ -44,16 +46,22 @@ def one_remote_run(remote: ObjectFolder, asked: str) -> str:
     )
 
 
-def fetched_run(store: Path | None, asked: str) -> Path | None:
-    """A run that only the shared store has, fetched into the cache. None: no shared store, or no such run there."""
+def fetched_run(store: Path | None, asked: str, *, whole: bool = True) -> Path | None:
+    """A run that only the shared store has, in the cache. None: no shared store, or no such run there.
+
+    `whole`: False for a first view, which reads a part of a large run.
+    """
     settings = config.load()
     if not settings.remote or store is not None:
         return None
     remote = ObjectFolder(settings.remote)
     if not find_remote_run(remote, asked):
         return None
+    connect_with(Connections().connect)
     with tally("Fetching bytes") as tell:
-        return fetch(one_remote_run(remote, asked), remote, home_of(store), _limit(settings), tell)
+        return (fetch if whole else open_run)(
+            one_remote_run(remote, asked), remote, home_of(store), _limit(settings), tell
+        )
 
 
 def _limit(settings: config.Settings) -> int:

@@ -52,9 +52,14 @@ class Digest:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
+# Of a run that is not on this disk as a whole.
+_FIRST_EVENTS = 4_000
+
+
 def digest(tape: Tape, prices: Prices | None = None) -> Digest:
     try:
-        story = tell(tape, prices=prices)
+        # A run in a shared store is not fetched for the catalogue; its beginning gives name and models.
+        story = tell(tape, prices=prices, first=_FIRST_EVENTS if tape.is_partial else None)
     except PlayheadError:
         return Digest()
     return Digest(summary=of_story(story), calls=sums_of(story), texts=texts_of(story))

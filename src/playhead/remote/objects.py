@@ -109,6 +109,11 @@ class ObjectFolder:
                 raise RemoteError(f"{self.url}/{path} is too large ({found.meta['size']:,} bytes).")
             return bytes(found.bytes())
 
+    def get_range(self, path: str, start: int, stop: int) -> bytes:
+        """These bytes of an object. FileNotFoundError: there is no such object."""
+        with self._translated(path):
+            return bytes(self._library.get_range(self._store, path, start=start, end=stop))
+
     def stream(self, path: str) -> Iterator[bytes]:
         """The content in blocks. FileNotFoundError: there is no such object."""
         with self._translated(path):

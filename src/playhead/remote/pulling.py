@@ -34,6 +34,7 @@ from playhead.remote.pushing import LOCAL_MEMBERS
 from playhead.remote.upload_state import RunUpload, note_upload
 from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.manifest import FILE as MANIFEST
+from playhead.tape.reading.partial_run import is_partial, map_of, mark_of
 from playhead.tape.store import announce, open_store, run_path
 from playhead.workspace.blobs.packs import read_records
 from playhead.workspace.blobs.pool import Pool
@@ -51,8 +52,37 @@ def pull(
     RunNotFound: the shared store has no such run. TapeDamaged: an object is missing or was altered.
     """
     target = run_path(open_store(home), run_id)
-    if target.is_dir():
+    if _is_whole(target):
         return target
+    commit = commit_of(run_id, remote)
+    _check_room(home, commit)
+    with staged(home, run_id) as stage:
+        if _is_whole(target):  # another process was quicker
+            return target
+        wanted = [
+            *((one, stage / "run" / one.path) for one in commit.files),
+            *content_places(stage, home, commit),
+        ]
+        fetch_files(remote, wanted, tell)
+        _remove_others(stage, {place for _, place in wanted})
+        add_packs(stage, home)
+        finish_run(stage / "run", run_id, remote)
+        if target.is_dir():  # a part of the run: readers that have it open keep their files
+            target.rename(stage / "part")
+            mark_of(target).unlink(missing_ok=True)
+            map_of(target).unlink(missing_ok=True)
+        (stage / "run").rename(target)
+    note_upload(home, run_id, RunUpload(state="pushed", remote=remote.url))
+    announce(target)
+    return target
+
+
+def _is_whole(run: Path) -> bool:
+    return run.is_dir() and not is_partial(run)
+
+
+def commit_of(run_id: str, remote: ObjectFolder) -> Commit:
+    """The marker of a run. RunNotFound: the shared store has no such run."""
     raw = remote.get(commit_path(run_id), LARGEST)
     if raw is None:
         raise RunNotFound(
@@ -62,28 +92,25 @@ def pull(
     commit = decode_commit(raw, run_id, remote.url)
     if not any(one.path == MANIFEST for one in commit.files):
         raise TapeDamaged(f"{remote.url}: run {run_id} has no {MANIFEST}.")
-    _check_room(home, commit)
-    with _staged(home, run_id) as stage:
-        if target.is_dir():  # another process was quicker
-            return target
-        wanted = [
-            *((one, stage / "run" / one.path) for one in commit.files),
-            *((one, _pack_place(stage, one)) for one in commit.packs),
-            *((one, _content_place(home, one)) for one in commit.contents),
-        ]
-        _fetch_all(remote, wanted, commit.size, tell)
-        _remove_others(stage, {place for _, place in wanted})
-        _add_packs(stage, home)
-        _mark_as_pulled(stage / "run", remote.url)
-        _pull_marks(stage / "run", run_id, remote)
-        (stage / "run").rename(target)
-    note_upload(home, run_id, RunUpload(state="pushed", remote=remote.url))
-    announce(target)
-    return target
+    return commit
+
+
+def content_places(stage: Path, home: Path, commit: Commit) -> list[tuple[RemoteFile, Path]]:
+    """The objects of the run's workspace, and where they are stored."""
+    return [
+        *((one, _pack_place(stage, one)) for one in commit.packs),
+        *((one, _content_place(home, one)) for one in commit.contents),
+    ]
+
+
+def finish_run(run: Path, run_id: str, remote: ObjectFolder) -> None:
+    """Mark a fetched run as another person's, and add its tags and notes."""
+    _mark_as_pulled(run, remote.url)
+    _pull_marks(run, run_id, remote)
 
 
 @contextmanager
-def _staged(home: Path, run_id: str) -> Iterator[Path]:
+def staged(home: Path, run_id: str) -> Iterator[Path]:
     """A folder beside the runs, locked. What an interrupted pull has left there is used again."""
     stage = home / f".pull-{run_id}"
     stage.mkdir(mode=0o700, exist_ok=True)
@@ -116,7 +143,7 @@ def _content_place(home: Path, one: RemoteFile) -> Path:
     return home / "blobs" / one.sha256[:2] / one.sha256
 
 
-def _add_packs(stage: Path, home: Path) -> None:
+def add_packs(stage: Path, home: Path) -> None:
     """Move packs into the store. Each content is read first: a false name would hide one of the user's own."""
     pool = Pool(stage)
     found = sorted((stage / "blobs" / "packs").glob("*.pack"))
@@ -128,12 +155,13 @@ def _add_packs(stage: Path, home: Path) -> None:
         path.rename(home / "blobs" / "packs" / path.name)
 
 
-def _fetch_all(
+def fetch_files(
     remote: ObjectFolder,
     wanted: list[tuple[RemoteFile, Path]],
-    total: int,
-    tell: Callable[[int, int], None] | None,
+    tell: Callable[[int, int], None] | None = None,
 ) -> None:
+    """Fetch these objects to these places, several at once. TapeDamaged: one is missing or was altered."""
+    total = sum(one.size for one, _ in wanted)
     for folder in sorted({place.parent for _, place in wanted}):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     done = 0

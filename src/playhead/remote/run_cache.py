@@ -14,8 +14,10 @@ from pathlib import Path
 from playhead import clock
 from playhead.errors import PlayheadError
 from playhead.remote.objects import ObjectFolder
+from playhead.remote.partial_runs import open_partial
 from playhead.remote.pulling import pull
 from playhead.remote.upload_state import remote_folder
+from playhead.tape.reading.partial_run import map_of, mark_of
 from playhead.workspace.blob_collection import collect, pool_size
 
 DEFAULT_BYTES = 5_000_000_000
@@ -37,6 +39,23 @@ def fetch(
     return run
 
 
+def open_run(
+    run_id: str,
+    remote: ObjectFolder,
+    home: Path,
+    limit_bytes: int = DEFAULT_BYTES,
+    tell: Callable[[int, int], None] | None = None,
+) -> Path:
+    """The folder of a run for a first view: a large run is fetched in parts, as they are read."""
+    cache = remote_folder(home, remote.url) / "cache"
+    run = open_partial(run_id, remote, cache)
+    if run is None:
+        return fetch(run_id, remote, home, limit_bytes, tell)
+    os.utime(run)
+    _evict(cache, limit_bytes)
+    return run
+
+
 def _evict(cache: Path, limit_bytes: int) -> None:
     runs = [one for one in (cache / "runs").iterdir() if one.is_dir()]
     sizes = {run: _size_of(run) for run in runs}
@@ -49,6 +68,8 @@ def _evict(cache: Path, limit_bytes: int) -> None:
             run.rename(gone)
         except FileNotFoundError:
             continue  # another process was quicker
+        mark_of(run).unlink(missing_ok=True)
+        map_of(run).unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
         total -= sizes[run]
         try:
@@ -58,4 +79,5 @@ def _evict(cache: Path, limit_bytes: int) -> None:
 
 
 def _size_of(run: Path) -> int:
-    return sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
+    """The room on the disk: the tape of a partial run has holes."""
+    return sum(path.stat().st_blocks * 512 for path in run.rglob("*") if path.is_file())

@@ -31,6 +31,7 @@ from playhead.tape.blobs import SPILLED
 from playhead.tape.first_call import starts_agent
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape, collector_paused
+from playhead.tape.reading.partial_run import FIRST_BLOBS, spilled_bytes
 from playhead.transcripts.transcript_events import RESULT
 
 STATUSES: tuple[Status, ...] = ("ok", "failed", "interrupted", "running")
@@ -50,6 +51,10 @@ def tell(
     list takes longer than building it.
     """
     draft = _Draft()
+    # A first view of a run in a shared store fetches a few payloads; the others are left out.
+    payloads = FIRST_BLOBS if first is not None and tape.is_partial else None
+    if first is not None:
+        first = tape.first_events(first)
     with collector_paused():
         for event, _, raw in tape.rows():
             if draft.count == first:
@@ -58,6 +63,11 @@ def tell(
             if SPILLED not in raw:
                 draft.add(event)
                 continue
+            if payloads is not None:
+                payloads -= spilled_bytes(raw)
+                if payloads < 0:
+                    draft.add(event)
+                    continue
             try:
                 draft.add(tape.whole(event))
             except TapeDamaged as error:

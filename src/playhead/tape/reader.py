@@ -28,11 +28,12 @@ from playhead.tape.reading.segments import Segment, Segments
 
 if TYPE_CHECKING:
     from playhead.tape.care import rebuild_manifest
-    from playhead.tape.reading import seek
+    from playhead.tape.reading import partial_run, seek
     from playhead.tape.reading.seek import Seeker
 else:
     seek = Later("playhead.tape.reading.seek")  # most readers take the events in order
     rebuild_manifest = Later("playhead.tape.care.rebuild_manifest")  # for damaged tapes
+    partial_run = Later("playhead.tape.reading.partial_run")  # for runs in shared stores
 
 
 @contextmanager
@@ -90,6 +91,16 @@ class Tape:
             return read_manifest(self.run)
         except TapeDamaged:
             return rebuild_manifest.manifest_from(self.rows(), folder=self.run.name)
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether a part of this run is not on this disk; see `partial_run`."""
+        return partial_run.is_partial(self.run)
+
+    def first_events(self, most: int) -> int:
+        """The number of events for a first view: fewer than `most` if they would have to be fetched."""
+        index = self._segments.index() if self.is_partial else None
+        return most if index is None else partial_run.first_events(index, most)
 
     def segments(self) -> list[Segment]:
         """In the order in which they began: the first is the run's own process."""

@@ -23,6 +23,8 @@ from playhead.cli.run_names import find_run_anywhere, run_argument
 from playhead.errors import UsageError
 from playhead.host.project import project_of
 from playhead.tape.manifest import read_manifest
+from playhead.tape.reading.partial_run import FOLDER as PARTIAL
+from playhead.tape.reading.partial_run import connect_with, is_partial
 
 if TYPE_CHECKING:
     from playhead.views.web.api.start import Address
@@ -84,6 +86,10 @@ def serve_until_stopped(
         from playhead.views.web.api.api_app import app
     except ImportError as error:
         raise needs_extra("serve") from error
+    if (home / PARTIAL).is_dir():  # a cache of a shared store
+        from playhead.remote.partial_runs import Connections
+
+        connect_with(Connections().connect)
     local = start.is_loopback(host)
     known = None
     if not no_token:
@@ -110,7 +116,8 @@ def serve_until_stopped(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with start.announced(home, address):
         _say(address, path, home, as_json=as_json)
-        if path != "/":
+        run = home / "runs" / path.rpartition("/")[2]
+        if path != "/" and not is_partial(run):
             # A long run takes seconds to load: start while the browser does.
             _beside(partial(_prefetch, address, path))
         if browser:
@@ -224,7 +231,7 @@ def open_command(
         from playhead.views.web.api.start import running
     except ImportError as error:
         raise needs_extra("serve") from error
-    found, home = find_run_anywhere(store, run).resolve(), home_of(store)
+    found, home = find_run_anywhere(store, run, whole=False).resolve(), home_of(store)
     if "pulled_from" in read_manifest(found).extra:
         home = found.parent.parent  # the cache of the shared store is a store of its own
     if found.parent != (home / "runs").resolve():

@@ -22,6 +22,9 @@ from playhead.views.text.file_changes import print_call_files
 from playhead.views.text.story import print_story
 from playhead.workspace.history import read_history
 
+# For the first view of a run in a shared store.
+_FIRST_EVENTS = 4_000
+
 
 @click.command("show")
 @run_argument
@@ -62,7 +65,9 @@ def command(
     playhead show last --event 40   one event with all its data
     playhead show last --json | jq .totals
     """
-    path = find_tape(store, run)
+    # Only the tree of a run has a first view; the other forms need all events.
+    in_part = number is None and event is None and not (as_json or output or full)
+    path = find_tape(store, run, whole=not in_part)
     tape = Tape(path)
     if event is not None:
         found = _event(tape, event)
@@ -71,7 +76,8 @@ def command(
         else:
             print_event(found)
         return
-    story = tell(tape, prices=Prices(overrides=overrides()))
+    first = _FIRST_EVENTS if tape.is_partial else None
+    story = tell(tape, prices=Prices(overrides=overrides()), first=first)
     if number is not None:
         call = _call(story, number)
         history = read_history(tape, path.parent.parent)
@@ -85,6 +91,11 @@ def command(
         print_json(story_json(story))
     else:
         print_story(story, output=output, full=full, limit=limit)
+        if not story.whole:
+            click.echo(
+                f"These are the first {story.totals.events:,} of {story.manifest.events:,} events; the rest is in "
+                f"the shared store. `playhead pull {path.name}` fetches the run, `show --full` shows all of it."
+            )
 
 
 def _event(tape: Tape, wanted: str) -> Event:

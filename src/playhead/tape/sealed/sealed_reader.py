@@ -12,8 +12,8 @@ from pathlib import Path
 
 from playhead.errors import StoreError
 from playhead.events import Damage, Event
-from playhead.host.private_files import file_of
 from playhead.tape.reading.chain import Chain
+from playhead.tape.reading.partial_run import open_sealed
 from playhead.tape.reading.segment_rows import Report, blocks, too_damaged
 from playhead.tape.sealed.seal_index import (
     FILE,
@@ -45,7 +45,7 @@ def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, by
     decompress = codec().decompress
     number = size = content = 0
     try:
-        with file_of(path) as file:
+        with open_sealed(path) as file:
             for found in walk(file):
                 number += 1
                 if isinstance(found, tuple):
@@ -70,7 +70,7 @@ def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, by
 def open_frame(path: Path, frame: IndexedFrame) -> bytes:
     """The content of one frame; FrameDamaged if it does not match the index."""
     try:
-        with file_of(path) as file:
+        with open_sealed(path) as file:
             found = frame_at(file, frame.offset, file.seek(0, 2))
             if (found.size, found.bytes) != (frame.size, frame.bytes):
                 raise FrameDamaged("it is not the frame that the index speaks of")

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from playhead.exporters.files_json import FileLimits, files_json
 from playhead.story.files.file_steps import file_steps, read_version, versions_of
 from playhead.tape.reader import Tape
+from playhead.tape.reading.partial_run import fetch_contents
 from playhead.views.web.api.api_responses import Problem, json_bytes, json_response, raw_json
 from playhead.views.web.api.schema_checks import CheckedRequest
 from playhead.views.web.api.story_cache import CachedStory
@@ -83,6 +84,7 @@ def _files_of(desk: Desk, told: CachedStory) -> CachedFiles:
     """Read the history once per cached story. Two requests at once may both read it: the last one is kept."""
     found: CachedFiles | None = told.made.get("history")
     if found is None:
+        fetch_contents(told.path)
         history = read_history(Tape(told.path), desk.home)
         versions = {name: (workspace, entry) for name, workspace, entry in versions_of(history)}
         found = told.made["history"] = CachedFiles(history=history, versions=versions)
