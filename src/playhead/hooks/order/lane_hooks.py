@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _POOL = "concurrent.futures.thread"
+# The attribute of a future that has the lane of its job and the variables that the job inherited.
+_LUGGAGE = "_playhead_luggage"
 _originals: list[tuple[type, str, Any]] = []
 
 
@@ -172,26 +174,33 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
         future = submit(self, in_lane, *args, **kwargs)
         # The end of the job is reported by this lane, in whichever thread the report runs.
         future.__dict__[lanes.OF_JOB] = luggage[0][1]
+        future.__dict__[_LUGGAGE] = luggage
         return future
 
     return carried
 
 
 def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The thread that ends a job calls the callbacks of its future, in the lane of the job."""
+    """The thread that ends a job calls the callbacks of its future, in the lane of the job.
+
+    The callbacks belong to the same tool as the job. Otherwise the end of a job of a tool would be a point of the
+    program whenever the job ends after its task began to wait for it. A replay does not run the tool, so it would
+    never come to that point.
+    """
 
     def invoked(self: Any) -> None:
-        lane = self.__dict__.get(lanes.OF_JOB)
+        luggage = self.__dict__.get(_LUGGAGE)
         # A program that cancels a job calls them in its own lane.
-        if lane is None or not self._done_callbacks or self.cancelled():
+        if luggage is None or not self._done_callbacks or self.cancelled():
             return invoke(self)
-        token = lanes.current.set(lane)
-        lanes.own_thread(lane)
+        tokens = lanes.unpack(luggage)
+        lanes.own_thread(luggage[0][1])
         try:
             invoke(self)
         finally:
             lanes.own_thread(None)
-            lanes.current.reset(token)
+            for token in tokens:
+                lanes.reset(token.var, token)
         return None
 
     return invoked
