@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 import sys
@@ -122,7 +123,11 @@ def serve_until_stopped(
             _beside(partial(_prefetch, address, path))
         if browser:
             _beside(partial(webbrowser.open, address.at(path)))
-        start.run_until_interrupted(server, listener)
+        ended = start.run_until_interrupted(server, listener)
+    if not ended:
+        # Python crashes now and then when it shuts down below a running event loop.
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _checked(token: str) -> str:

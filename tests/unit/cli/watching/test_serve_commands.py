@@ -69,6 +69,31 @@ def test_open_starts_a_server_where_there_is_none(server, forge, store):
     assert not (store / FILE).exists()
 
 
+def test_a_signal_that_the_kernel_gives_to_another_thread_stops_the_server(store):
+    """The main thread blocks SIGTERM, so that an older thread of the process gets it."""
+    program = (
+        "import signal, sys, threading\n"
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        "from playhead.cli import main\n"
+        "main()\n"
+    )
+    words = ("serve", "--port", "0", "--json", "--store", str(store))
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            said = json.loads(process.stdout.readline())
+            with build_opener(HTTPCookieProcessor()).open(said["url"]) as answer:
+                assert answer.status == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+    assert not (store / FILE).exists()
+
+
 def test_another_address_is_refused_without_a_token(playhead, store):
     ended = playhead("serve", "--host", "0.0.0.0", "--port", "0", "--no-token", "--store", store)
     assert ended.code == 2

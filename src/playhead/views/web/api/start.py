@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,6 +25,9 @@ FILE = "server.json"
 PORT = 7411
 _LONGEST_HEAD = 64 * 1024
 _GRACE_S = 3.0
+_ENDED = b"\0"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_REASONS_TO_STOP = (_ENDED, *(bytes((number,)) for number in _SIGNALS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,15 +100,48 @@ def server_for(application: Starlette) -> uvicorn.Server:
     )
 
 
-def run_until_interrupted(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Run in a daemon thread: reading a long tape cannot be interrupted, and shutdown must not wait for it."""
-    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
-        thread.join()
-    except KeyboardInterrupt:  # that is how a server is stopped
+def run_until_interrupted(server: uvicorn.Server, listener: socket.socket) -> bool:
+    """Serve until SIGINT or SIGTERM. Return False if a request is still being answered after a grace.
+
+    The server runs in a daemon thread: reading a long tape cannot be interrupted, and shutdown must not wait for it.
+    """
+    woken, waker = socket.socketpair()
+    waker.setblocking(False)
+
+    def serve() -> None:
+        try:
+            server.run(sockets=[listener])
+        finally:
+            with suppress(OSError):  # closed: the grace is over
+                waker.send(_ENDED)
+
+    thread = Thread(target=serve, daemon=True)
+    with woken, waker, _signals_wake(waker):
+        thread.start()
+        while woken.recv(1) not in _REASONS_TO_STOP:
+            pass
         server.should_exit = True
         thread.join(_GRACE_S)
+    return not thread.is_alive()
+
+
+@contextmanager
+def _signals_wake(waker: socket.socket) -> Iterator[None]:
+    """Write to `waker` on SIGINT and SIGTERM while inside.
+
+    The kernel may give a signal to the server's thread. Python then runs the handler when the main thread wakes up,
+    and a main thread that waits for a lock (as `Thread.join` does) never wakes up. The C handler writes to the
+    wake-up descriptor from every thread. The Python handler must do nothing: an exception that interrupts
+    `Thread.join` makes Python 3.11 take the thread for ended.
+    """
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    descriptor = signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(descriptor)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
