@@ -245,7 +245,9 @@ class ChosenFiles:
         return self.only is None or path.partition(b"/")[0] in self.only
 
     def has(self, path: bytes) -> bool:
-        """Return whether all folders above a path are part of the workspace."""
+        """Return whether a path is not excluded, and all folders above it are part of the workspace."""
+        if path in self._excluded:
+            return False
         names = path.split(b"/")
         above = (b"/".join(names[:count]) for count in range(1, len(names)))
         return all(self.why_not_folder(one) is None for one in above)

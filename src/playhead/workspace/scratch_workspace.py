@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import socket
 import threading
 from collections.abc import Iterable, Iterator
@@ -61,6 +62,8 @@ class ScratchWorkspace:
         self._latest: dict[bytes, int] = {}
         self._code_differs: list[str] = []
         self._unused_edits: tuple[str, ...] = ()
+        # New folders that could not be removed, because they hold files that a snapshot leaves out.
+        self._kept_folders: set[bytes] = set()
         self.problem: str | None = None
 
     @property
@@ -79,6 +82,25 @@ class ScratchWorkspace:
                 back.append(Change(one.path, one.after, one.before))
         self._unused_edits = self._edited(back)
         self._apply(tuple(back))
+        self._kept_folders = self._folders_that_stay(back)
+
+    def _folders_that_stay(self, back: list[Change]) -> set[bytes]:
+        """Folders that are newer than the recording and hold what a snapshot leaves out.
+
+        Python writes `__pycache__` into the folders of a new package: with nothing else in it, the folder goes.
+        """
+        new = {
+            one.path for one in back if one.after is None and one.before and one.before.is_folder
+        }
+        kept = set[bytes]()
+        for path in sorted(new, reverse=True):
+            full = os.path.join(os.fsencode(self._folder), path)
+            with suppress(FileNotFoundError):
+                if set(os.listdir(full)) <= {b"__pycache__"}:
+                    shutil.rmtree(full, ignore_errors=True)
+                if os.path.lexists(full):
+                    kept.add(path)
+        return kept
 
     def _edited(self, back: list[Change]) -> tuple[str, ...]:
         """Files that were edited since the recording: they differ from its start and from its end.
@@ -135,7 +157,9 @@ class ScratchWorkspace:
         found = [
             shown(one.path)
             for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
-            if one.path not in self._code and not self._is_same_database(one)
+            if one.path not in self._code
+            and not (one.path in self._kept_folders and one.before is None)
+            and not self._is_same_database(one)
         ]
         if found and self._history.gaps:
             # The end of the recording is not known for certain.

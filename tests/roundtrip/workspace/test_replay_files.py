@@ -70,6 +70,7 @@ def test_a_commit_from_the_tape_leaves_the_commit_behind(committed: Project) -> 
 def test_a_workspace_that_changed_meanwhile_does_not_matter(committed: Project) -> None:
     committed.write("src/app.py", "something else\n")
     committed.write("more/new.txt", "new\n")
+    committed.write("more/__pycache__/new.cpython-311.pyc", "left out of snapshots\n")
     subprocess.run(["git", "checkout", "-q", "--orphan", "other"], cwd=committed.folder, check=True)
     before = fingerprint(committed.folder)
     told = replay(committed)
@@ -384,10 +385,11 @@ print(open("all.log").read())
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize("again", ["out.txt", "other.txt"])
+@pytest.mark.parametrize("again", ["out.txt", "other.txt", "earlier.txt"])
 def test_the_file_that_the_output_goes_to_is_not_a_file_of_the_run(
     project: Project, again: str
 ) -> None:
+    project.write("earlier.txt", "output of an earlier replay\n")
     program = project.folder / "agent.py"
     program.write_text("open('kept.txt', 'w').write('x')\nprint('hello')\n")
     for name, words in (
