@@ -7,12 +7,14 @@
 
 `--playhead=replay` (default) answers from `tapes/refund_agent.tape.jsonl` and fails where there is
 none; `record` records what is missing; `refresh` records again; `off` leaves the world alone.
-Knows pytest; what a taped run is lives in `testing.taperun`.
+Knows pytest; what a taped run is lives in `testing.taperun`, and the fence around a replayed test in
+`testing.fenced_test`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".tape.jsonl"
 _MODES = ("replay", "record", "refresh", "off")
-# The property of a replayed test's report.
+_FENCES = ("auto", "off", "required")
+# The property of a replayed test's report, and the name of the setting.
 _FENCE = "playhead_fence"
 _RUN: pytest.StashKey[TapeRun] = pytest.StashKey()
+# In a fenced child: absent. Otherwise: why the test is not in one.
+_UNFENCED: pytest.StashKey[str] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,13 +46,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("playhead", "the default of --playhead", default="replay")
     parser.addini("playhead_tapes", "folder of tapes, relative to the test's own", default="tapes")
+    parser.addini(
+        _FENCE,
+        "auto (default): replayed tests run in a forked process without network, where that is possible; "
+        "off: in pytest's own process; required: a test that cannot be fenced fails",
+        default="auto",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "playhead(name=None, ignore=(…)): record this test's run, or replay it from its tape",
+        "playhead(name=None, fenced=True): record this test's run, or replay it from its tape",
     )
+    if config.getini(_FENCE) not in _FENCES:
+        raise pytest.UsageError(f"{_FENCE} must be one of {', '.join(_FENCES)}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Replay a marked test in a forked child that has no network; None: pytest runs it as usual."""
+    marker = item.get_closest_marker("playhead")
+    if marker is None or _mode(item) == "off" or _records(item, marker):
+        return None
+    # Not above: pytest loads this file in every project that has Playhead installed.
+    from playhead.errors import NoFence
+    from playhead.testing import fenced_test
+
+    if item.config.getini(_FENCE) == "off" or marker.kwargs.get("fenced") is False:
+        item.stash[_UNFENCED] = "switched off"
+        return None
+    try:
+        fenced_test.run(item, nextitem)
+    except NoFence as error:
+        item.stash[_UNFENCED] = str(error)
+        return None
+    return True
 
 
 @pytest.fixture(autouse=True)
@@ -55,11 +89,10 @@ def _playhead_world(request: pytest.FixtureRequest) -> Iterator[TapeRun | None]:
     """Autouse, so that the world is swapped before the test's own fixtures talk to it."""
     item: pytest.Item = request.node
     marker = item.get_closest_marker("playhead")
-    mode = item.config.getoption("--playhead") or item.config.getini("playhead")
-    if marker is None or mode == "off":
+    if marker is None or _mode(item) == "off":
         yield None
         return
-    with _world(item, marker, mode) as run:
+    with _world(item, marker) as run:
         item.stash[_RUN] = run
         yield run
 
@@ -105,8 +138,17 @@ def _shown(run: TapeRun) -> str:
     return "\n".join(lines + ([f"({more} more)"] if more else []))
 
 
+def _mode(item: pytest.Item) -> str:
+    return str(item.config.getoption("--playhead") or item.config.getini("playhead"))
+
+
+def _records(item: pytest.Item, marker: pytest.Mark) -> bool:
+    mode = _mode(item)
+    return mode == "refresh" or (mode == "record" and not tape_of(item, marker).exists())
+
+
 @contextmanager
-def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRun]:
+def _world(item: pytest.Item, marker: pytest.Mark) -> Iterator[TapeRun]:
     # Not above: pytest loads this file in every project that has Playhead installed.
     from playhead import config as settings_of
     from playhead.replay.matching.ignore import rules_from
@@ -116,7 +158,7 @@ def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRu
     rules = rules_from(
         settings_of.load(Path(item.path).parent).sections.get("replay", {}).get("ignore")
     )
-    if mode == "refresh" or (mode == "record" and not path.exists()):
+    if _records(item, marker):
         with recording_to(path, name=path.name[: -len(_SUFFIX)]) as run:
             yield run
         return
@@ -125,26 +167,26 @@ def _world(item: pytest.Item, marker: pytest.Mark, mode: str) -> Iterator[TapeRu
             f"{path} does not exist. Record it: pytest --playhead=record {item.nodeid}",
             pytrace=False,
         )
-    # The test runs in pytest's own process, which cannot be fenced in and let out again.
-    item.user_properties.append((_FENCE, "unfenced"))
+    why = item.stash.get(_UNFENCED, None)
+    if why is not None and item.config.getini(_FENCE) == "required":
+        pytest.fail(f"{_FENCE} is required, and this test has no fence: {why}", pytrace=False)
+    item.user_properties.append((_FENCE, "fenced" if why is None else f"unfenced: {why}"))
     with replaying(path, ignore=rules) as run:
         yield run
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests were replayed without the kernel's fence. Their reports have it as a property, which
-    is in JUnit's XML, too.
+    """Say how many tests were replayed without the kernel's fence, and why. Their reports have it as a property,
+    which is in JUnit's XML, too.
     """
     reports = [one for those in terminalreporter.stats.values() for one in those]
-    count = sum(
-        getattr(one, "when", None) == "call"
-        and (_FENCE, "unfenced") in map(tuple, one.user_properties)
-        for one in reports
-    )
-    if count:
+    called = (one for one in reports if getattr(one, "when", None) == "call")
+    fences = [str(value) for one in called for name, value in one.user_properties if name == _FENCE]
+    reasons = Counter(one.partition(": ")[2] for one in fences if one.startswith("unfenced"))
+    for why, count in reasons.items():
         tests = "1 test" if count == 1 else f"{count} tests"
         terminalreporter.write_line(
-            f"playhead: {tests} replayed unfenced: hooks stopped the calls that they saw"
+            f"playhead: {tests} replayed unfenced ({why}): hooks stopped the calls that they saw"
         )
 
 

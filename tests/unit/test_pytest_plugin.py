@@ -1,9 +1,15 @@
 """Tests that run agents: recorded when told, replayed by default, failing closed."""
 
 import json
+import shutil
+import socket
+import subprocess
 
 import pytest
 
+from playhead.errors import NoFence
+from playhead.replay.fence import barrier
+from playhead.replay.fence.inside import FenceNeeds
 from playhead.testing import ScriptedLLM
 
 pytest_plugins = ["pytester"]
@@ -165,10 +171,155 @@ def test_no_secret_is_in_a_tape_that_git_will_hold(pytester, llm):
     assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
 
 
-def test_a_replayed_test_is_reported_as_unfenced(pytester, llm):
-    pytester.makepyfile(AGENT + TEST)
-    run(pytester, "--playhead=record").assert_outcomes(passed=1)
-    done = run(pytester, "--junitxml=out.xml")
-    done.stdout.fnmatch_lines(["*playhead: 1 test replayed unfenced*"])
-    told = (pytester.path / "out.xml").read_text()
-    assert '<property name="playhead_fence" value="unfenced"' in told
+STATIC_CLIENT = """
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sockaddr_in to = {AF_INET, htons(atoi(argv[1])), {htonl(INADDR_LOOPBACK)}, {0}};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    return connect(fd, (struct sockaddr *)&to, sizeof to) ? 7 : write(fd, "hello", 5) != 5;
+}
+"""
+
+# Everything here goes past Playhead's hooks: nothing in Python's audit events, no call on the tape.
+PAST_HOOKS = """
+import ctypes, os, struct, warnings
+import pytest
+
+libc = ctypes.CDLL(None)
+
+def connected():
+    port = struct.pack(">H", int(os.environ["PORT"]))
+    to = struct.pack("=H2sI8x", 2, port, 0x0100007F)
+    return libc.connect(libc.socket(2, 1, 0), to, 16) == 0
+
+@pytest.fixture(scope="module")
+def wide():
+    made = []
+    yield made
+    libc.system(b"echo wide >> torn-down.log")
+
+@pytest.fixture
+def client():
+    return connected()
+
+@pytest.mark.playhead
+def test_sends(client, wide, capsys, request):
+    wide.append(1)
+    ran = [libc.system(f"$CLIENT $PORT {n}; test $? = 0".encode()) == 0 for n in range(2)]
+    libc.system(b"echo line >> written.log")
+    assert capsys.readouterr().out == ""
+    warnings.warn("an old thing", DeprecationWarning)
+    if os.environ["EXPECTED"] == "sent":
+        assert client and all(ran)
+    else:
+        assert not client and not any(ran)
+
+@pytest.mark.playhead
+def test_with_a_temporary_folder(tmp_path, wide):
+    (tmp_path / "kept").write_text("x")
+    assert os.environ["EXPECTED"] == "sent" or wide == []
+
+def test_plain(wide):
+    assert wide == ([1] if os.environ["EXPECTED"] == "sent" else [])
+
+@pytest.mark.playhead
+def test_skipped():
+    pytest.skip("not today")
+"""
+
+ONLY_IN_REPLAYS = """
+@pytest.mark.playhead("test_sends")
+def test_fails_with_output():
+    print("printed by the test")
+    assert [1, 2] == [1, 3]
+
+@pytest.mark.playhead("test_sends")
+@pytest.mark.xfail(raises=ZeroDivisionError, strict=True)
+def test_expected_failure():
+    1 / 0
+
+@pytest.mark.playhead("test_sends")
+def test_crashes():
+    os._exit(9)
+
+@pytest.mark.playhead("test_sends", fenced=False)
+def test_in_this_process(client):
+    pass
+"""
+
+
+@pytest.fixture
+def sent(monkeypatch, tmp_path):
+    """A listener whose port PORT names, and the path of a static client in CLIENT. Counts connections."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    source, program = tmp_path / "client.c", tmp_path / "client"
+    source.write_text(STATIC_CLIENT)
+    subprocess.run([compiler, "-static", str(source), "-o", str(program)], check=True)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        listening.setblocking(False)
+        monkeypatch.setenv("PORT", str(listening.getsockname()[1]))
+        monkeypatch.setenv("CLIENT", str(program))
+
+        def count():
+            found = 0
+            while True:
+                try:
+                    listening.accept()[0].close()
+                except BlockingIOError:
+                    return found
+                found += 1
+
+        yield count
+
+
+def has_namespaces():
+    try:
+        barrier.build(FenceNeeds(own=()), ["namespaces"]).abandon()
+    except NoFence:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_namespaces(), reason="needs namespaces")
+def test_a_replayed_test_sends_nothing_past_the_hooks_and_its_report_is_that_of_a_plain_test(
+    pytester, sent, monkeypatch
+):
+    pytester.makepyfile(PAST_HOOKS)
+    monkeypatch.setenv("EXPECTED", "sent")
+    recorded = run(pytester, "--playhead=record")
+    recorded.assert_outcomes(passed=3, skipped=1, warnings=1)
+    assert sent() == 3
+
+    monkeypatch.setenv("EXPECTED", "nothing")
+    replayed = run(pytester, "--junitxml=out.xml")
+    replayed.assert_outcomes(passed=3, skipped=1, warnings=1)
+    replayed.stdout.no_fnmatch_line("*unfenced*")
+    assert sent() == 0
+    assert (pytester.path / "written.log").read_text() == "line\n"
+    # Once a run: the child has a copy of the module's fixture and does not tear it down.
+    assert (pytester.path / "torn-down.log").read_text() == "wide\n" * 2
+    assert list(pytester.path.glob("runpytest-1/*temporary*/kept"))
+    assert (
+        '<property name="playhead_fence" value="fenced"' in (pytester.path / "out.xml").read_text()
+    )
+
+    pytester.makepyfile(PAST_HOOKS.partition("@pytest.mark.playhead")[0] + ONLY_IN_REPLAYS)
+    failing = run(pytester)
+    failing.assert_outcomes(passed=1, failed=2, xfailed=1)
+    failing.stdout.fnmatch_lines(
+        [
+            "*assert [[]1, 2[]] == [[]1, 3[]]*",
+            "*printed by the test*",
+            "*The test ended its process: *exit code 9*",
+            "*playhead: 1 test replayed unfenced (switched off)*",
+        ]
+    )
+    assert sent() == 1  # a test that is not fenced: hooks did not see its connection
+
+    required = run(pytester, "-o", "playhead_fence=required", "-k", "in_this_process")
+    required.assert_outcomes(errors=1)
+    assert sent() == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -27,12 +28,18 @@ _NAMES_A_CLASS = frozenset({"$attrs", "$dataclass", "$enum", "$namedtuple", "$py
 _SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
 
 
-def in_fenced_child(function: Callable[[], T], *, keep: Sequence[str]) -> T:
-    """The result of the function, run in a fenced child; the folders of `keep` stay real in it.
+class FencedChildDied(NoFence):
+    """The function ran inside the fence, but its process ended without a result: a crash, or `os._exit`."""
 
-    NoFence says why that is not possible: then the function was not run, or its result cannot be passed on.
+
+def in_fenced_child(function: Callable[[], T], *, keep: Sequence[str]) -> T:
+    """Run the function in a fenced child and return its result; the folders of `keep` stay real in it.
+
+    Raises:
+        NoFence: Why that is not possible. The function was not run, or its result cannot be passed on.
+        FencedChildDied: The function was run, and its process ended without a result.
     """
-    if why := _why_not():
+    if why := why_not():
         raise NoFence(why)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
@@ -43,21 +50,27 @@ def in_fenced_child(function: Callable[[], T], *, keep: Sequence[str]) -> T:
         os.close(answer)
         _be_child(function, keep, result)
     os.close(result)
-    with open(answer, "rb") as pipe:
-        kind, text = pipe.read(1), pipe.read()
+    try:
+        with open(answer, "rb") as pipe:
+            kind, text = pipe.read(1), pipe.read()
+    except BaseException:  # an interrupt: the child must not outlive the call
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
     _, status = os.waitpid(pid, 0)
     if kind == _NO_FENCE:
         raise NoFence(text.decode())
     if not kind:
         ending = os.waitstatus_to_exitcode(status)
-        raise NoFence(f"the fenced child ended without a result (exit code {ending})")
+        raise FencedChildDied(f"the fenced child ended without a result (exit code {ending})")
     frozen = json.loads(text)
     if kind == _RAISED:
         raise rebuild(frozen) or TapedError("", "the fenced child failed")
     return thaw(frozen, _loaded_classes(frozen))  # type: ignore[no-any-return]
 
 
-def _why_not() -> str | None:
+def why_not() -> str | None:
+    """Why this process cannot have a fenced child, as far as that is known before the attempt."""
     if sys.platform != "linux":
         return f"{sys.platform} has no fence that Playhead knows"
     others = [one.name for one in threading.enumerate() if one is not threading.current_thread()]
