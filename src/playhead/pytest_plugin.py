@@ -31,6 +31,8 @@ _FENCES = ("auto", "off", "required")
 # The property of a replayed test's report, and the name of the setting.
 _FENCE = "playhead_fence"
 _RUN: pytest.StashKey[TapeRun] = pytest.StashKey()
+# Phase of the test: how long it took.
+_SECONDS: pytest.StashKey[dict[str, float]] = pytest.StashKey()
 # In a fenced child: absent. Otherwise: why the test is not in one.
 _UNFENCED: pytest.StashKey[str] = pytest.StashKey()
 
@@ -106,6 +108,38 @@ def playhead_run(_playhead_world: TapeRun | None) -> TapeRun:
             pytrace=False,
         )
     return _playhead_world
+
+
+def _timed(item: pytest.Item, phase: str) -> Generator[None, Any, Any]:
+    """Measure a phase by the real clock: inside the world of a tape, pytest's own clock shows taped time."""
+    if item.get_closest_marker("playhead") is None:
+        return (yield)
+    from playhead.clock import mono_ns
+
+    begin = mono_ns()
+    try:
+        return (yield)
+    finally:
+        item.stash.setdefault(_SECONDS, {})[phase] = (mono_ns() - begin) / 1e9
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _timed(item, "setup"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    return (yield from _timed(item, "teardown"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, Any, Any]:
+    report = yield
+    seconds = item.stash.get(_SECONDS, {}).get(call.when)
+    if seconds is not None:
+        report.duration = seconds
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

@@ -62,6 +62,8 @@ SHARED_LIBRARIES = {
     "anyio": ("playhead.views.web.api",),
     "click": ("playhead.cli",),
     "msgspec": ("playhead.encoding.jsonbytes", "playhead.tape.format"),  # any JSON; whole events
+    # Every project with Playhead loads the first; the second is loaded for the first replayed test.
+    "pytest": ("playhead.pytest_plugin", "playhead.testing.fenced_test"),
     "rich": ("playhead.cli", "playhead.views"),
     "sqlalchemy": ("playhead.analytics", "playhead.library"),
     "starlette": ("playhead.views.web.api",),

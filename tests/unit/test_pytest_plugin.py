@@ -1,6 +1,7 @@
 """Tests that run agents: recorded when told, replayed by default, failing closed."""
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -303,9 +304,12 @@ def test_a_replayed_test_sends_nothing_past_the_hooks_and_its_report_is_that_of_
     # Once a run: the child has a copy of the module's fixture and does not tear it down.
     assert (pytester.path / "torn-down.log").read_text() == "wide\n" * 2
     assert list(pytester.path.glob("runpytest-1/*temporary*/kept"))
-    assert (
-        '<property name="playhead_fence" value="fenced"' in (pytester.path / "out.xml").read_text()
-    )
+    told = (pytester.path / "out.xml").read_text()
+    assert '<property name="playhead_fence" value="fenced"' in told
+    # By the real clock: teardown begins in taped time and ends outside it.
+    seconds = [float(one) for one in re.findall(r'<testcase [^>]*time="([^"]+)"', told)]
+    assert len(seconds) == 4
+    assert all(0 <= one < 60 for one in seconds)
 
     pytester.makepyfile(PAST_HOOKS.partition("@pytest.mark.playhead")[0] + ONLY_IN_REPLAYS)
     failing = run(pytester)
