@@ -31,7 +31,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser database test test-order test-agents test-attack test-engines check lint types layers format bench docs docs-check clean
+.PHONY: help setup demo browser database test test-order test-agents test-attack test-engines check lint types layers format bench docs pictures docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,10 @@ docs: $(DOCS) ## rewrite docs/cli.md from the commands, and build the site into 
 	@$(BIN)/python scripts/cli_docs.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
+
+pictures: $(READY) browser ## take the pictures of the viewer again, for docs/images
+	@$(BIN)/python -m pytest -q -n 0 tests/browser/test_pictures.py -k fits
+	@cp build/screenshots/docs/*.png docs/images/
 
 docs-check: $(READY) ## docs/cli.md is up to date, and no link leads nowhere
 	@$(BIN)/python -m pytest -q -n 0 tests/unit/test_docs.py

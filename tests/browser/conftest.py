@@ -101,13 +101,14 @@ class Tab:
 
     def shot(self, name: str) -> None:
         """Take a picture for the documentation, which must not name the folders of this machine."""
-        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        path = SCREENSHOTS / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
         self.page.evaluate(
             """() => document.querySelectorAll(".run-command code").forEach((one) => {
               one.textContent = one.textContent.replace(/\\/\\S*\\//g, "");
             })"""
         )
-        self.page.screenshot(path=str(SCREENSHOTS / f"{name}.png"))
+        self.page.screenshot(path=str(path))
 
     def check(self) -> None:
         assert self.dialogs == []

@@ -75,8 +75,13 @@ ln -s src/server.py serve && chmod +x src/server.py && rm notes.txt""",
 ]
 
 
+# Which steps are left out, by number: a second run that went another way.
+LEFT_OUT = os.environ.get("PORTER_LEAVES_OUT", "")
+DONE = [step for number, step in enumerate(STEPS, 1) if str(number) not in LEFT_OUT]
+
+
 def plan(request):
-    step = STEPS[request.turn - 1] if request.turn <= len(STEPS) else None
+    step = DONE[request.turn - 1] if request.turn <= len(DONE) else None
     if step is None:
         return Reply(
             text="Done: the port, the health check and a test.", usage=Usage(input=900, output=30)

@@ -20,7 +20,14 @@ FIND = """async () => {
 def test_axe_finds_nothing_serious_on_any_page(tab, server, team, theme):
     shown = tab(server.url, theme=theme)
     found = {}
-    for path in ("/", f"/run/{team}", f"/compare/{team}/{team}", "/batch"):
+    for path in (
+        "/",
+        f"/run/{team}",
+        "/compare",
+        f"/compare?a={team}&b={team}",
+        "/stats",
+        "/batch",
+    ):
         page = shown.open(path)
         page.evaluate(AXE)
         found[path] = page.evaluate(FIND)

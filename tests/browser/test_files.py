@@ -75,6 +75,15 @@ def site(runs):
     made.stop()
 
 
+def test_changes_are_on_the_clock_of_the_timeline(site, runs):
+    """It starts with the agent, after the imports of the program."""
+    run = runs["porter"]
+    axis = site.ask(f"/api/recordings/{run}")["model"]["run"]["axis_us"]
+    times = [one["at_us"] for one in site.ask(f"/api/recordings/{run}/files")["steps"]]
+    assert len(times) > 5
+    assert 0 < times[0] < times[-2] <= axis
+
+
 @pytest.fixture
 def porter(tab, site, runs):
     """`porter(theme=…)`: the run's page with its Files view open, at the first change."""

@@ -103,11 +103,39 @@ def test_the_figures_count_the_runs_of_the_list(tab, server, replay):
 
 def test_two_runs_stand_side_by_side(tab, server, replay):
     shown = tab(server.url)
-    page = shown.open(f"/compare/{replay[0]}/{replay[1]}")
+    for address in (f"/compare/{replay[0]}/{replay[1]}", f"/compare?a={replay[0]}&b={replay[1]}"):
+        page = shown.open(address)
+        expect(page.locator("h1")).to_have_text("Trajectories differ")
+        page.get_by_role("button", name="First difference").click()
+        expect(page.locator(".aligned details[open]")).to_contain_text("Paris")
+
+
+def test_two_runs_to_compare_are_found_by_their_names_and_get_an_address(tab, server, team, replay):
+    page = tab(server.url).open("/compare")
+    left, right = (
+        page.get_by_role("group", name="Left run"),
+        page.get_by_role("group", name="Right run"),
+    )
+    left.get_by_label("Search for the left run").fill("research")
+    expect(left.get_by_role("radio")).to_have_count(1)
+    right.get_by_label("Search for the right run").fill(replay[0])
+    expect(right.get_by_role("radio", checked=True)).to_have_value(replay[0])
+    page.get_by_role("button", name="Compare").click()
     expect(page.locator("h1")).to_have_text("Trajectories differ")
-    page.get_by_role("button", name="First difference").click()
-    expect(page.locator(".aligned details[open]")).to_contain_text("Paris")
-    shown.shot("compare")
+    assert page.url == f"{server.url}/compare?a={team}&b={replay[0]}"
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("Compare two runs")
+
+
+def test_the_stats_are_grouped_by_what_is_chosen(tab, server, team):
+    page = tab(server.url).open("/stats?by=tool")
+    expect(page.locator(".stats-table tbody")).to_contain_text("fetch_metrics")
+    page.get_by_label("Group by").select_option("model")
+    expect(page.locator(".stats-table tbody")).to_contain_text("claude-sonnet-5-5")
+    assert page.url == f"{server.url}/stats?by=model"
+    page.get_by_label("Since").select_option("1d")
+    expect(page.locator(".stats-table tbody tr").first).to_be_visible()
+    assert page.url.endswith("since=1d")
 
 
 def test_a_replay_says_where_it_parted_and_what_it_asked_instead(tab, server, replay):

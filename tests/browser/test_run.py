@@ -107,6 +107,48 @@ def test_the_tape_plays_to_its_end_and_counts_as_it_goes(tab, server, team):
     expect(page.locator(".row.later")).to_have_count(0)
 
 
+def test_lanes_of_a_thread_pool_are_drawn_as_one_and_none_of_their_bars_covers_another(tab, server):
+    page = tab(server.url).open("/")
+    packed = page.evaluate(
+        """async () => {
+          const { pack } = await import("/static/lanes.js");
+          const lanes = ["main", ...Array.from({ length: 9 }, (_, at) => `main/${at + 1}`), "main/9/1", "other/1"];
+          const rows = lanes.map((_, at) => at);
+          const model = {
+            lanes, lane: rows, order: Int32Array.from(rows), at: rows.map((at) => at * 10),
+            groupOf: () => "llm", end: (row) => row * 10 + 25,
+          };
+          return pack(model).map(({ name, rows }) => [name, rows.map((line) => [...line])]);
+        }"""
+    )
+    assert packed == [
+        ["main", [[0]]],
+        ["main/1…9", [[1, 4, 7, 10], [2, 5, 8], [3, 6, 9]]],
+        ["other/1", [[11]]],
+    ]
+
+
+def test_output_is_shown_in_the_colours_of_a_terminal(tab, server):
+    page = tab(server.url).open("/")
+    drawn = page.evaluate(
+        """async () => {
+          const { styled } = await import("/static/ansi.js");
+          const text = "a\x1b[1;31mred\x1b[0m \x1b[38;5;208morange\x1b[48;2;0;0;250m\x1b[39mback\x1b[2K\x1b]0;t\x07";
+          const { nodes, style } = styled(text);
+          const next = styled("<b>next", style);
+          return [...nodes, ...next.nodes].map((one) => [one.className ?? "", one.textContent ?? one]);
+        }"""
+    )
+    assert drawn == [
+        ["", "a"],
+        ["ansi-1 ansi-bold", "red"],
+        ["", " "],
+        ["ansi-3", "orange"],
+        ["ansi-on-4", "back"],
+        ["ansi-on-4", "<b>next"],
+    ]
+
+
 def test_a_step_has_an_address_of_its_own(tab, server, team):
     page = tab(server.url).open(f"/run/{team}")
     row(page, "fetch_metrics").click()

@@ -4,6 +4,7 @@ use. Reads content only to count lines and to make patches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from playhead.story.files.file_steps import (
     prompt_of,
 )
 from playhead.story.files.line_origins import BlamedLine
+from playhead.story.run_clock import offsets
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 
@@ -49,8 +51,8 @@ def files_json(
 
     `changes_left_out` is the number of changes beyond `limits`; lines of files beyond them are not counted.
     """
-    first = min((item.mono for item in story.items.values()), default=0)
-    made = [_step(history, step, first, everything, limits) for step in steps]
+    offset_of = _clock(story)
+    made = [_step(history, step, offset_of(step), everything, limits) for step in steps]
     return {
         "run": story.manifest.run,
         "workspaces": [dict(one.facts) for one in history.starts],
@@ -123,7 +125,7 @@ def _patch(history: FileHistory, one: CountedChange) -> str | None:
 def _step(
     history: FileHistory,
     step: FileStep,
-    first: int,
+    offset: int,
     everything: bool,  # noqa: FBT001  private, always named by its position here
     limits: FileLimits | None,
 ) -> dict[str, Any]:
@@ -141,14 +143,29 @@ def _step(
         "after": None if step.after is None else step.after.number,
         "llm": None if step.llm is None else step.llm.number,
         "llm_ref": None if step.llm is None else step.llm.ref,
-        # Microseconds since the first item of the run.
-        "at_us": max(0, effect.until_ns - first) // 1000,
+        # On the clock of the run, which starts with the agent.
+        "at_us": max(0, effect.until_ns + offset) // 1000,
         "workspace": effect.workspace,
         "gaps": effect.gaps,
         "git_files": len(effect.changes) - len(listed),
         "changes_left_out": len(listed) - len(kept),
         "changes": [_change(one, _lines(history, one, effect.workspace, limits)) for one in kept],
     }
+
+
+def _clock(story: Story) -> Callable[[FileStep], int]:
+    """Return a function: nanoseconds to add to a step's monotonic time, so that the agent starts at 0.
+
+    A resumed run has an offset for each part: that of the step's call, or of the call before it.
+    """
+    since = offsets(story)
+    first = next(iter(since.values()), 0)
+
+    def offset_of(step: FileStep) -> int:
+        call = step.calls[0] if step.calls else step.after
+        return first if call is None else since.get(call.ref, first)
+
+    return offset_of
 
 
 def _lines(

@@ -9,6 +9,7 @@ from playhead import events
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.chaos_trials import trials
 from playhead.story import tell
+from playhead.story.comparison.compare import compare
 from playhead.story.run_clock import position_of
 from playhead.story.shape import NoteItem
 from playhead.tape.reader import Tape
@@ -43,6 +44,10 @@ def test_calls_of_libraries_keep_their_numbers_and_are_not_counted(story):
     assert [call.number for call in story.calls()] == [1, 2, 3]
     assert (story.totals.calls, story.totals.process_calls) == (1, 1)
     assert story.totals.emitted == 1
+
+
+def test_calls_of_libraries_are_not_steps_of_a_comparison(story):
+    assert [step.left.name for step in compare(story, story).steps] == ["ls"]
 
 
 def test_the_clock_of_a_run_starts_with_the_agent(story):

@@ -10,6 +10,7 @@ from playhead.story.agent_output import REPORTED_BY
 from playhead.story.comparison.align import align, alike
 from playhead.story.derived_tools import DERIVED
 from playhead.story.shape import CallItem, Story
+from playhead.story.start_up import is_start_up
 
 Kind = Literal["same", "changed", "added", "removed"]
 
@@ -79,9 +80,9 @@ def compare(left: Story, right: Story) -> Comparison:
 
 
 def sides_of(story: Story) -> list[Side]:
-    """Return the calls that the agent made itself, without the calls inside its tools."""
+    """Return the calls that the agent made itself, without the calls inside its tools and of libraries at start-up."""
     # A derived tool is part of the response that asked for it, which is compared itself.
-    calls = [call for call in story.calls() if DERIVED not in call.facts]
+    calls = [call for call in story.calls() if DERIVED not in call.facts and not is_start_up(call)]
     inner = {call.ref for call in calls if _enclosed(story, call)}
     return [_side(call) for call in calls if call.ref not in inner]
 

@@ -42,6 +42,24 @@ def unstyled(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))
 
 
+def styled(text: str) -> str:
+    """Remove escape sequences except colours from the output of a program, for a view that shows colours."""
+    plain = _SEQUENCE.sub(_colour, text).replace("\r\n", "\n")
+    return "\n".join(_overwritten(line.rstrip("\r")) for line in plain.split("\n"))
+
+
+def _colour(hit: re.Match[str]) -> str:
+    """Return an escape sequence that sets a colour, else nothing."""
+    found = hit.group()
+    return found if found.startswith("\x1b[") and found.endswith("m") else ""
+
+
+def _overwritten(line: str) -> str:
+    """Return what a progress bar leaves of its line: the colours that it set, and the last text."""
+    gone, _, last = line.rpartition("\r")
+    return "".join(hit.group() for hit in _SEQUENCE.finditer(gone)) + last
+
+
 def clean_json(text: str, *, terminal: bool) -> str:
     """Escape control characters of a JSON text for a terminal, else only surrogates. The value stays the same."""
     return (_CONTROL if terminal else _SURROGATE).sub(_escape, text)

@@ -19,7 +19,7 @@ from playhead.story.run_clock import offsets
 from playhead.story.start_up import is_start_up
 from playhead.story.story_json import run_json
 from playhead.story.totals import usages
-from playhead.views.text.safe import unstyled
+from playhead.views.text.safe import styled
 from playhead.views.web.page_rows import PageRow, name_and_brief, reason, rows_of
 
 # Words between an item and its cause; the outline holds their index.
@@ -166,7 +166,7 @@ def _printed(story: Story) -> list[list[Any]]:
         size += len(text)
         if size > _MOST_PRINTED:
             break
-    return [[at, stream, unstyled(text)] for at, stream, text in reversed(pieces)]
+    return [[at, stream, styled(text)] for at, stream, text in reversed(pieces)]
 
 
 class _Columns:

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from playhead.views.text.safe import clean, clean_json, one_line, unstyled
+from playhead.views.text.safe import clean, clean_json, one_line, styled, unstyled
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,13 @@ def test_one_line_is_one_line_and_no_longer_than_asked():
 def test_colours_and_progress_bars_are_taken_off_output():
     assert unstyled("\x1b[1;31mred\x1b[0m \x1b]0;title\x07plain") == "red plain"
     assert unstyled("10%\r50%\r100%\ndone\r\n") == "100%\ndone\n"
+
+
+def test_colours_stay_where_a_view_shows_them():
+    assert (
+        styled("\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b[2Kplain") == "\x1b[1;31mred\x1b[0m plain"
+    )
+    assert styled("\x1b[32m10%\r100%\x1b[0m\r\n") == "\x1b[32m100%\x1b[0m\n"
 
 
 @pytest.mark.parametrize("terminal", [True, False])

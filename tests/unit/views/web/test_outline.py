@@ -101,14 +101,17 @@ def test_an_empty_run_has_empty_columns(forge, told):
     json.dumps(made)
 
 
-def test_what_was_printed_stands_beside_the_steps_without_its_colours(forge, told):
+def test_what_was_printed_stands_beside_the_steps_with_its_colours_alone(forge, told):
     tape = forge()
     for now, stream, text in (
         (0, "stdout", "a"),
         (0.01, "stdout", "\x1b[31mb\x1b[0m\n"),
-        (1, "stderr", "c"),
+        (1, "stderr", "\x1b]0;title\x07\x1b[2Kc"),
     ):
         tape.now = now
         tape.event("output", {"stream": stream, "text": text})
     tape.end()
-    assert outline(told(tape))["printed"] == [[0, "stdout", "ab\n"], [1_000_000, "stderr", "c"]]
+    assert outline(told(tape))["printed"] == [
+        [0, "stdout", "a\x1b[31mb\x1b[0m\n"],
+        [1_000_000, "stderr", "c"],
+    ]

@@ -44,6 +44,7 @@ _PAGES = (
     "/compare",
     "/compare/{a}/{b}",
     "/report/{id}",
+    "/stats",
     "/batch",
 )
 

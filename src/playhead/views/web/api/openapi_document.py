@@ -165,7 +165,10 @@ SCHEMAS: dict[str, Schema] = {
         after=COUNT_OR_NULL,
         llm=COUNT_OR_NULL,
         llm_ref=TEXT_OR_NULL,
-        at_us={"type": "integer", "description": "Microseconds since the first item of the run."},
+        at_us={
+            "type": "integer",
+            "description": "Microseconds on the clock of the run, which starts with the agent.",
+        },
         workspace={"type": "integer"},
         gaps={"type": "integer"},
         git_files={"type": "integer"},

@@ -151,7 +151,12 @@ def diff(_: Desk, asked: CheckedRequest) -> Response:
     if key not in left.made:
         comparison = compare(left.story, right.story)
         members = dataclasses.asdict(comparison)
-        extra = {"same": comparison.same, "first_difference": comparison.first_difference}
+        extra = {
+            "same": comparison.same,
+            "first_difference": comparison.first_difference,
+            "left_name": left.story.manifest.name,
+            "right_name": right.story.manifest.name,
+        }
         for old in [name for name in left.made if name.startswith("diff ")]:
             del left.made[old]  # one at a time: each is as large as the run
         left.made[key] = json_bytes({**members, **extra})

@@ -7,6 +7,7 @@ import { ComparePage } from "./compare.js";
 import { ReportPage } from "./report.js";
 import { RunPage } from "./run.js";
 import { RunsPage } from "./runs.js";
+import { StatsPage } from "./stats.js";
 
 const KEYS = [
   ["space", "play, pause"],
@@ -50,6 +51,7 @@ class App {
           [
             ["/", "Runs"],
             ["/compare", "Compare"],
+            ["/stats", "Stats"],
             ["/batch", "Batch"],
           ].map(([href, label]) => h("a", { href, class: "nav" }, label)),
         );
@@ -106,10 +108,18 @@ class App {
       return null;
     }
     if (first === "run") return new RunPage({ source, id: rest[0], ref: rest[1], address });
-    if (first === "compare") return new ComparePage({ source, a: rest[0], b: rest[1] });
+    if (first === "compare") return this.#comparison(rest);
+    if (first === "stats") return new StatsPage({ source });
     if (first === "report") return new ReportPage({ source, id: rest[0] });
     if (first === "batch") return new BatchPage();
     return new RunsPage({ source });
+  }
+
+  // `/compare?a=RUN&b=RUN`; links of older versions have the two runs in the path.
+  #comparison([first, second]) {
+    const asked = new URLSearchParams(location.search);
+    const [a, b] = [asked.get("a") ?? first, asked.get("b") ?? second];
+    return new ComparePage({ source: this.source, a: a || undefined, b: b || undefined });
   }
 
   // Links within the viewer change the page without loading it again.

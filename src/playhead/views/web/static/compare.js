@@ -3,10 +3,17 @@
 import { fill, h } from "./dom.js";
 import { diffView } from "./diff.js";
 import { count, duration, money } from "./format.js";
+import { Picker } from "./picker.js";
 
 const SIGNS = { same: "=", changed: "≠", added: "+", removed: "−" };
 const NAMES = { duration_s: "duration", cost_usd: "cost", llm_calls: "LLM calls" };
 const WORDS = { same: "the same", changed: "changed", added: "only right", removed: "only left" };
+
+const PARTS = { name: "name", asked: "request", answered: "response" };
+
+export function compareAddress(a, b) {
+  return `/compare?${new URLSearchParams({ a, b })}`;
+}
 
 export class ComparePage {
   constructor({ source, a, b }) {
@@ -26,33 +33,13 @@ export class ComparePage {
   }
 
   async #choose() {
-    const { runs } = await this.source.runs({ limit: 100, sort: "-started" });
-    const options = () =>
-      runs.map((one) => h("option", { value: one.id }, `${one.name || one.id} · ${(one.ending ?? { word: one.status }).word} · ${one.id}`));
-    const [left, right] = ["Left run", "Right run"].map((label) =>
-      h("select", { "aria-label": label }, options()),
-    );
-    if (runs.length > 1) left.selectedIndex = 1;
-    const go = (event) => {
-      event.preventDefault();
-      history.pushState(
-        null,
-        "",
-        `/compare/${encodeURIComponent(left.value)}/${encodeURIComponent(right.value)}`,
-      );
+    const done = (a, b) => {
+      history.pushState(null, "", compareAddress(a, b));
       window.dispatchEvent(new PopStateEvent("popstate"));
     };
-    fill(
-      this.node,
-      h("div", { class: "page-head" }, h("h1", {}, "Compare two runs")),
-      h(
-        "form",
-        { class: "run-filters", onsubmit: go },
-        left,
-        right,
-        h("button", { class: "primary" }, "Compare"),
-      ),
-    );
+    const picker = new Picker({ source: this.source, a: this.a, b: this.b, done });
+    await picker.open();
+    fill(this.node, h("div", { class: "page-head" }, h("h1", {}, "Compare two runs")), picker.node);
   }
 
   #draw(told) {
@@ -78,6 +65,7 @@ export class ComparePage {
         { class: "page-head" },
         h("h1", {}, told.same ? "The same trajectory" : "Trajectories differ"),
         h("p", { class: "quiet" }, sums || "no steps"),
+        h("a", { class: "other-runs", href: "/compare" }, "Compare other runs"),
       ),
       h("div", { class: "wide" }, figures(told)),
       h(
@@ -96,8 +84,8 @@ export class ComparePage {
         "div",
         { class: "aligned-head", "aria-hidden": "true" },
         h("span", {}),
-        h("strong", {}, told.left),
-        h("strong", {}, told.right),
+        h("strong", {}, told.left_name || told.left),
+        h("strong", {}, told.right_name || told.right),
       ),
       this.list,
     );
@@ -171,14 +159,14 @@ function figures(told) {
       h(
         "tr",
         {},
-        h("th", { scope: "row" }, "last answers alike"),
+        h("th", { scope: "row" }, "last answers: similarity"),
         h("td", {}),
         h("td", {}),
         h("td", { class: "n" }, `${Math.round(told.result_similarity * 100)} %`),
       ),
     );
-  const name = (id) =>
-    h("th", { scope: "col", class: "n" }, h("a", { href: `/run/${encodeURIComponent(id)}` }, id));
+  const name = (id, title) =>
+    h("th", { scope: "col", class: "n" }, h("a", { href: `/run/${encodeURIComponent(id)}`, title: id }, title || id));
   return h(
     "table",
     { class: "figure-table" },
@@ -189,8 +177,8 @@ function figures(told) {
         "tr",
         {},
         h("td", {}),
-        name(told.left),
-        name(told.right),
+        name(told.left, told.left_name),
+        name(told.right, told.right_name),
         h("th", { scope: "col", class: "n" }, "change"),
       ),
     ),
@@ -211,25 +199,31 @@ function side(one) {
     h("span", { class: `mark mark-${one.boundary === "mcp" ? "tool" : one.boundary}` }),
     h("span", { class: "quiet" }, `#${one.number} `),
     h("strong", {}, one.name),
-    h("span", { class: "side-brief" }, one.answered.replace(/\s+/g, " ").slice(0, 120)),
+    h("span", { class: "side-brief" }, brief(one).replace(/\s+/g, " ").slice(0, 120)),
     one.rung ? h("span", { class: "tag" }, one.rung) : null,
   );
 }
 
+// Of a process, its arguments say more than its exit code; a call without a response shows its request.
+function brief({ boundary, asked, answered }) {
+  if (boundary !== "process") return answered || asked;
+  try {
+    const words = JSON.parse(asked).argv.slice(1).join(" ");
+    return `${words} → ${/^-?\d+$/.test(answered) ? `exit ${answered}` : answered}`;
+  } catch {
+    return answered;
+  }
+}
+
 function whole({ left, right }) {
   if (left && right) {
-    const parts = ["name", "asked", "answered"].map((name) =>
-      left[name] === right[name] ? null : [h("h3", {}, name), diffView(left[name], right[name])],
+    const parts = Object.entries(PARTS).map(([name, title]) =>
+      left[name] === right[name] ? null : [h("h3", {}, title), diffView(left[name], right[name])],
     );
-    return parts.some((one) => one !== null)
-      ? parts
-      : [
-          h("h3", {}, "asked"),
-          h("pre", {}, left.asked),
-          h("h3", {}, "answered"),
-          h("pre", {}, left.answered),
-        ];
+    if (parts.some((one) => one !== null)) return parts;
   }
   const one = left ?? right;
-  return [h("h3", {}, "asked"), h("pre", {}, one.asked), h("h3", {}, "answered"), h("pre", {}, one.answered)];
+  return ["asked", "answered"].map((name) =>
+    one[name] ? [h("h3", {}, PARTS[name]), h("pre", {}, one[name])] : null,
+  );
 }

@@ -224,7 +224,7 @@ export class FilesView {
   }
 
   #facts(step) {
-    const facts = [`at ${position(step.at_us, this.run.total)}`];
+    const facts = [`at ${position(Math.min(step.at_us, this.run.total), this.run.total)}`];
     if (step.calls.length > 1) facts.push(`shared by ${count(step.calls.length)} calls at once`);
     if (step.git_files) facts.push(`${plural(step.git_files, "file")} below .git`);
     if (step.changes_left_out) facts.push(`${plural(step.changes_left_out, "more change")} not listed`);

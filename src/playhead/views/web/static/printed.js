@@ -1,5 +1,6 @@
 // The program's output up to a moment. Knows pieces of text and their times.
 
+import { PLAIN, styled } from "./ansi.js";
 import { fill, h } from "./dom.js";
 
 export class Printed {
@@ -16,10 +17,12 @@ export class Printed {
   }
 
   show(pieces) {
-    this.pieces = pieces.map(([at, stream, text]) => ({
-      at,
-      node: h("span", { class: stream === "stderr" ? "stderr" : null }, text),
-    }));
+    const styles = {};
+    this.pieces = pieces.map(([at, stream, text]) => {
+      const { nodes, style } = styled(text, styles[stream] ?? PLAIN);
+      styles[stream] = style;
+      return { at, node: h("span", { class: stream === "stderr" ? "stderr" : null }, nodes) };
+    });
     fill(
       this.node,
       this.pieces.map((one) => one.node),

@@ -1,5 +1,6 @@
 // Renders the contents of an item: requests, answers, messages, values.
 
+import { styled } from "./ansi.js";
 import { fill, h } from "./dom.js";
 import { count, duration, plural, size } from "./format.js";
 import { jsonTree, parsed } from "./jsontree.js";
@@ -75,7 +76,7 @@ function turn(item) {
 function note(item) {
   const { data } = item;
   if (item.kind === "output" && typeof data?.text === "string")
-    return h("pre", { class: "terminal" }, data.text);
+    return h("pre", { class: "terminal" }, styled(data.text).nodes);
   return data === null ? h("p", { class: "quiet" }, "Nothing was noted with it.") : value(data);
 }
 
@@ -122,7 +123,7 @@ function call(item) {
 
 function ending(outcome) {
   if (outcome.signal) return `Ended by signal ${outcome.signal}.`;
-  return outcome.exit_code === undefined ? "" : `Left with exit code ${outcome.exit_code}.`;
+  return outcome.exit_code === undefined ? "" : `Exit code ${outcome.exit_code}.`;
 }
 
 function headers(given) {
@@ -153,7 +154,7 @@ function length(stream) {
 function payload(stream, type = "") {
   if (stream.text === undefined) {
     if (PICTURES.test(type)) return picture(type, stream.b64);
-    return h("p", { class: "quiet" }, `${size(length(stream))} of bytes that are no text: see Raw.`);
+    return h("p", { class: "quiet" }, `${size(length(stream))} of binary data: see Raw.`);
   }
   const json = parsed(stream.text);
   if (json !== undefined) return jsonTree(json);
@@ -161,15 +162,15 @@ function payload(stream, type = "") {
 }
 
 function pre(text) {
-  if (text.length <= MOST_TEXT) return h("pre", { class: "terminal" }, text);
-  const node = h("pre", { class: "terminal" }, text.slice(0, MOST_TEXT));
+  if (text.length <= MOST_TEXT) return h("pre", { class: "terminal" }, styled(text).nodes);
+  const node = h("pre", { class: "terminal" }, styled(text.slice(0, MOST_TEXT)).nodes);
   const more = h(
     "button",
     {
       type: "button",
       class: "link",
       onclick: () => {
-        fill(node, text);
+        fill(node, styled(text).nodes);
         more.remove();
       },
     },

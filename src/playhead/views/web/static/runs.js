@@ -1,5 +1,6 @@
 // The list of runs: a live table with search, filters and keyboard control.
 
+import { compareAddress } from "./compare.js";
 import { button, fill, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural, short } from "./format.js";
 import { sparkline } from "./sparkline.js";
@@ -309,7 +310,7 @@ export class RunsPage {
         ? "Mark a second run to compare the two."
         : h(
             "a",
-            { class: "primary", href: `/compare/${encodeURIComponent(a)}/${encodeURIComponent(b)}` },
+            { class: "primary", href: compareAddress(a, b) },
             "Compare the two marked runs",
           ),
     );

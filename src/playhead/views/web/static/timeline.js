@@ -181,17 +181,24 @@ export class Timeline {
       const group = model.groupOf(row);
       const colour = model.failed(row) ? colours.failed : (colours[group] ?? colours.note);
       if (model.took[row] === MOMENT) {
+        pen.globalAlpha = this.#alpha(row);
         pen.fillStyle = colour;
         pen.fillRect(left - 0.75, y + 2, 1.5, BAR - 4);
+        pen.globalAlpha = 1;
         continue;
       }
       this.#bar(pen, colours, row, group, colour, from, y, wide);
     }
   }
 
+  // Items in the future of the player are pale, failures too: the player has not reached them.
+  #alpha(row) {
+    return this.model.at[row] > this.paint.until ? 0.35 : 1;
+  }
+
   #bar(pen, colours, row, group, colour, x, y, wide) {
     const isTurn = group === "turn";
-    pen.globalAlpha = this.model.at[row] > this.paint.until && !this.model.failed(row) ? 0.35 : 1;
+    pen.globalAlpha = this.#alpha(row);
     pen.fillStyle = isTurn ? colours.turnBack : colour;
     pen.beginPath();
     pen.roundRect(x, y, wide, BAR, wide > 6 ? 3 : 0);
