@@ -44,6 +44,8 @@ VERBS: dict[str, tuple[str, str]] = {
         "Browse, read, play and compare runs in the terminal.",
     ),
     "serve": ("watching.serve_commands:serve_command", "Serve the viewer and the HTTP API."),
+    "token": ("sharing.token_commands:token_command", "Give other people access to the server."),
+    "share": ("sharing.token_commands:share_command", "Make a link to one run that expires."),
     "export": (
         "watching.export_command:command",
         "Export a run as a web page, a story, fixtures or one file.",

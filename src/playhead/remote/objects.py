@@ -22,6 +22,8 @@ from playhead.errors import RemoteError, UsageError
 _SCHEMES = ("s3", "gs", "az", "file")
 # Seconds to connect, and until retries of one request end. The default of three minutes is too long for a person.
 _CONNECT_S, _RETRY_S, _RETRIES = 5, 20, 4
+# Seconds for one request. A server puts an object of a gigabyte together in more than the default of 30.
+_REQUEST_S = 180
 _CREDENTIALS = (
     "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE for a profile in ~/.aws"
 )
@@ -65,7 +67,10 @@ class ObjectFolder:
                     raise RemoteError(f"{self.url}: there is no such folder.")
                 return stores.LocalStore(folder)
             options: dict[str, Any] = {
-                "client_options": {"connect_timeout": timedelta(seconds=_CONNECT_S)},
+                "client_options": {
+                    "connect_timeout": timedelta(seconds=_CONNECT_S),
+                    "timeout": timedelta(seconds=_REQUEST_S),
+                },
                 "retry_config": {
                     "max_retries": _RETRIES,
                     "retry_timeout": timedelta(seconds=_RETRY_S),

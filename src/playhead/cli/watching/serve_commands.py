@@ -51,6 +51,18 @@ _OPTIONS = (
         "--allow-host", "hosts", multiple=True, metavar="NAME",
         help="Accept this host name in requests.",
     ),
+    click.option(
+        "--tls-cert", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+        help="Serve HTTPS with this certificate (PEM); needs --tls-key.",
+    ),
+    click.option(
+        "--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+        help="Private key of the certificate (PEM).",
+    ),
+    click.option(
+        "--trust-proxy", "proxies", multiple=True, metavar="ADDRESS",
+        help="Believe the X-Forwarded headers of a reverse proxy at this address.",
+    ),
     click.option("--allow-replay", is_flag=True, help="Allow clients to start replays of recorded commands."),
 )  # fmt: skip
 
@@ -80,6 +92,9 @@ def serve_until_stopped(
     no_token: bool,
     hosts: tuple[str, ...],
     allow_replay: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+    proxies: tuple[str, ...],
 ) -> None:
     """Print the address, open a browser if wanted, and serve until Ctrl-C."""
     try:
@@ -99,8 +114,13 @@ def serve_until_stopped(
         raise UsageError(
             f"Everyone who can reach {host} could read every run. Leave --no-token out."
         )
+    if (tls_cert is None) != (tls_key is None):
+        raise UsageError("HTTPS needs both --tls-cert and --tls-key.")
+    wire = start.Wire(certificate=tls_cert, key=tls_key, proxies=proxies)
     listener = start.listen(host, port)
-    address = start.Address(host=host, port=listener.getsockname()[1], token=known)
+    address = start.Address(
+        host=host, port=listener.getsockname()[1], token=known, scheme=wire.scheme
+    )
     application = app(
         home,
         token=known,
@@ -109,7 +129,7 @@ def serve_until_stopped(
         any_address=not local,
         prices=overrides(),
     )
-    server = start.server_for(application)
+    server = start.server_for(application, wire)
     # StoryCache are large, long-lived and free of cycles: with the default thresholds, the garbage
     # collector takes a quarter of the time of building one.
     gc.set_threshold(100_000, 50, 1000)
@@ -174,6 +194,9 @@ def serve_command(
     no_token: bool,
     hosts: tuple[str, ...],
     allow_replay: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+    proxies: tuple[str, ...],
     browser: bool,
     as_json: bool,
     store: Path | None,
@@ -182,12 +205,13 @@ def serve_command(
 
     Listens on loopback by default. The printed address contains a token; the browser keeps it in a cookie
     after the first visit. Other clients send it as `Authorization: Bearer TOKEN`. /api/openapi.json describes
-    the API.
+    the API. The printed token is the owner's: `playhead token` and `playhead share` give access to others.
 
     \b
     playhead serve --open
     playhead serve --port 8000 --store ./tapes
     playhead serve --host 0.0.0.0
+    playhead serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     playhead serve --no-token           no token: every user of this machine can read every run
     curl -s localhost:7411/api/recordings?status=failed | jq '.runs[].id'
     """
@@ -202,6 +226,9 @@ def serve_command(
         no_token=no_token,
         hosts=hosts,
         allow_replay=allow_replay,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        proxies=proxies,
     )
 
 
@@ -221,6 +248,9 @@ def open_command(
     no_token: bool,
     hosts: tuple[str, ...],
     allow_replay: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+    proxies: tuple[str, ...],
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -255,6 +285,9 @@ def open_command(
             no_token=no_token,
             hosts=hosts,
             allow_replay=allow_replay,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            proxies=proxies,
         )
         return
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,16 @@ from starlette.routing import Route
 
 from playhead.errors import PlayheadError
 from playhead.library.change_feed import BackgroundIndex, ChangeFeed
+from playhead.views.web.access_tokens import Access, AccessTokens, AuditLog
 from playhead.views.web.api.api_responses import Problem, json_response, problem_of
 from playhead.views.web.api.event_pages import EventPages
-from playhead.views.web.api.guard import LARGEST_BODY, LOOPBACK_NAMES, GuardRules, RequestGuard
+from playhead.views.web.api.guard import (
+    ACCESS,
+    LARGEST_BODY,
+    LOOPBACK_NAMES,
+    GuardRules,
+    RequestGuard,
+)
 from playhead.views.web.api.openapi_document import document
 from playhead.views.web.api.operations import OPERATIONS, SCHEMAS
 from playhead.views.web.api.replay_jobs import Replays
@@ -94,6 +101,7 @@ class Desk:
     catching_up: BackgroundIndex
     pulse: ChangeFeed
     replays: Replays
+    tokens: AccessTokens
     reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
     followers: int = 0
 
@@ -109,7 +117,8 @@ def app(
 ) -> Starlette:
     """Build the application for the library in `home`.
 
-    `token`: required from clients; None: no token. `hosts`: names of the server beside the loopback names.
+    `token`: of the owner, who gives others tokens of their own (see `access_tokens`); None: no token is required.
+    `hosts`: names of the server beside the loopback names.
     """
     own = dict(prices or {})
     desk = Desk(
@@ -121,11 +130,14 @@ def app(
         catching_up=BackgroundIndex(home, own),
         pulse=ChangeFeed(home),
         replays=Replays(home, allowed=allow_replay),
+        tokens=AccessTokens(home),
     )
     rules = GuardRules(
         hosts=LOOPBACK_NAMES | {host.lower() for host in hosts},
         any_address=any_address,
         token=token,
+        tokens=desk.tokens,
+        audit=None if token is None else AuditLog(home),
     )
     described = document(OPERATIONS, SCHEMAS)
     routes = [
@@ -167,22 +179,41 @@ def _as_route(path: str) -> str:
 async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Request) -> Response:
     operation = methods["GET" if request.method == "HEAD" else request.method]
     values = read_path(operation, request.path_params)
+    who: Access = request.scope[ACCESS]
+    _check_access(who, operation, values)
     values |= read_query(operation, request.query_params.multi_items())
     body = read_body(operation, await _body(request), request.headers.get("content-type", ""))
     wants_stream = "text/event-stream" in request.headers.get("accept", "")
-    asked = CheckedRequest(values=values, body=body, headers=request.headers, told={})
+    asked = CheckedRequest(values=values, body=body, headers=request.headers, told={}, who=who)
     if operation.stream is not None and (wants_stream or operation.handle is None):
         return await operation.stream(desk, asked)
     if operation.handle is None:
         raise Problem(406, "This is a stream.", "Ask with `Accept: text/event-stream`.")
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
         told = {name: await _told(desk, values, name) for name in operation.needs}
-        asked = CheckedRequest(values=values, body=body, headers=request.headers, told=told)
+        asked = replace(asked, told=told)
         handle = partial(operation.handle, desk, asked)
         if operation.shared:
             return await desk.shared.get((operation.id, *sorted(values.items())), handle)
         return await anyio.to_thread.run_sync(handle, abandon_on_cancel=True)
     raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
+
+
+def _check_access(who: Access, operation: Operation, values: Mapping[str, Any]) -> None:
+    """403: the token does not permit this operation, or not on this run."""
+    is_shared = operation.id == "me" or (operation.one_run and values.get("id") == who.run)
+    if who.run is not None and not is_shared:
+        raise Problem(
+            403,
+            "This link shows one run, and nothing else of this server.",
+            f"Open /run/{who.run}, or ask for a token of your own.",
+        )
+    if not who.may(operation.role):
+        raise Problem(
+            403,
+            f"The token of {who.name} has the role {who.role}; this needs {operation.role}.",
+            "An administrator makes another one with `playhead token create`.",
+        )
 
 
 async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> CachedStory:

@@ -1,4 +1,4 @@
-"""Admission of requests: Host, Origin, token, sizes. Knows headers; does not know the operations.
+"""Admission of requests: Host, Origin, token, sizes; and the audit log. Knows headers; does not know the operations.
 
 A hostile web page can make a browser send requests to 127.0.0.1 (DNS rebinding, CSRF). It cannot make the browser
 send our name as Host, or hide the page's own Origin.
@@ -18,10 +18,17 @@ from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from playhead.errors import StoreError
+from playhead.views.web.access_tokens import Access, AccessTokens, AuditLog
 from playhead.views.web.api.api_responses import Problem
 
 _log = logging.getLogger(__name__)
 COOKIE = "playhead_token"
+# The member of a request's scope that says who asks.
+ACCESS = "playhead.access"
+# The person who started the server, and everyone on this machine where it runs without a token.
+OWNER = Access(name="owner", role="admin")
+ANYONE = Access(name="anyone on this machine", role="admin")
 LARGEST_BODY = 64 * 1024
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -45,7 +52,11 @@ class GuardRules:
 
     hosts: frozenset[str] = LOOPBACK_NAMES
     any_address: bool = False
+    # The token of the person who started the server; None: no token is required.
     token: str | None = None
+    # Tokens of other people, with their roles.
+    tokens: AccessTokens | None = None
+    audit: AuditLog | None = None
 
 
 class RequestGuard:
@@ -62,11 +73,12 @@ class RequestGuard:
         try:
             self._check_host(headers)
             self._check_origin(scope, headers)
-            if scope["path"] != _OPEN_TO_ALL and self._comes_with_token(scope):
-                await self._let_in(scope)(scope, receive, _guarded(send))
-                return
             if scope["path"] != _OPEN_TO_ALL:
-                self._check_token(scope, headers)
+                given = self._token_in_address(scope)
+                if given is not None:
+                    await self._let_in(scope, headers, *given)(scope, receive, _guarded(send))
+                    return
+                scope[ACCESS] = self._check_token(scope, headers)
             _check_length(headers)
         except Problem as problem:
             await problem.response()(scope, receive, _guarded(send))
@@ -80,6 +92,8 @@ class RequestGuard:
         async def watched(message: Message) -> None:
             nonlocal begun
             begun = True
+            if message["type"] == "http.response.start":
+                self._note(scope, message["status"])
             await send(message)
 
         try:
@@ -116,35 +130,75 @@ class RequestGuard:
         if writes and site not in (None, "same-origin", "none"):
             raise Problem(403, "A page of another site may not change anything here.")
 
-    def _comes_with_token(self, scope: Scope) -> bool:
+    def _note(self, scope: Scope, status: int, what: str | None = None) -> None:
+        """Log changes and refusals. Reading is not logged: one page makes a dozen requests."""
+        who = scope.get(ACCESS)
+        is_plain_read = scope["method"] in _READS and status != 403 and what is None
+        if self._rules.audit is None or who is None or is_plain_read:
+            return
+        client = scope.get("client")
+        try:
+            self._rules.audit.note(
+                who,
+                what or f"{scope['method']} {scope['path'][:300]}",
+                status=status,
+                address=client[0] if client else None,
+            )
+        except OSError as error:
+            _log.error("The audit log cannot be written (%s).", error.strerror or error)
+
+    def _access_of(self, given: str) -> Access | None:
+        rules = self._rules
+        raw = given.encode("utf-8", "replace")
+        if rules.token is not None and hmac.compare_digest(raw, rules.token.encode()):
+            return OWNER
+        try:
+            return None if rules.tokens is None else rules.tokens.access_of(given)
+        except StoreError as error:
+            raise Problem(503, str(error), "Ask an administrator of this server.") from None
+
+    def _token_in_address(self, scope: Scope) -> tuple[str, Access] | None:
         """The address that `playhead serve` prints: once opened, a cookie takes the token's place."""
         if self._rules.token is None or scope["method"] not in _READS:
-            return False
-        return any(
-            name == "token" and hmac.compare_digest(value.encode(), self._rules.token.encode())
-            for name, value in _query_of(scope)
-        )
+            return None
+        for name, value in _query_of(scope):
+            access = self._access_of(value) if name == "token" else None
+            if access is not None:
+                return value, access
+        return None
 
-    def _let_in(self, scope: Scope) -> RedirectResponse:
+    def _let_in(
+        self, scope: Scope, headers: Headers, token: str, access: Access
+    ) -> RedirectResponse:
         rest = urlencode([pair for pair in _query_of(scope) if pair[0] != "token"])
         # One slash: with two it would be another host's address.
         path = "/" + scope["path"].lstrip("/\\")
         redirect = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
-        redirect.set_cookie(
-            _cookie(scope), self._rules.token or "", httponly=True, samesite="strict", path="/"
-        )
+        scope[ACCESS] = access
+        known = [self._access_of(given) for given in _tokens(scope, headers)]
+        # A share link must not sign a person out who may see all runs.
+        if access.run is None or not any(one is not None and one.run is None for one in known):
+            redirect.set_cookie(
+                _cookie(scope),
+                token,
+                httponly=True,
+                samesite="strict",
+                path="/",
+                secure=scope.get("scheme") == "https",
+            )
+            self._note(scope, 303, f"sign in at {path[:300]}")
         return redirect
 
-    def _check_token(self, scope: Scope, headers: Headers) -> None:
-        token = self._rules.token
-        if token is None:
-            return
+    def _check_token(self, scope: Scope, headers: Headers) -> Access:
+        if self._rules.token is None:
+            return ANYONE
         for given in _tokens(scope, headers):
-            if hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
-                return
+            access = self._access_of(given)
+            if access is not None:
+                return access
         raise Problem(
             401,
-            "This server wants its token.",
+            "This server wants a token. A token may have expired or been revoked.",
             "Open the address that `playhead serve` printed, or send `Authorization: Bearer TOKEN`.",
             {"WWW-Authenticate": "Bearer"},
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from playhead._version import __version__
+from playhead.views.web.access_tokens import ROLES
 from playhead.views.web.api.schema_checks import AnswerSchema, Operation, Parameter, Schema
 
 _ERROR = {"$ref": "#/components/schemas/Error"}
@@ -193,6 +194,9 @@ SCHEMAS: dict[str, Schema] = {
         text=TEXT_OR_NULL,
     ),
     "Changed": _object(id=TEXT),
+    "ShareLink": _object(run=TEXT, path=TEXT, token=TEXT, expires_at=TEXT),
+    "Me": _object(name=TEXT, role={"type": "string", "enum": list(ROLES)}, run=TEXT_OR_NULL),
+    "Audit": _object(lines={"type": "array", "items": ANYTHING}),
 }
 
 
@@ -208,7 +212,9 @@ def plain(says: str) -> AnswerSchema:
 REFUSED: dict[int, AnswerSchema] = {
     400: AnswerSchema(says="The request does not match its description."),
     401: AnswerSchema(says="The token is missing or wrong."),
-    403: AnswerSchema(says="Requests from pages of other sites are refused."),
+    403: AnswerSchema(
+        says="The role of the token is too low, or the request comes from a page of another site."
+    ),
     409: AnswerSchema(says="The tape or the store is not in a state for that."),
     413: AnswerSchema(says="The body is too large."),
     421: AnswerSchema(says="Unknown Host header."),

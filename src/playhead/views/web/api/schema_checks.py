@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
+from playhead.views.web.access_tokens import Access, Role
 from playhead.views.web.api.api_responses import Problem
 
 Schema = Mapping[str, Any]
@@ -55,6 +56,7 @@ class CheckedRequest:
     body: Mapping[str, Any]
     headers: Mapping[str, str]
     told: Mapping[str, Any]
+    who: Access
 
 
 Handle = Callable[[Any, CheckedRequest], Response]
@@ -81,6 +83,9 @@ class Operation:
     needs: tuple[str, ...] = ()
     patience_s: int | None = None
     shared: bool = False
+    # The least role that may do this. A share link also needs `one_run`: the operation concerns the run {id} alone.
+    role: Role = "read"
+    one_run: bool = False
 
 
 def read_query(operation: Operation, given: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
 from threading import Thread
 from typing import Any
 
@@ -37,16 +38,30 @@ class Address:
     host: str
     port: int
     token: str | None = None
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
         unspecified = _is_address(self.host) and ip_address(self.host).is_unspecified
         host = "127.0.0.1" if unspecified else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def at(self, path: str) -> str:
         """An address that opens the page, token and all."""
         return f"{self.url}{path}" + (f"?token={self.token}" if self.token else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """How requests arrive: by TLS, through reverse proxies at these addresses, or directly."""
+
+    certificate: str | None = None
+    key: str | None = None
+    proxies: tuple[str, ...] = ()
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
 
 
 def is_loopback(host: str) -> bool:
@@ -80,7 +95,15 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise UsageError(f"Nothing can listen on {host}.")
 
 
-def server_for(application: Starlette) -> uvicorn.Server:
+def server_for(application: Starlette, wire: Wire = Wire()) -> uvicorn.Server:  # noqa: B008  frozen
+    """UsageError: the certificate and its key cannot be used."""
+    if wire.certificate is not None:
+        try:
+            SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(wire.certificate, wire.key)
+        except (OSError, SSLError) as error:
+            raise UsageError(
+                f"{wire.certificate} and {wire.key} are not a certificate with its key ({error})."
+            ) from None
     return uvicorn.Server(
         uvicorn.Config(
             application,
@@ -90,8 +113,11 @@ def server_for(application: Starlette) -> uvicorn.Server:
             log_level="warning",
             access_log=False,
             server_header=False,
-            # There is no reverse proxy whose forwarding headers could be trusted.
-            proxy_headers=False,
+            # Forwarding headers are believed only if they come from these addresses.
+            proxy_headers=bool(wire.proxies),
+            forwarded_allow_ips=list(wire.proxies),
+            ssl_certfile=wire.certificate,
+            ssl_keyfile=wire.key,
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_keep_alive=30,
             # EventPages that follow a run stay connected for ever: they are not waited for.
@@ -152,6 +178,7 @@ def announced(home: Path, address: Address) -> Iterator[None]:
         "host": address.host,
         "port": address.port,
         "token": address.token,
+        "scheme": address.scheme,
         "pid": clock.pid(),
         "birth": clock.process_birth(clock.pid()) or "",
     }
@@ -182,7 +209,10 @@ def running(home: Path) -> Address | None:
     if birth is None or members.get("birth") not in ("", birth):
         return None
     token = members.get("token")
-    return Address(host=host, port=port, token=token if isinstance(token, str) else None)
+    scheme = "https" if members.get("scheme") == "https" else "http"
+    return Address(
+        host=host, port=port, token=token if isinstance(token, str) else None, scheme=scheme
+    )
 
 
 def _members(path: Path) -> Mapping[str, Any]:
