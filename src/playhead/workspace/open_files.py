@@ -43,6 +43,22 @@ def positions(pids: Iterable[int], paths: Container[bytes]) -> dict[bytes, int]:
     return found
 
 
+def open_count(pid: int, path: bytes) -> int:
+    """How many descriptors of a process may write to this file."""
+    count = 0
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return 0  # it has ended
+    for one in descriptors:
+        try:
+            if os.readlink(os.fsencode(f"/proc/{pid}/fd/{one}")) == path:
+                count += _is_writing(pid, one)
+        except OSError:
+            continue  # closed meanwhile
+    return count
+
+
 def _position(pid: int, descriptor: str) -> int:
     with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii") as file:
         return next((int(line.split()[1]) for line in file if line.startswith("pos:")), 0)

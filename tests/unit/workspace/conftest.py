@@ -77,18 +77,21 @@ def fingerprint(folder: Path) -> dict[bytes, tuple[int, bytes]]:
     """Every path with its mode and content."""
     found: dict[bytes, tuple[int, bytes]] = {}
     root = os.fsencode(folder)
-    for top, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            full = os.path.join(top, name)
-            mode = os.lstat(full).st_mode
+    rest = [root]
+    while rest:
+        for one in os.scandir(rest.pop()):
+            mode = one.stat(follow_symlinks=False).st_mode
             content = b""
             if stat.S_ISLNK(mode):
-                content = os.readlink(full)
+                content = os.readlink(one.path)
             elif stat.S_ISREG(mode):
-                content = Path(os.fsdecode(full)).read_bytes()
-            elif not stat.S_ISDIR(mode):
+                with open(one.path, "rb", buffering=0) as file:
+                    content = file.read()
+            elif stat.S_ISDIR(mode):
+                rest.append(one.path)
+            else:
                 continue
-            found[os.path.relpath(full, root)] = (mode, content)
+            found[one.path[len(root) + 1 :]] = (mode, content)
     return found
 
 

@@ -4,8 +4,8 @@ A file outside the workspaces is copied before the program can change it: a repl
 again, and must find the file as the recording found it. From then on it is watched like a workspace, so that a
 replay also makes the changes of calls that it serves.
 
-A file in a workspace that the program's own code changes while a call of another thread is open is announced, too:
-otherwise the change would count as the call's, and a replay would make it twice.
+A file in a workspace that the program's own code changes is announced, too. Otherwise the change would count as the
+change of a call that another thread or process has open at the time, and a replay would make it twice.
 
 Python announces opened, moved and deleted files by audit events, before they are touched. Files that native libraries
 open (DuckDB, FAISS) are not announced: they are recorded if they are in a workspace. An audit hook cannot be removed,
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from playhead.recording.deck import Deck
     from playhead.recording.recorder import Recorder
     from playhead.workspace import chosen_files
+    from playhead.workspace.watch import call_marks
     from playhead.workspace.watch.call_marks import CallMarks
 else:
+    call_marks = Later("playhead.workspace.watch.call_marks")
     sqlite_files = Later("playhead.hooks.state.sqlite_files")
     chosen_files = Later("playhead.workspace.chosen_files")  # for a file that is copied
 
@@ -72,18 +74,19 @@ def begin() -> None:
         sys.addaudithook(_hear)
 
 
-# Audit events about a change of files: which of their arguments are paths that change.
-_CHANGES = {
-    "open": (0,),
-    "os.rename": (0, 1),
-    "os.remove": (0,),
-    "os.truncate": (0,),
-    "os.mkdir": (0,),
-    "os.rmdir": (0,),
-    "os.symlink": (1,),
-    "os.link": (1,),
-    "os.chmod": (0,),
-    "sqlite3.connect": (0,),
+# Audit events about a change of files: which of their arguments are paths that change, and which one is the descriptor
+# of the folder that a relative path starts from.
+_CHANGES: dict[str, tuple[tuple[int, int | None], ...]] = {
+    "open": ((0, None),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.remove": ((0, 1),),
+    "os.truncate": ((0, None),),
+    "os.mkdir": ((0, 2),),
+    "os.rmdir": ((0, 1),),
+    "os.symlink": ((1, 2),),
+    "os.link": ((1, 3),),
+    "os.chmod": ((0, 2),),
+    "sqlite3.connect": ((0, None),),
 }
 
 
@@ -102,15 +105,23 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     if current is None or current.marks is None or current.mode is not None:
         return
     try:
-        for place in _CHANGES[event]:
+        for place, base in _CHANGES[event]:
             if event == "sqlite3.connect":
                 _connecting(current, sqlite_files.path_of(args[place]))
             else:
-                _changing(current, args[place], is_new=is_new)
+                name = args[place] if base is None else _from_folder(args[place], args[base])
+                _changing(current, event, name, is_new=is_new)
     except Exception as error:  # noqa: BLE001  raising here would forbid the open
         current.recorder.warn(
             f"a file could not be copied before it was written ({safe_str(error)})."
         )
+
+
+def _from_folder(name: Any, folder: int) -> Any:
+    """The path of a name that is relative to an open folder: `shutil.rmtree` deletes by such names."""
+    if folder < 0 or not isinstance(name, (str, bytes)):
+        return name
+    return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(name))
 
 
 def _connecting(current: Deck, path: str | None) -> None:
@@ -123,16 +134,16 @@ def _connecting(current: Deck, path: str | None) -> None:
         _seen.add(path)
         for suffix in ("", *_SIDE_FILES):
             marks.note_outside(real + suffix)
-    if marks.may_have_open_calls and not current.is_inside(*_OWNERS):
-        marks.note_own(real)
+    if not current.is_inside(*_OWNERS):
+        marks.note_own(real, call_marks.OWN_DATABASE)
 
 
-def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
+def _changing(current: Deck, event: str, name: Any, *, is_new: bool) -> None:
     if not isinstance(name, (str, bytes)):
         return  # a descriptor that is open already
     recorder, marks = current.recorder, current.marks
     path = os.path.abspath(os.fsdecode(name))
-    is_own = marks is not None and marks.may_have_open_calls and not current.is_inside(*_OWNERS)
+    is_own = marks is not None and not current.is_inside(*_OWNERS)
     if marks is None or not (is_own or (path not in _seen and len(_seen) < _MOST)):
         return
     if path.startswith((*_SKIPPED_STARTS, f"{recorder.folder}{os.sep}")):
@@ -143,7 +154,8 @@ def _changing(current: Deck, name: Any, *, is_new: bool) -> None:
         # First, so that the watcher knows the file when it gets the next mark.
         _keep(recorder, marks, path, is_new=is_new)
     if is_own:
-        marks.note_own(real)
+        kind = call_marks.OWN_MOVE if event == "os.rename" else call_marks.OWN_AT_ONCE
+        marks.note_own(real, call_marks.OWN if event == "open" else kind)
 
 
 def _keep(recorder: Recorder, marks: CallMarks, path: str, *, is_new: bool) -> None:

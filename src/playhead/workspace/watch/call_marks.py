@@ -1,17 +1,18 @@
-"""Where a call starts and ends, marked for the process that watches the workspace. Runs in the agent's
-process: small, quick, and never raises.
+"""Mark where a call starts and ends, for the process that watches the workspace. Runs in the agent's process: small,
+quick, and never raises.
 
 A mark is a symbolic link in a folder that the watcher's own queue of file events includes: so marks and
 changes have one exact order, for 20 µs. The link's target is the address of a socket on which this process
-waits until the changes so far are stored, at most `_LONGEST_S`: otherwise the next call might overwrite them.
+waits until the changes so far are stored: otherwise the next call might overwrite them.
 
-Two other kinds of marks have a path as their target. `OWN`: the program's own code is about to change this file
-while a call of another thread is open. `OUTSIDE`: the program is about to write this file, which no workspace has.
+Other kinds of marks have a path as their target. `OWN` and the kinds beside it: the program's own code is about to
+change this file. `OUTSIDE`: the program is about to write this file, which no workspace has.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import get_native_id
 from itertools import count
 
 from playhead.clock import mono_ns, sleep
@@ -29,7 +30,10 @@ else:
 
 FOLDER = "marks"
 START, END, MOMENT, APPLY = "S", "E", "M", "A"
-OWN, OUTSIDE = "W", "O"
+# The program opens a file or a database, moves a file or a folder, or changes a path by another system call.
+OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE = "W", "D", "N", "V"
+OUTSIDE = "O"
+ABOUT_PATHS = frozenset({OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE, OUTSIDE})
 # In a replay: a list of the taped calls that changed files.
 SERVED = "served"
 # While recording: which paths the workspaces of the run have.
@@ -39,11 +43,17 @@ _LONGEST_APPLYING_S = 30.0
 # The boundaries whose outermost calls own the changes made while they are open.
 OWNERS = frozenset({"tool", "process", "mcp"})
 NO_ANSWER = "-"
-_LONGEST_S = 0.04
+# How long a mark waits on average. A mark that waits less leaves the rest to later ones: on an overloaded machine the
+# watcher gets the processor late, and a version that it has not read when the next call starts is lost.
+_AVERAGE_S = 0.04
+_MOST_SAVED_S = 2.0
+_LONGEST_S = 1.0
 # How long a program waits before it opens a file elsewhere, once per file.
 _LONGEST_COPYING_S = 1.0
-# After this many missed answers in a row the watcher counts as gone or busy: no more waiting.
+# After this many missed answers in a row the watcher counts as gone or busy: no more waiting, except for one mark in
+# a while that finds out whether the watcher is back.
 _MOST_MISSES = 5
+_NEXT_TRY_NS = 1_000_000_000
 
 
 class OpenMark:
@@ -70,44 +80,39 @@ class CallMarks:
         self._folder = folder
         self._inner = inner
         self._misses = 0
+        self._missed_ns = 0
+        # Waiting time that earlier marks did not need.
+        self._saved_s = _MOST_SAVED_S
         self._served: frozenset[str] | None = None
         self._covered: tuple[list[str], list[str]] | None = None
-        # The calls of this process that own file changes and have not ended.
-        self._open: set[str] = set()
-        self._is_followed: bool | None = None
         self._numbers = count()
 
-    @property
-    def may_have_open_calls(self) -> bool:
-        """Return whether calls of this process are open, or may be open elsewhere: in a run that is followed, a script
-        starts programs beside this one (`python agent.py | tee log`), and the sidecar records them.
-        """
-        if self._is_followed is None:
-            self._is_followed = not self._inner and _is_traced()
-        return self._is_followed or bool(self._open)
+    def note_own(self, path: str, kind: str = OWN) -> None:
+        """The program's own code is about to change a file.
 
-    def note_own(self, path: str) -> None:
-        """The program's own code is about to change a file while a call of another thread is open.
-
-        A replay runs that code again, so the change must not count as the call's.
+        A replay runs that code again, so the change must not count as the change of a call. Calls of other threads
+        and other processes may be open now, or start before the file is written: so each change is announced.
         """
+        if self._inner:
+            return
         try:
-            os.symlink(path, self._numbered(OWN))
+            os.symlink(path, self._numbered(kind))
         except OSError:
             return
 
     def note_outside(self, path: str) -> bool:
         """A file outside the workspaces is about to be written: whether its content is stored now."""
         name = self._numbered(OUTSIDE)
-        if self._misses >= _MOST_MISSES:
+        if self._is_given_up():
             return False
         try:
             os.symlink(path, name)
         except OSError:
             return False
         if _wait_until_gone(name, _LONGEST_COPYING_S):
+            self._misses = 0
             return True
-        self._misses += 1
+        self._miss()
         try:
             os.unlink(name)
         except OSError:
@@ -115,7 +120,8 @@ class CallMarks:
         return False
 
     def _numbered(self, kind: str) -> str:
-        return f"{self._folder}/{kind}.{mono_ns()}.{os.getpid()}.{next(self._numbers)}"
+        when = f"{mono_ns()}-{get_native_id()}"
+        return f"{self._folder}/{kind}.{when}.{os.getpid()}.{next(self._numbers)}"
 
     def covers(self, path: str) -> bool:
         """Return whether a workspace of the run has this path: its changes are recorded there."""
@@ -156,35 +162,43 @@ class CallMarks:
         return None
 
     def start(self, call: str) -> None:
-        self._open.add(call)
         self._put(START, call, wait=True)
 
     def end(self, call: str) -> None:
         self._put(END, call, wait=True)
-        self._open.discard(call)
 
     def moment(self, call: str) -> None:
         """Changes so far happened before this call."""
         self._put(MOMENT, call, wait=False)
 
     def _put(self, kind: str, call: str, *, wait: bool) -> None:
-        name = f"{self._folder}/{kind}.{mono_ns()}.{call}"
+        started = mono_ns()
+        name = f"{self._folder}/{kind}.{started}-{get_native_id()}.{call}"
         try:
-            if not wait or self._misses >= _MOST_MISSES:
+            if not wait or self._is_given_up():
                 os.symlink(NO_ANSWER, name)
                 return
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
                 # An empty name: the kernel chooses one outside the file system (Linux).
                 line.bind("")
-                line.settimeout(_LONGEST_S)
+                line.settimeout(min(_AVERAGE_S + self._saved_s, _LONGEST_S))
                 os.symlink(line.getsockname()[1:].decode(), name)
                 try:
                     line.recv(1)
                     self._misses = 0
                 except OSError:
-                    self._misses += 1
+                    self._miss()
+            unused = _AVERAGE_S - (mono_ns() - started) / 1e9
+            self._saved_s = max(0.0, min(self._saved_s + unused, _MOST_SAVED_S))
         except (OSError, ValueError):
             return  # a full disk, no descriptors left, a platform without such sockets
+
+    def _miss(self) -> None:
+        self._misses += 1
+        self._missed_ns = mono_ns()
+
+    def _is_given_up(self) -> bool:
+        return self._misses >= _MOST_MISSES and mono_ns() - self._missed_ns < _NEXT_TRY_NS
 
 
 def _wait_until_gone(name: str, longest_s: float) -> bool:
@@ -197,17 +211,6 @@ def _wait_until_gone(name: str, longest_s: float) -> bool:
         sleep(pause)
         pause = min(pause * 1.5, 0.005)
     return True
-
-
-def _is_traced() -> bool:
-    """Return whether the tracer of a followed run, or a debugger, follows this process."""
-    try:
-        with open("/proc/self/status", "rb") as file:
-            return any(
-                line.startswith(b"TracerPid:") and line[10:].strip() != b"0" for line in file
-            )
-    except OSError:
-        return False
 
 
 def marks_of(run: str, *, inner: bool = False) -> CallMarks | None:

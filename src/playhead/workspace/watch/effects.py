@@ -5,20 +5,21 @@ not know where notices of changes come from, nor who made them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from playhead import clock
-from playhead.workspace.blobs.stable_read import is_database, open_file
-from playhead.workspace.open_files import positions
 from playhead.workspace.snapshot import WorkspaceState, note_link
 from playhead.workspace.tree_listing import Change
 from playhead.workspace.watch import inotify
+from playhead.workspace.watch.own_writes import OwnWrites
 
 _OBJECTS = b".git/objects/"
-# SQLite changes these together with the file that the program opened.
-_SIDE_FILES = (b"", b"-wal", b"-journal")
 _GONE = inotify.DELETE | inotify.MOVED_FROM
 _OBJECTS_INFO = b".git/objects/info/"
+
+# A process that waits for its changes to be stored continues after so much work, and before a file of this size.
+_LONG_NS = 30_000_000
+_LARGE = 16 * 1024 * 1024
 
 
 class Effects:
@@ -32,45 +33,12 @@ class Effects:
         self.read_at: dict[bytes, int] = {}
         # Versions that were gone before they were read.
         self.missed = 0
-        # Paths that the program's own code changes while calls are open, and the process that does.
-        self._own: dict[bytes, int] = {}
-
-    def note_own(self, full: bytes, pid: int) -> None:
-        """The program's own code is about to change a file, if it is in this workspace."""
-        prefix = self.state.root.rstrip(b"/") + b"/"
-        if full.startswith(prefix):
-            for suffix in _SIDE_FILES:
-                self._own[full[len(prefix) :] + suffix] = pid
-
-    def own_of(self, changes: Iterable[Change], pids: Iterable[int]) -> frozenset[bytes]:
-        """The changed paths that the program's own code wrote, and not the calls that were open.
-
-        `pids` are the processes of the program. A file that one of them has open and has written to the end is its
-        own: a log. Where a call wrote last, the position of the program is before the end.
-        """
-        root = self.state.root.rstrip(b"/") + b"/"
-        sizes = {root + one.path: 0 if one.after is None else one.after.size for one in changes}
-        noted = {root + one for one in self._own}
-        found = {one for one in noted if one in sizes}
-        reached = positions({*pids, *self._own.values()}, sizes.keys() | noted)
-        # Written soon, after this call has ended.
-        self._own = {path: pid for path, pid in self._own.items() if root + path in reached}
-        for path, position in reached.items():
-            if path in sizes and (position >= sizes[path] or not position or _is_database(path)):
-                found.add(path)
-        return frozenset(one[len(root) :] for one in found)
-
-    def forget_own(self) -> None:
-        """No call is open: what the program's own code has written so far belongs to no call anyway. Files that it
-        still has open it may write during the next one.
-        """
-        if self._own:
-            root = self.state.root.rstrip(b"/") + b"/"
-            still = positions(set(self._own.values()), {root + one for one in self._own})
-            self._own = {path: pid for path, pid in self._own.items() if root + path in still}
+        # The changes that are not by calls.
+        self.own = OwnWrites(state.root)
 
     def note(self, path: bytes, mask: int) -> None:
         self.dirty[path] = self.dirty.get(path, 0) | mask
+        self.own.note(path, mask)
         if path.endswith(b".gitignore"):
             self.state.selection.ignore.forget(path.rpartition(b"/")[0])
 
@@ -96,15 +64,22 @@ class Effects:
         for path in state.entries.keys() - seen:
             self.note(path, inotify.DELETE)
 
-    def settle(self) -> list[Change]:
-        """Read and store what changed. OSError if the store is full: the rest stays dirty."""
+    def settle(self, long: Callable[[], None] = lambda: None) -> list[Change]:
+        """Read and store what changed. OSError if the store is full: the rest stays dirty.
+
+        `long` is called as soon as this takes longer than the process that made the changes should wait. The time of
+        the processor counts: on a busy machine this thread waits for its turn, and few changes are worth that time.
+        """
         changes: list[Change] = []
         self.read_at = {}
         entries = self.state.entries
+        latest = clock.thread_cpu_ns() + _LONG_NS
         while self.dirty:
             # In order, so that a folder comes before its contents.
             for one in sorted(self.dirty):
                 old = entries.get(one)
+                if clock.thread_cpu_ns() > latest or self._is_large(one):
+                    long()
                 self._look(one, self.dirty[one])
                 self.dirty.pop(one)
                 self.read_at[one] = clock.mono_ns()
@@ -113,6 +88,12 @@ class Effects:
                 if old != new and not (old is not None and old.same_as(new)):
                     changes.append(Change(one, old, new))
         return changes
+
+    def _is_large(self, path: bytes) -> bool:
+        try:
+            return os.lstat(os.path.join(self.state.root, path)).st_size > _LARGE
+        except OSError:
+            return False
 
     def _look(self, path: bytes, mask: int) -> None:
         """Bring one entry up to date."""
@@ -159,17 +140,3 @@ class Effects:
         for one in others - {path} - self.read_at.keys():
             self.dirty.setdefault(one, inotify.MODIFY)
         note_link(self.state, path, status)
-
-
-def _is_database(path: bytes) -> bool:
-    """SQLite writes at places of its own choice: the position says nothing."""
-    if path.endswith((b"-wal", b"-journal", b"-shm")):
-        return True
-    try:
-        fd = open_file(path)
-        try:
-            return is_database(os.read(fd, 16))
-        finally:
-            os.close(fd)
-    except OSError:
-        return True

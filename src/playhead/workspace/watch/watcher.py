@@ -30,6 +30,7 @@ from playhead.workspace.watch import call_marks as marks
 from playhead.workspace.watch import inotify
 from playhead.workspace.watch.effects import Effects
 from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, parse_events
+from playhead.workspace.watch.own_writes import Announcement
 
 # Without a mark for so long, changes so far are stored: a long call, or an agent's own code.
 _QUIET_S = 0.25
@@ -208,7 +209,8 @@ class Watcher:
     def _note_in(self, number: int, path: bytes, event: FileEvent, read_at: int) -> None:
         effects = self._all[number]
         if read_at < effects.read_at.get(path, 0):
-            self._gaps += 1  # it changed again before its content was read
+            # It changed again before its content was read. A replay makes changes of the program's own code itself.
+            self._gaps += not effects.own.has(path)
         if not event.mask & inotify.IS_FOLDER:
             effects.note(path, event.mask)
         elif event.mask & inotify.DELETE:
@@ -234,15 +236,21 @@ class Watcher:
     def _mark(self, name: bytes) -> None:
         """A call starts or ends: what changed so far belongs to those that were open."""
         kind, _, rest = os.fsdecode(name).partition(".")
-        moment, _, call = rest.partition(".")
-        if kind in (marks.OWN, marks.OUTSIDE):
-            self._heed_path(kind, os.path.join(self._watches.marks, name), call)
+        when, _, call = rest.partition(".")
+        moment, _, thread = when.partition("-")
+        if kind in marks.ABOUT_PATHS:
+            self._heed_path(kind, os.path.join(self._watches.marks, name), call, int(thread or "0"))
             return
+        path = os.path.join(self._watches.marks, name)
+        answer = self._answer_once(path)
+        if thread and kind != marks.MOMENT:
+            for effects in self._all.values():
+                effects.own.pass_by(int(thread))
         is_settled = not self._scans or self._may_scan()
         if is_settled:
             if self._scans:
                 self._scan()
-            self._settle(int(moment), before=None if kind == marks.END else call)
+            self._settle(int(moment), before=None if kind == marks.END else call, long=answer)
         if kind == marks.START:
             self._open.add(call)
             self._group.add(call)
@@ -251,15 +259,23 @@ class Watcher:
             self._last_ended = call
         if is_settled:
             self._group = set(self._open)
-        path = os.path.join(self._watches.marks, name)
-        with suppress(OSError):
-            address = os.readlink(path)
-            if address != marks.NO_ANSWER.encode():
-                self._line.sendto(b".", b"\0" + address)
+        answer()
         with suppress(OSError):
             os.unlink(path)
 
-    def _heed_path(self, kind: str, mark: bytes, sender: str) -> None:
+    def _answer_once(self, mark: bytes) -> Callable[[], None]:
+        """Return a function that lets the process continue which waits at a mark."""
+        waiting = [mark]
+
+        def answer() -> None:
+            with suppress(OSError, IndexError):
+                address = os.readlink(waiting.pop())
+                if address != marks.NO_ANSWER.encode():
+                    self._line.sendto(b".", b"\0" + address)
+
+        return answer
+
+    def _heed_path(self, kind: str, mark: bytes, sender: str, thread: int) -> None:
         """A process is about to change the file that the mark points to."""
         with suppress(OSError):
             path = os.readlink(mark)
@@ -268,7 +284,7 @@ class Watcher:
             else:
                 pid = int(sender.partition(".")[0])
                 for effects in self._all.values():
-                    effects.note_own(path, pid)
+                    effects.own.announce(path, Announcement(kind, pid, thread))
         with suppress(OSError):
             os.unlink(mark)
 
@@ -298,15 +314,20 @@ class Watcher:
         self._scan_took_ns = self._scanned_ns - started
         self._scan_next = False
 
-    def _settle(self, until: int, before: str | None = None) -> None:
+    def _settle(
+        self,
+        until: int,
+        before: str | None = None,
+        long: Callable[[], None] = lambda: None,
+    ) -> None:
         """Store what changed and put it on the tape: blobs first, then the event that names them.
 
-        `before` is the call that starts now.
+        `before` is the call that starts now. `long` is called where this takes longer than a process should wait.
         """
         calls = sorted(self._group)
         for number, effects in self._all.items():
             try:
-                changes = effects.settle()
+                changes = effects.settle(long)
             except OSError as error:
                 self._recorder.warn(f"file changes are not recorded ({safe_str(error)}).")
                 self._gaps += len(effects.dirty)
@@ -315,13 +336,12 @@ class Watcher:
             self._gaps += effects.missed
             effects.missed = 0
             if calls and changes:
-                own = effects.own_of(changes, {_pid_of(one) for one in calls})
+                own = effects.own.among(changes, {_pid_of(one) for one in calls})
                 mine = [one for one in changes if one.path in own]
                 changes = [one for one in changes if one.path not in own]
                 if mine:
                     self._record(number, mine, [], until, before)
-            elif not calls:
-                effects.forget_own()
+            effects.own.settle()
             self._record(number, changes, calls, until, before)
 
     def _record(
