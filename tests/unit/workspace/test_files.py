@@ -131,7 +131,9 @@ def test_a_second_snapshot_stores_next_to_nothing(project: Path, tmp_path: Path)
 def test_an_open_database_comes_back_whole(project: Path, tmp_path: Path) -> None:
     database = sqlite3.connect(project / "state.db", isolation_level=None)
     database.execute("CREATE TABLE t (x)")
+    database.execute("BEGIN")  # one transaction: each one waits for the disk
     database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(1000)])
+    database.execute("COMMIT")
     session = Session(tmp_path / "home", project)
     session.marks.start("1:1")
     database.execute("BEGIN IMMEDIATE")
