@@ -20,6 +20,7 @@ from playhead.hooks.order import locks
 from playhead.hooks.replacements import Builtin, graft, replace_copies
 from playhead.recording import lanes, order_slot, points
 from playhead.replay.time import virtual_time
+from playhead.replay.time.waits import RawGuard
 
 # They had copied the clock when they were imported, which may have been before we came.
 _COPIES = ("threading", "queue", "subprocess", "sched", "socketserver")
@@ -185,7 +186,7 @@ class _HandOver:
 
 
 _contended: dict[int, _HandOver] = {}
-_guard = virtual_time.RawGuard()
+_guard = RawGuard()
 
 
 def _arrived(lock: Any) -> None:

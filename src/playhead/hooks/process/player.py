@@ -21,7 +21,7 @@ from playhead.hooks.process.script import Script, Show, Wait
 from playhead.hooks.process.stage import STAGE, now_ns
 from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
-from playhead.replay.time.virtual_time import RawGuard
+from playhead.replay.time.waits import RawGuard
 
 # A program that does not repeat its recorded input must not hang for ever.
 _PATIENCE_NS = 60 * 1_000_000_000

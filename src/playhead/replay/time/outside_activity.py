@@ -25,6 +25,7 @@ _CLIENTS = ("threaded_servers.py",)
 _CLIENT_THAT_ACTS = "drive"
 # The thread in which asyncio waits for a child, and its variable with the pid of the child.
 _REAPERS = {"_do_waitpid": "expected_pid"}
+_FORK_SERVER = os.path.join("multiprocessing", "forkserver.py")
 
 
 class OutsideActivity:
@@ -199,3 +200,26 @@ def _stat(path: str) -> list[bytes] | None:
             return stat.read().rpartition(b")")[2].split()
     except OSError:
         return None
+
+
+def is_fork_server() -> bool:
+    """Whether this process is the server of `multiprocessing` that forks on request: it waits for requests as long
+    as the program lives, and ends with it.
+    """
+    frame = clock.frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "main" and frame.f_code.co_filename.endswith(_FORK_SERVER):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def is_ours(frame: FrameType) -> bool:
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return where.is_own(frame.f_code.co_filename)
+
+
+def is_one_starting() -> bool:
+    """Return whether a thread is just being started: it has no frame yet, so the other look-ups miss it."""
+    return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way

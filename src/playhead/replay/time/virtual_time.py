@@ -1,8 +1,8 @@
-"""The time of a replay: it stands still while anybody works, and jumps when everybody waits.
+"""The time of a replay: it stands still while a thread works, and jumps when all threads wait.
 
-Sleeps and timeouts cost nothing then, and none fires that did not fire: while an answer is on its way
-(a thread computes, a child runs) no deadline comes nearer. With the first live call it becomes real.
-Knows who waits for what until when; not how Python waits (`boundaries/waiting_*`).
+So sleeps and timeouts cost nothing, and no timeout fires that did not fire in the recorded run: while an answer
+is on its way (a thread computes, a child runs) no deadline comes nearer. After the first live call, time is real.
+Knows which thread waits for what, and until when; not how Python waits (`hooks/ambient/waiting_*`).
 """
 
 from __future__ import annotations
@@ -14,43 +14,38 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from playhead import clock
 from playhead.host import interrupts
-from playhead.recording import lanes, pacing, where
+from playhead.recording import lanes, pacing
+from playhead.replay.time import outside_activity
 from playhead.replay.time.outside_activity import OutsideActivity
+from playhead.replay.time.waits import RawGuard, Released, ThreadWait
 
 if TYPE_CHECKING:
     from playhead.recording.lanes import Lane
     from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
 
-# What is done for real between two looks at the others.
+# Real sleeps between two looks at the other threads.
 _SHORTEST_NAP = 0.000_05
 _LONGEST_NAP = 0.002
-# However busy the others are: by then a deadline has come that in the real run had come too.
+# After so long a deadline passes however busy the other threads are: it would have passed in the real run, too.
 _LONGEST_STAND_NS = 60 * 1_000_000_000
 # A taped answer waits no longer than this for others that compute: their order is a race anyway.
 _LONGEST_REST_NS = 100_000_000
-# A sleep up to so long may be skipped where nobody else is: longer ones are looked at more closely.
+# A thread that is alone skips sleeps of up to this length. Longer ones go through `wait`.
 _LONGEST_SKIP_S = 7 * 24 * 3600
-# Heartbeats of a program in which nothing else will ever happen must not be played at full speed for
-# ever: so far ahead of the tape, time goes on at its own pace.
+# A program that only sends heartbeats must not run at full speed for ever: this far ahead of the tape, time is
+# real.
 _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
 
-
-_FORK_SERVER = os.path.join("multiprocessing", "forkserver.py")
 
 # How often a wait without a timeout looks whether anything can end it.
 _LOOK_AGAIN_S = 0.5
 
 
-# Locks as C has them: a replay hooks their methods, and those of this module would wait for itself.
-# One that may be taken again: whatever the garbage collector runs in between may look at the time.
-_take = _thread.RLock.acquire
-_give = _thread.RLock.release
 _current_frames = clock.frames
 
 
@@ -61,71 +56,9 @@ _TICK_NS = 10
 _BEYOND_NS = 1_000
 
 
-class Released(Protocol):
-    """Waits of one thread for several places of the tape; see `loop_points.LoopState`."""
-
-    @property
-    def is_due(self) -> bool: ...
-
-    def first(self) -> Place | None: ...
-
-    def release(self, place: Place) -> None: ...
-
-    def release_late(self) -> bool: ...
-
-
-class RawGuard:
-    """A lock of C that its thread may take again, whose methods no hook has replaced."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = _thread.RLock()
-
-    def __enter__(self) -> None:
-        _take(self._lock)
-
-    def __exit__(self, *raised: object) -> None:
-        _give(self._lock)
-
-
-class _Wait:
-    """A thread that waits. `is_stuck` means that its condition is still false. `gate` or `loop`: it also
-    waits for the replay to come to a place of the tape.
-    """
-
-    __slots__ = ("deadline", "gate", "is_stuck", "loop")
-
-    def __init__(
-        self,
-        deadline: int | None,
-        is_stuck: Callable[[], bool],
-        gate: Gate | None = None,
-        loop: Released | None = None,
-    ) -> None:
-        self.deadline = deadline
-        self.is_stuck = is_stuck
-        self.gate = gate
-        self.loop = loop
-
-    def first(self) -> Place | None:
-        """The earliest place of the tape that this thread waits for."""
-        if self.gate is not None:
-            return self.gate.first()
-        return None if self.loop is None else self.loop.first()
-
-    def is_released(self) -> bool:
-        return self.loop is not None and self.loop.is_due
-
-    def release(self, place: Place) -> None:
-        if self.gate is not None:
-            self.gate.open()
-        elif self.loop is not None:
-            self.loop.release(place)
-
-
 class VirtualTime:
-    """`attempt(seconds)`, given by who waits, really waits up to so long and says whether it has come.
+    """`attempt(seconds)`, which each caller of `wait` gives, waits for real up to that time and returns whether
+    its condition became true.
 
     With `pace` everything takes as long as it took. `on_end` is called when time would run past
     `end_ns`, where the tape ends.
@@ -142,9 +75,9 @@ class VirtualTime:
         lanes.begin_replay()
         # Whether time passes as it does outside: asked for, or because something is live.
         self.is_real = pace
-        # Whether answers from the tape take their time.
+        # Whether answers from the tape take as long as they took.
         self.rests = True
-        # Whether waiting is hooked: then, and only then, may what waits see this time.
+        # Whether waiting is hooked. Only then may a waiting program see this time.
         self.drives = False
         self.end_ns = end_ns
         self.on_end = on_end
@@ -159,8 +92,8 @@ class VirtualTime:
         self._furthest = max(began_ns, end_ns or 0) + _FURTHEST_NS
         self._moved = began_ns
         self._looked = clock.mono_ns()
-        self._waits: dict[int, _Wait] = {}
-        # Counts who comes and goes: a look at all the others takes a while.
+        self._waits: dict[int, ThreadWait] = {}
+        # Counts the waits that begin and end: a look at all threads takes a while, and this tells whether it is stale.
         self._changes = 0
         self._guard = RawGuard()
         _alive.add(self)
@@ -189,8 +122,8 @@ class VirtualTime:
             return self._moved
 
     def go_live(self) -> None:
-        """From here on time is real: one who backs off from a live service must really do so. What
-        still comes from the tape comes at once.
+        """Make time real from now on: a program that backs off from a live service must really wait. Answers
+        that still come from the tape come at once.
         """
         if not self.is_real:
             self._looked = clock.mono_ns()
@@ -253,14 +186,14 @@ class VirtualTime:
         wait = self._waits.get(thread)
         return wait is not None and (wait.gate is None or not wait.gate.is_open)
 
-    def leave(self) -> _Wait | None:
+    def leave(self) -> ThreadWait | None:
         """This thread does not wait any more: it handles a signal. Returns its wait, for `return_to`."""
         me = _thread.get_ident()
         wait = self._waits.get(me)
         self._enter(me, None)
         return wait
 
-    def return_to(self, wait: _Wait) -> None:
+    def return_to(self, wait: ThreadWait) -> None:
         """This thread has handled the signal, and waits again."""
         self._enter(_thread.get_ident(), wait)
 
@@ -269,7 +202,7 @@ class VirtualTime:
         me = _thread.get_ident()
         if self.is_real or me in self._waits:
             return
-        wait, handled = _Wait(None, gate.is_stuck, gate), sys.exc_info()[1]
+        wait, handled = ThreadWait(None, gate.is_stuck, gate), sys.exc_info()[1]
         self._enter(me, wait)
         try:
             self._poll(wait, gate.attempt, clock.mono_ns() + _LONGEST_STAND_NS)
@@ -292,10 +225,12 @@ class VirtualTime:
         ends when a point is released that one of its tasks waits for.
         """
         me = _thread.get_ident()
-        # One that is called by what another does to wait is part of it, and has to be real.
+        # A wait inside an `attempt` of this thread is a part of that attempt, and must be real.
         if self.is_real or me in self._waits:
             return attempt(timeout)
-        wait = _Wait(None if timeout is None else self._deadline(timeout), is_stuck, None, loop)
+        wait = ThreadWait(
+            None if timeout is None else self._deadline(timeout), is_stuck, None, loop
+        )
         handled = sys.exc_info()[1]
         self._enter(me, wait)
         try:
@@ -310,7 +245,7 @@ class VirtualTime:
         finally:
             self._enter(me, None)
 
-    def _block(self, wait: _Wait, attempt: Callable[[float | None], bool]) -> bool:
+    def _block(self, wait: ThreadWait, attempt: Callable[[float | None], bool]) -> bool:
         """Wait without a timeout; but not for ever, if nothing can end it."""
         if self.on_stall is None:
             return attempt(None)
@@ -335,8 +270,11 @@ class VirtualTime:
             and not any(
                 one.deadline is not None or one.first() is not None for one in waits.values()
             )
-            and all(ident in waits or _is_ours(frame) for ident, frame in _current_frames().items())
-            and not _is_fork_server()
+            and all(
+                ident in waits or outside_activity.is_ours(frame)
+                for ident, frame in _current_frames().items()
+            )
+            and not outside_activity.is_fork_server()
             and self._all_wait()
         )
         if not is_stuck:
@@ -345,27 +283,27 @@ class VirtualTime:
             self.on_stall(self.stall_s)
 
     def _skip(self, ns: int | None) -> bool:
-        """Let so much time go by at once, if there is nobody else: no thread, no child. What `wait` does
-        in that case, without the ceremony: most programs are alone whenever they wait.
+        """Pass this much time at once, if there is no other thread and no child. `wait` would do the same, more
+        slowly; most programs are alone whenever they wait.
         """
         if (
             ns is None
             or self._waits
             or len(_current_frames()) != 1
-            or threading._limbo  # type: ignore[attr-defined]  # noqa: SLF001  see `_starting`
+            or threading._limbo  # type: ignore[attr-defined]  # noqa: SLF001  see `is_one_starting`
             or not self.strangers.are_none()
         ):
             return False
         until = self._now + ns
         if until > self._furthest or (self.end_ns is not None and until > self.end_ns):
             return False
-        # Unguarded: there is nobody else.
+        # No guard: there is no other thread.
         self._now = until + _BEYOND_NS
         self._looked = clock.mono_ns()
         return True
 
     def start_anew(self) -> None:
-        """In a forked child: the others are not here."""
+        """Forget the other threads: a forked child does not have them."""
         mine = self._waits.get(_thread.get_ident())
         self._guard = RawGuard()
         self._waits = {} if mine is None else {_thread.get_ident(): mine}
@@ -375,14 +313,16 @@ class VirtualTime:
         # The clock stands while the program computes. A lane that has made a call since is further than that.
         return max(self.now_ns(), lanes.current.get().reached_ns) + math.ceil(timeout * 1e9)
 
-    def _enter(self, me: int, wait: _Wait | None) -> None:
+    def _enter(self, me: int, wait: ThreadWait | None) -> None:
         self._changes += 1
         if wait is None:
             self._waits.pop(me, None)
         else:
             self._waits[me] = wait
 
-    def _poll(self, wait: _Wait, attempt: Callable[[float | None], bool], patience_ns: int) -> bool:
+    def _poll(
+        self, wait: ThreadWait, attempt: Callable[[float | None], bool], patience_ns: int
+    ) -> bool:
         nap, used = _SHORTEST_NAP, 0
         while True:
             if attempt(0):
@@ -393,16 +333,16 @@ class VirtualTime:
                 continue
             if attempt(nap):
                 return True
-            # Not before the first nap: asking for it costs as much as a jump, and most end there.
+            # Not before the first nap: reading the CPU time costs as much as a jump, and most waits end there.
             if used:
                 self.strangers.count_look(used)
             nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
 
-    def _has_come(self, wait: _Wait) -> bool:
+    def _has_come(self, wait: ThreadWait) -> bool:
         return wait.deadline is not None and self.now_ns() >= wait.deadline
 
     def _jump(self) -> bool:
-        """To the nearest deadline, if nobody can do anything before."""
+        """Set the time to the nearest deadline, if no thread and no child can do anything before it."""
         changes = self._changes
         if self.is_real or not self._all_wait():
             return False
@@ -427,7 +367,7 @@ class VirtualTime:
                 self._looked = clock.mono_ns()
         return True
 
-    def _release(self, waits: list[_Wait], nearest: int | None, changes: int) -> bool:
+    def _release(self, waits: list[ThreadWait], nearest: int | None, changes: int) -> bool:
         """Release the earliest point that a lane waits for; False: there is none, or a deadline that is
         not on the tape comes before it.
         """
@@ -471,10 +411,12 @@ class VirtualTime:
         return True
 
     def _all_wait(self) -> bool:
-        """First that nobody runs, then that nobody was woken: in this order, because one who ran a
-        moment ago may have woken another before he went.
+        """Return whether every thread and child waits.
+
+        First look for one that runs, then for one that was woken up: a thread that ran a moment ago may have woken
+        another before it began to wait.
         """
-        if _starting():
+        if outside_activity.is_one_starting():
             return False
         frames = clock.frames()
         waits = self._waits.copy()
@@ -491,31 +433,8 @@ class VirtualTime:
         )
 
 
-def _is_fork_server() -> bool:
-    """Whether this process is the server of `multiprocessing` that forks on request: it waits for requests as long
-    as the program lives, and ends with it.
-    """
-    frame = _current_frames().get(threading.main_thread().ident or 0)
-    while frame is not None:
-        if frame.f_code.co_name == "main" and frame.f_code.co_filename.endswith(_FORK_SERVER):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _is_ours(frame: FrameType) -> bool:
-    while frame.f_back is not None:
-        frame = frame.f_back
-    return where.is_own(frame.f_code.co_filename)
-
-
 def _place_of(ns: int) -> Place | None:
     return getattr(ns, "place", None)
-
-
-def _starting() -> bool:
-    """Return whether a thread is just being started: it has no frame yet, so the other look-ups miss it."""
-    return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way
 
 
 def _nap(seconds: float | None) -> bool:
@@ -532,12 +451,12 @@ _active: VirtualTime | None = None
 
 
 def active() -> VirtualTime | None:
-    """The time that waiting is measured by; None: it is real."""
+    """Return the time that waits are measured by. None means real time."""
     return _active
 
 
 def begin(time: VirtualTime) -> None:
-    """From here on what waits, waits for this time."""
+    """Measure waits by this time from now on."""
     global _active  # noqa: PLW0603  one slot a process
     _active = time
     time.drives = True
