@@ -59,8 +59,10 @@ def desk(tmp_path: Path) -> Desk:
 
 
 NIGHTLY = """
+import os
 import subprocess
 import playhead
+print(os.environ["MY_API_KEY"][:3], os.environ["MY_MODEL"])
 with playhead.record(run_id="nightly", force=True, intercept=True{more}):
     print(subprocess.run(["date", "+%N"], capture_output=True, text=True).stdout, end="")
 """
@@ -69,7 +71,7 @@ with playhead.record(run_id="nightly", force=True, intercept=True{more}):
 @pytest.mark.parametrize("more", ["", ", store='home'"])
 def test_a_replay_of_a_program_that_forces_its_run_leaves_the_recording_alone(desk, more):
     app = desk.write("app.py", NIGHTLY.format(more=more))
-    first = desk.python(app)
+    first = desk.python(app, MY_API_KEY="sk-1234567890abcdef", MY_MODEL="large")
     assert first.returncode == 0, first.stderr
     assert desk.runs() == ["nightly"]
     before = {path: path.read_bytes() for path in (desk.home / "runs/nightly").iterdir()}
@@ -160,7 +162,7 @@ def test_the_variable_records_a_program_that_imports_playhead(desk, words):
     ended = desk.python(*words, PLAYHEAD_RECORD="1")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
     (run,) = listed(desk)
-    assert (run["status"], run["calls"]) == ("ok", 1)
+    assert (run["status"], run["calls"], run["name"]) == ("ok", 1, words[-1])
     assert "turn respond" in desk.play("show", "last", PLAYHEAD_RECORD="1").stdout
     assert len(listed(desk)) == 1
 

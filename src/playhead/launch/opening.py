@@ -42,6 +42,8 @@ class Wish(NamedTuple):
     """The options of `record`; None: as configured."""
 
     name: str | None = None
+    # If neither the wish nor the settings name the run.
+    fallback_name: str | None = None
     tags: Mapping[str, str] | None = None
     details: Mapping[str, Any] | None = None
     level: Level | None = None
@@ -77,7 +79,8 @@ def open_run(wish: Wish, settings: Settings, at: str) -> Run:
         path = earlier
     else:
         run_id, path = _fresh(home, wish.run_id, now)
-        manifest = dataclasses.replace(manifest, run=run_id, name=manifest.name or run_id)
+        name = manifest.name or wish.fallback_name or run_id
+        manifest = dataclasses.replace(manifest, run=run_id, name=name)
     redactor = _redactor(wish, settings, home)
     if redactor is not None and wish.vault:
         redactor.keeper = VaultNotes(str(path), redactor.key).keep

@@ -23,6 +23,7 @@ from playhead.host.interrupts import is_interrupt, uncaught
 from playhead.host.later import Later
 from playhead.host.stderr import say
 from playhead.launch import opening
+from playhead.launch.environment import kept
 from playhead.launch.opening import Wish
 from playhead.recording import deck, lanes, runs, turns, where
 from playhead.recording.around import around, place_of
@@ -225,6 +226,10 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
     """Open a run, come what may: PlayheadError and OSError are the caller's."""
     if wish.session_file is None:
         wish = wish._replace(session_file=os.environ.get("PLAYHEAD_RECORD_SESSION"))
+    if wish.intercept and (wish.level or settings.level) == "full":
+        # `playhead replay` starts the program again: its clients read base URLs and keys from there.
+        variables = {"env": kept(os.environ), "home": os.environ.get("HOME")}
+        wish = wish._replace(facts={**variables, **(wish.facts or {})})
     started = opening.open_run(wish, settings, at)
     try:
         lane_hooks.install()
@@ -313,7 +318,7 @@ def _end_all() -> None:
 
 def record_process() -> None:
     """Record this program from here to its end: PLAYHEAD_RECORD=1."""
-    wish = Wish(intercept=True, for_process=True)
+    wish = Wish(fallback_name=_program(), intercept=True, for_process=True)
     with _starting:
         if isinstance(runs.current(), Run) or deck.is_replay():
             return
@@ -321,6 +326,15 @@ def record_process() -> None:
         if isinstance(started, Run):
             runs.push_process(started)
             _by_variable.append(started)
+
+
+def _program() -> str | None:
+    """The script or module that Python runs, as `playhead record` names it; None: code that has no name."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None:  # python -m
+        return str(spec.name).removesuffix(".__main__")
+    first = str((getattr(sys, "argv", None) or [""])[0])
+    return None if first in ("", "-", "-c") else os.path.basename(first)
 
 
 _starting = threading.Lock()

@@ -209,14 +209,18 @@ def _wish(tape: Tape, command: list[str], store: Path | None) -> Wish:
 def _environment(
     tape: Tape, then: Mapping[str, Any], plan: ReplayPlan, choice: EnvironmentChoice
 ) -> RestoredEnvironment:
-    """The variables of the replay, with the secrets of the vault in their places."""
+    """The variables of the replay, with the secrets of the vault in their places.
+
+    A run that `playhead.record()` opened without hooks has no variables on its tape: it gets those of today.
+    """
     taped = filled(then.get("env"), tape.secrets)
+    is_unknown = taped is None and not choice.foreign
     return restored(
         os.environ,
         taped if isinstance(taped, dict) else {},
         live=bool(plan.live),
         foreign=choice.foreign,
-        from_here=choice.from_here,
+        from_here=choice.from_here or is_unknown,
         chosen=choice.chosen,
     )
 

@@ -6,6 +6,8 @@ what `run_worker` builds from `worker.snapshot`. Knows recordings and the replay
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -166,7 +168,7 @@ def replay_worker(
     Args:
         session: What `playhead.load` returned.
         worker: One of `session.workers`.
-        function: Called with a `World`: the worker's name, and the store as it was at the start.
+        function: Called with a `World`: the worker's name, and the store as it was at the start. It may be `async`.
         fenced: False: run it in this process, so that its changes of objects and files stay.
 
     Raises:
@@ -277,6 +279,8 @@ def _inside(
     try:
         with lanes.lane(world.worker):
             value = function(world)
+            if inspect.iscoroutine(value):
+                value = asyncio.run(value)
         mode.finish()
         return value, None
     except Exception as error:  # noqa: BLE001  the worker's own failure is part of what is compared

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import wraps
 from pathlib import PurePath
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from playhead.errors import UsageError
@@ -140,6 +140,8 @@ def _program_name() -> str:
 
 _WHO = ("who", "agent", "actor", "component")
 _WHY = ("why", "reason")
+# Members that hold the event's own members: `emit("kind", data={"agent": "Dreamer"})`.
+_NESTED = ("data", "payload", "details", "metadata")
 
 
 class _Lift:
@@ -156,13 +158,24 @@ class _Lift:
 
 
 def _found(look: Look | None, usual: tuple[str, ...], kind: str, data: Any) -> str | None:
-    if callable(look):
-        return _said(look({"kind": kind, **data} if isinstance(data, dict) else data))
-    for key in usual if look is None else (look,):
-        value = dict.get(data, key) if isinstance(data, dict) else getattr(data, key, None)
-        if (said := _said(value)) is not None:
-            return said
+    """Never raises: an event without the member that is looked for is recorded without it."""
+    try:
+        if callable(look):
+            return _said(look({"kind": kind, **data} if isinstance(data, dict) else data))
+        keys = usual if look is None else (look,)
+        nested = (_member(data, name) for name in _NESTED)
+        for holder in (data, *(one for one in nested if isinstance(one, dict))):
+            for key in keys:
+                if (said := _said(_member(holder, key))) is not None:
+                    return said
+    except Exception as error:  # the host's function, or an attribute of its event object
+        if is_interrupt(error):
+            raise
     return None
+
+
+def _member(holder: Any, key: str) -> Any:
+    return dict.get(holder, key) if isinstance(holder, dict) else getattr(holder, key, None)
 
 
 def _said(value: Any) -> str | None:
@@ -196,8 +209,15 @@ class _EventReporter:
         frame = sys._getframe(2)
         if where.is_foreign(frame.f_code.co_filename):
             frame = where.asker(2)
-        kind = self._owner if isinstance(self._owner, type) else type(self._owner)
-        _write(_target(self._run, kind.__name__), args, kwargs, self._name, frame, lift=self._lift)
+        target = _target(self._run, _owner_name(self._owner))
+        _write(target, args, kwargs, self._name, frame, lift=self._lift)
+
+
+def _owner_name(owner: Any) -> str:
+    """The name of a run that a tap opens: that of the class or of the module."""
+    if isinstance(owner, ModuleType):
+        return owner.__name__
+    return (owner if isinstance(owner, type) else type(owner)).__name__
 
 
 def _replacement(owner: Any, name: str, reporter: _EventReporter) -> Any:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from playhead import clock, events
 from playhead.encoding.values import Frozen, freeze, safe_str
@@ -22,6 +22,8 @@ from playhead.recording.turns import Turn
 from playhead.recording.where import fragment
 from playhead.tape.manifest import Manifest, SegmentSummary, write_manifest
 from playhead.tape.store import MANIFEST
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Run:
@@ -295,13 +297,22 @@ def pull(run: Run, token: Any) -> None:
         _here.set(None)
 
 
-def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  # noqa: A002
+@overload
+def turn(function: F, /) -> F: ...
+@overload
+def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn: ...
+def turn(
+    name: str | Callable[..., Any],
+    *,
+    purpose: str | None = None,
+    input: Any = None,  # noqa: A002
+) -> Any:
     """A unit of agent work in the current run, as a block or around each call of a function.
 
         with playhead.turn("respond", purpose="answer the user") as turn:
             turn.seam("analyse", {"intent": "refund"})
 
-        @playhead.turn("respond")
+        @playhead.turn("respond")        # or @playhead.turn: then the function's name
         def respond(question): ...
 
     The turn is recorded whether it returns or raises, with the seams that were completed. As a decorator it
@@ -312,6 +323,9 @@ def turn(name: str, *, purpose: str | None = None, input: Any = None) -> Turn:  
         purpose: Why it is done, in words.
         input: What it works on. A decorator's default: the arguments of the call.
     """
+    if callable(name):
+        called = getattr(name, "__name__", type(name).__name__)
+        return Turn(_recorder, called, recording=turns.open_runs)(name)
     return Turn(_recorder, name, purpose=purpose, input=input, recording=turns.open_runs)
 
 

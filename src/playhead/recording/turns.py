@@ -150,9 +150,10 @@ class Turn:
             turn.retrieval([{"id": "faq-12", "snippet": text, "score": 0.91},
                             {"id": "faq-40", "score": 0.2, "included": False, "why": "below 0.5"}])
 
-        Members of a source, each under any of these names: `id`, `source_id`, `source`, `name`;
-        `snippet`, `text`, `content` (kept as a hash), or `hash`; `score`; `included` or `dropped`; `why`,
-        `reason`, `drop_reason`; `bytes`, `bytes_in_prompt` (by default the size of the snippet; a dropped
+        Members of a source, each under any of these names: `id`, `source_id`, `doc_id`, `document_id`, `chunk_id`,
+        `source`, `name`, `url`, `path`; `snippet`, `text`, `content`, `page_content` (kept as a hash), or
+        `hash`; `score`, `similarity`, `relevance`; `included` or `dropped`; `why`, `reason`, `drop_reason`;
+        `bytes`, `bytes_in_prompt` (by default the size of the snippet; a dropped
         source has none). Other members are not recorded, and one warning says so.
         """
         recorder = self._recorder
@@ -276,10 +277,10 @@ def _row(source: Any) -> dict[str, Any]:
 
 # The members of a source, by the names that programs give them.
 _MEMBERS = {
-    "id": ("id", "source_id", "source", "name"),
-    "snippet": ("snippet", "text", "content"),
+    "id": ("id", "source_id", "doc_id", "document_id", "chunk_id", "source", "name", "url", "path"),
+    "snippet": ("snippet", "text", "content", "page_content"),
     "hash": ("hash", "snippet_hash"),
-    "score": ("score",),
+    "score": ("score", "similarity", "relevance"),
     "included": ("included",),
     "dropped": ("dropped",),
     "why": ("why", "reason", "drop_reason"),

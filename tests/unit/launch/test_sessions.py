@@ -1,5 +1,6 @@
 """An orchestrator's session, re-run against its tape: aligned, or every mismatch listed."""
 
+import asyncio
 import ctypes
 import dataclasses
 import json
@@ -97,6 +98,18 @@ def test_a_session_round_trips(recorded, work):
     report = playhead.replay_session(session, again(work))
     assert report.passed, str(report)
     assert report.workers[0].served == len(session.process_calls("worker-1")) > 0
+
+
+def test_a_worker_may_be_a_coroutine_function(recorded):
+    async def run_worker(world):
+        await asyncio.sleep(0)
+        happy(watched(world.snapshot), world.worker)
+        return world.worker
+
+    session = playhead.load(recorded(happy).path)
+    report = playhead.replay_session(session, run_worker)
+    assert report.passed, str(report)
+    assert report.workers[0].value == "worker-1"
 
 
 def test_nothing_is_executed_when_a_session_is_replayed(recorded, tmp_path):

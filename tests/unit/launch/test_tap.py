@@ -289,6 +289,29 @@ def test_hostile_events_do_not_reach_the_program(run):
     assert [kind for kind, _ in told(run)] == ["event", "x"]
 
 
+def test_an_event_without_the_member_that_is_looked_for_keeps_its_kind(run):
+    heard = playhead.on_event(
+        who=lambda event: event["speaker"], why=lambda event: event.get("motive")
+    )
+    heard("said", {"speaker": "Ann", "motive": "asked"})
+    heard("silent", {"motive": "none"})
+    heard("odd", object())
+    events = [event for event in Tape(run.path).events() if not event.ours]
+    assert [(one.kind, one.who, one.why) for one in events] == [
+        ("said", "Ann", "asked"),
+        ("silent", "agent", "none"),
+        ("odd", "agent", None),
+    ]
+
+
+def test_who_and_why_are_found_in_the_data_of_an_event(run):
+    heard = playhead.on_event()
+    heard("prompt", data={"agent": "Dreamer", "reason": "asked"}, level=1)
+    heard({"type": "prompt", "payload": {"agent": "Dreamer", "reason": "asked"}})
+    events = [event for event in Tape(run.path).events() if not event.ours]
+    assert [(one.who, one.why) for one in events] == [("Dreamer", "asked")] * 2
+
+
 def test_a_users_kind_that_is_one_of_ours_stays_the_users(run):
     playhead.on_event(run)("run.end", {"status": "nonsense"})
     run.emit("segment.start")

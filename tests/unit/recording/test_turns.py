@@ -112,6 +112,28 @@ def test_a_function_as_a_turn_keeps_its_arguments_its_value_and_its_name(run):
     assert ended(run)["value"] == 8
 
 
+def test_a_turn_without_a_name_has_that_of_its_function(run):
+    @playhead.turn
+    def divide(a, b):
+        playhead.seam("checked")
+        return a / b
+
+    @playhead.turn
+    async def later(a):
+        return a
+
+    assert (divide(6, 3), divide.__name__, asyncio.run(later(1))) == (2, "divide", 1)
+    with pytest.raises(ZeroDivisionError):
+        divide(1, 0)
+    starts = [(one.data["name"], one.data["input"]) for one in told(run, "turn.start")]
+    assert starts == [
+        ("divide", {"a": 6, "b": 3}),
+        ("later", {"a": 1}),
+        ("divide", {"a": 1, "b": 0}),
+    ]
+    assert told(run, "turn.end")[-1].data["last_seam"] == "checked"
+
+
 def test_a_method_as_a_turn_does_not_keep_self(run):
     class Agent:
         @run.turn("respond")
@@ -309,10 +331,17 @@ def test_retrieval_keeps_a_row_for_each_source_and_no_text(run):
         reason = "too long"
 
     with run.turn("respond") as turn:
-        turn.retrieval([{"id": "a", "snippet": "hällo", "score": 0.9}, Document()])
+        turn.retrieval(
+            [
+                {"id": "a", "snippet": "hällo", "score": 0.9},
+                Document(),
+                {"doc_id": "c", "page_content": "x", "similarity": 0.3, "dropped": True},
+            ]
+        )
     (event,) = told(run, "retrieval")
-    assert (event.data["count"], event.data["included"], event.data["dropped"]) == (2, 1, 1)
-    first, second = event.data["sources"]
+    assert (event.data["count"], event.data["included"], event.data["dropped"]) == (3, 1, 2)
+    first, second, third = event.data["sources"]
+    assert (third["id"], third["score"], len(third["hash"])) == ("c", 0.3, 16)
     assert (first["id"], first["score"], first["bytes"], len(first["hash"])) == ("a", 0.9, 6, 16)
     assert (second["included"], second["why"]) == (False, "too long")
     assert "plans" not in str(event.data)
