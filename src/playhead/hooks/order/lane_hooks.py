@@ -5,6 +5,8 @@ Guests: installed once, idempotent, and `uninstall` puts back the very objects t
 
 from __future__ import annotations
 
+import _thread
+import os
 import sys
 from contextvars import Context
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _POOL = "concurrent.futures.thread"
 # The attribute of a future that has the lane of its job and the variables that the job inherited.
 _LUGGAGE = "_playhead_luggage"
+# As C has it: a replay hooks this method for the program.
+_acquire = type(_thread.allocate_lock()).acquire
 _originals: list[tuple[type, str, Any]] = []
 
 
@@ -50,6 +54,7 @@ def _hook_executor(module: ModuleType) -> None:
     # Private: without it callbacks of all jobs share the lane of the pool, and print in any order.
     if hasattr(future, "_invoke_callbacks"):
         _replace(future, "_invoke_callbacks", _carry_callbacks)
+        _endings.are_seen = True
 
 
 def _hook_trio(module: ModuleType) -> None:
@@ -167,7 +172,7 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                 lanes.own_thread(None)
                 # Others learn now that the job is done.
                 order_slot.wait_for(points.DONE)
-                order_slot.happened(points.DONE)
+                _endings.note()
                 for token in before:
                     lanes.reset(token.var, token)
 
@@ -180,6 +185,45 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
     return carried
 
 
+class _Endings:
+    """Admits one ending job at a time, from the note of its point until its future has the result.
+
+    Without it a thread that has noted its point may have to wait for the interpreter. Another job ends meanwhile, and
+    the program learns of that one first.
+    """
+
+    # A thread that never gives its future the result must not stop the others: recording fails open.
+    _LONGEST_S = 1.0
+
+    def __init__(self) -> None:
+        # Whether `end` is called.
+        self.are_seen = False
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """In a forked child: the thread that held the lock is not here."""
+        self._lock = _thread.allocate_lock()
+        self._holder: int | None = None
+
+    def note(self) -> None:
+        """The job of this thread is done, as far as it is a point. `end` follows."""
+        if points.active() is None:
+            return
+        if self.are_seen and _acquire(self._lock, True, self._LONGEST_S):
+            self._holder = _thread.get_ident()
+        order_slot.happened(points.DONE)
+
+    def end(self) -> None:
+        """The future of the job has its result."""
+        if self._holder == _thread.get_ident():
+            self._holder = None
+            self._lock.release()
+
+
+_endings = _Endings()
+os.register_at_fork(after_in_child=_endings.start_anew)
+
+
 def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
     """The thread that ends a job calls the callbacks of its future, in the lane of the job.
 
@@ -189,6 +233,7 @@ def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
     """
 
     def invoked(self: Any) -> None:
+        _endings.end()
         luggage = self.__dict__.get(_LUGGAGE)
         # A program that cancels a job calls them in its own lane.
         if luggage is None or not self._done_callbacks or self.cancelled():

@@ -1,4 +1,7 @@
-"""What happens inside a tool has no place in the order of the program: a replay does not run the tool."""
+"""Jobs of executors: their end is a point, in the order in which the program can learn of it.
+
+Not within a tool: a replay does not run the tool.
+"""
 
 import subprocess
 import sys
@@ -36,6 +39,43 @@ with playhead.record(intercept=True, store=sys.argv[1], level="full") as run:
     count()
     print(run.path)
 """
+
+
+# The first job frees the second one when it gives its result to its future: its end is on the tape by then.
+ENDINGS = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import playhead
+
+class Slow:
+    def __init__(self, condition):
+        self.condition = condition
+
+    def __enter__(self):
+        if threading.current_thread() is not threading.main_thread():
+            is_free.set()
+            print(has_ended.wait(0.3))
+        return self.condition.__enter__()
+
+    def __exit__(self, *raised):
+        return self.condition.__exit__(*raised)
+
+    def __getattr__(self, name):
+        return getattr(self.condition, name)
+
+may_begin, is_free, has_ended = threading.Event(), threading.Event(), threading.Event()
+with playhead.record(intercept=True, store=sys.argv[1], level="full"), ThreadPoolExecutor(2) as pool:
+    first, second = pool.submit(may_begin.wait), pool.submit(is_free.wait)
+    second.add_done_callback(lambda _: has_ended.set())
+    first._condition = Slow(first._condition)
+    may_begin.set()
+"""
+
+
+def test_a_job_ends_for_the_program_in_the_order_of_the_tape(tmp_path):
+    words = [sys.executable, "-c", ENDINGS, str(tmp_path)]
+    printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert printed == "False\n"
 
 
 def kinds_of_points(tmp_path, way):
