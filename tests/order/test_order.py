@@ -81,6 +81,49 @@ def test_an_unknown_order_is_a_usage_error():
     assert ended.returncode == 2
 
 
+NEIGHBOURS = """
+import asyncio
+import playhead
+
+# The callbacks that wake the tools belong to a tool: a replay does not have them.
+@playhead.tool
+async def look(name, start=None):
+    waiting[name] = asyncio.get_running_loop().create_future()
+    if start is not None:
+        asyncio.get_running_loop().call_later(0.01, start, asyncio.get_running_loop().call_soon)
+    await waiting[name]
+    print("said", name)
+    return name
+
+def wake(name):
+    waiting[name].set_result(None)
+
+def first_wakes_before_second(call_soon):
+    wake("a")
+    call_soon(lambda: (wake("b"), call_soon(wake, "c")))
+
+def second_wakes_before_first(call_soon):
+    call_soon(lambda: (wake("b"), call_soon(wake, "c")))
+    wake("a")
+
+async def main():
+    for start in (first_wakes_before_second, second_wakes_before_first):
+        for one in asyncio.as_completed([look("a"), look("b"), look("c", start)]):
+            print("done", await one)
+
+waiting = {}
+asyncio.run(main())
+"""
+
+
+def test_tools_that_end_in_neighbouring_turns_of_a_loop_wake_others_in_their_order(tmp_path):
+    then = record(tmp_path, NEIGHBOURS)
+    first, second = then.stdout.split(b"done c\n")[:2]
+    assert first != second
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
+
+
 INTERRUPTED = {
     "while it sleeps": """
         import threading, time

@@ -75,10 +75,11 @@ def make_state(
     wake: Callable[[], None],
     make_future: Callable[[], Any],
     place_last: Callable[[int], None] | None = None,
+    advance: Callable[[Any, int], None] | None = None,
 ) -> LoopState:
     if _active is None:
         raise AssertionError("only a replay keeps an order")
-    return _active.make_state(wake, make_future, place_last)
+    return _active.make_state(wake, make_future, place_last, advance)
 
 
 def is_kept() -> bool:

@@ -7,13 +7,13 @@ form of these entries; not who notes a point (`hooks/order`, `crossing`), nor ho
 
     {"from": ns, "points": [row, row, …]}
 
-    [step, loop, turn, call, at_ns, index]           a call: its head, a piece, or its end
+    [step, loop, turn, call, at_ns, index, queued]   a call: its head, a piece, or its end
     [step, loop, turn, lane, kind, number, detail]   anything else that happens in a lane
 
 `step` is the time since the point before, in nanoseconds. `loop` and `turn` name the iteration of the
 event loop that the point was taken in; both are 0 outside of event loops. `number` counts the points of
-that kind in the lane, from 1. `index` counts the callbacks that the loop ran before in that iteration; it is
-left out outside of event loops.
+that kind in the lane, from 1. `index` counts the callbacks that the loop ran before in that iteration, `queued` those
+that it has for the next iteration by then; both are left out outside of event loops.
 """
 
 from __future__ import annotations
@@ -212,19 +212,22 @@ def turn() -> tuple[int, int]:
     return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
 
 
-def index_in_turn() -> int | None:
-    """How many callbacks the event loop of this thread has run in its iteration before the one that runs now;
-    None: the loop is not asyncio's.
+def place_in_turn() -> tuple[int, int] | None:
+    """How many callbacks the event loop of this thread has run in its iteration before the one that runs now, and
+    how many it has for the next iteration so far; None: the loop is not asyncio's.
 
     Two tasks that wait for different things are ready in the same iteration, and which of them runs first decides
-    what the program prints. `_run_once` counts its callbacks in the variable `i` (CPython 3.10 to 3.14). A count of
-    our own would cost a hook in every callback.
+    what the program prints. `_run_once` counts its callbacks in the variables `i` and `ntodo` (CPython 3.10 to 3.14).
+    A count of our own would cost a hook in every callback.
     """
     frame: Any = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == _RUN_ONCE:
-            index = frame.f_locals.get("i")
-            return index if type(index) is int else None
+            known = frame.f_locals
+            index, count = known.get("i"), known.get("ntodo")
+            if type(index) is not int or type(count) is not int:
+                return None
+            return index, len(known["self"]._ready) - (count - index - 1)  # noqa: SLF001  asyncio has no other way
         frame = frame.f_back
     return None
 
@@ -237,8 +240,8 @@ def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None)
     if log is None or type(call) is not int:
         return
     here = _NO_TURN if _running is None else turn()
-    index = index_in_turn() if here[0] else None
-    log.add((now, here, call, at_ns) if index is None else (now, here, call, at_ns, index))
+    where = place_in_turn() if here[0] else None
+    log.add((now, here, call, at_ns) if where is None else (now, here, call, at_ns, *where))
 
 
 def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:

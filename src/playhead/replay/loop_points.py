@@ -9,6 +9,8 @@ import _thread
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
+from playhead.replay.next_turn import NextTurn, Pending, is_woken_before
+
 if TYPE_CHECKING:
     from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
@@ -16,35 +18,10 @@ if TYPE_CHECKING:
 _NEVER = float("inf")
 
 
-class Pending:
-    """A task, a timer or a callback that waits at a place, and how to run it on."""
-
-    __slots__ = ("call_soon", "comes_last", "is_dead", "is_tried", "place", "run", "wake")
-
-    def __init__(
-        self,
-        place: Place,
-        run: Callable[[], None],
-        is_dead: Callable[[], bool],
-        call_soon: Callable[[Callable[[], bool]], None] | None = None,
-    ) -> None:
-        """`run` has the loop run it in the turn that begins. `call_soon` does the same, if the function that it gets
-        returns True when its turn has come: see `LoopState._try`.
-        """
-        self.place = place
-        self.run = run
-        self.is_dead = is_dead
-        self.call_soon = call_soon
-        self.is_tried = False
-        # Whether a selector reported it: that comes behind what is ready.
-        self.comes_last = False
-        # Of a task: see `LoopState._wake_for_next_turn`.
-        self.wake: Callable[[], object] | None = None
-
-
 class LoopState:
     """The points for which tasks of one event loop wait. `wake` interrupts its selector; `place_last` puts the last
-    of its callbacks that are ready in the place of the n-th.
+    of its callbacks that are ready in the place of the n-th; `advance(future, n)` does so with the task that waits for
+    this future, unless it is earlier already.
     """
 
     def __init__(
@@ -53,6 +30,7 @@ class LoopState:
         wake: Callable[[], None],
         make_future: Callable[[], Any],
         place_last: Callable[[int], None] | None = None,
+        advance: Callable[[Any, int], None] | None = None,
     ) -> None:
         self._head = head
         self._wake = wake
@@ -72,6 +50,7 @@ class LoopState:
         # How many of the callbacks from other threads this loop has waited for, and the one that it waits for now.
         self._awaited = 0
         self._gate: Gate | None = None
+        self._next_turn = NextTurn(advance)
         # The last callback that was put in its position: the turn, its place, and the position.
         self._moved: tuple[int, Place | None, int] = (0, None, 0)
 
@@ -135,6 +114,7 @@ class LoopState:
         pending = self.pend(place, run, future.done, lambda _: run())
         if place.turn and hasattr(future, "get_loop"):
             pending.wake = lambda: future.get_loop().call_soon(_set, future)
+            pending.future = future
         return pending
 
     async def wait_to_be_left(self, moment: Any) -> None:
@@ -187,6 +167,8 @@ class LoopState:
         """A point was taken in this turn."""
         self._anchor = (place.loop, place.turn, self.turn)
         self._segment = place.segment
+        if place.queued is not None and _thread.get_ident() == self._thread:
+            self._next_turn.come_to(place)
 
     def _has_come(self, place: Place, turns: int = 0) -> bool:
         """Return whether the turn of this place is now, or so many turns from now."""
@@ -207,11 +189,13 @@ class LoopState:
         if not self.turn and not self._anchor[0]:
             self._anchor = (number, 0, 0)
         self.turn += 1
+        self._next_turn.begin()
 
     def look(self, *, is_busy: bool) -> None:
         """Before a turn: release what was released in this turn then. `is_busy`: the loop has callbacks to run in
         this turn anyway.
         """
+        self._next_turn.settle()
         self._await_callbacks()
         self._deliver_signal()
         if is_busy:
@@ -261,8 +245,9 @@ class LoopState:
                 self._head.time.wait_at(gate)
             self._gate = None
 
-    def _wake_for_next_turn(self) -> None:
-        """Wake the tasks whose points are in the next turn, by a callback in this one.
+    def _wake_for_next_turn(self, before: Place | None = None) -> None:
+        """Wake the tasks whose points are in the next turn, by a callback in this one. `before`: only those that were
+        woken before this place of this turn.
 
         The selector reported an answer in the turn before its task ran. The callback of the transport that woke the
         task came behind what was ready, and before the timers of that turn. Another callback stands there now. So the
@@ -271,12 +256,16 @@ class LoopState:
         woken = [
             one
             for one in self._pending
-            if one.wake is not None and self._is_in_next_turn(one.place) and not one.is_dead()
+            if one.wake is not None
+            and self._is_in_next_turn(one.place)
+            and not one.is_dead()
+            and (before is None or is_woken_before(one.place, before))
         ]
         for one in sorted(woken, key=lambda one: one.place.rank):
             self.drop(one)
             if one.wake is not None:
                 one.wake()
+                self._next_turn.add(one)
 
     def _try(self) -> None:
         """Tasks that are ready come to their points before the next point that is pending here. Look again in this
@@ -357,13 +346,17 @@ class LoopState:
         """In the loop's own thread: give what was released to the loop."""
         due, self._due = self._due, []
         # The anchor counts from the turn in which they run.
-        if due and due[-1].place is not None:
+        has_place = bool(due) and due[-1].place is not None
+        if has_place:
             self.passed(due[-1].place)
-            self._wake_for_next_turn()
         for one in due:
+            if has_place:
+                self._wake_for_next_turn(one.place)
             if not one.is_dead():
                 one.run()
                 self._move(one)
+        if has_place:
+            self._wake_for_next_turn()
 
 
 class _Yield:

@@ -109,8 +109,9 @@ class Playhead:
         wake: Callable[[], None],
         make_future: Callable[[], Any],
         place_last: Callable[[int], None] | None = None,
+        advance: Callable[[Any, int], None] | None = None,
     ) -> LoopState:
-        return LoopState(self, wake, make_future, place_last)
+        return LoopState(self, wake, make_future, place_last, advance)
 
     async def arrive_async(self, moment: Any) -> bool:
         """A task has come to a moment of a call; False: the tape does not know its place."""

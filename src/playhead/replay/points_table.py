@@ -47,6 +47,12 @@ class Place:
         detail = self.what[2 if type(self.what[0]) is int else 3 :]
         return detail[0] if detail and type(detail[0]) is int else None
 
+    @property
+    def queued(self) -> int | None:
+        """Of a point of a call: how many callbacks the loop had for its next turn by then; None: not known."""
+        queued = self.what[3] if type(self.what[0]) is int and len(self.what) > 3 else None
+        return queued if type(queued) is int else None
+
     def __repr__(self) -> str:
         return f"<{self.rank}: {' '.join(map(str, self.what))}>"
 

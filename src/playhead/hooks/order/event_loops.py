@@ -76,7 +76,10 @@ def state_of(loop: Any) -> LoopState:
     state: LoopState | None = loop.__dict__.get(_STATE)
     if state is None:
         state = loop.__dict__[_STATE] = order_slot.make_state(
-            loop._write_to_self, loop.create_future, lambda index: _place_last(loop, index)
+            loop._write_to_self,
+            loop.create_future,
+            lambda index: _place_last(loop, index),
+            lambda future, index: _advance(loop, future, index),
         )
     return state
 
@@ -153,6 +156,19 @@ def _place_last(loop: Any, index: int) -> None:
         ready.insert(index, ready.pop())
 
 
+def _advance(loop: Any, future: Any, index: int) -> None:
+    """Of the callbacks that are ready, put that of the task that waited for this future in the place of the `index`-th,
+    unless it comes earlier already.
+    """
+    ready = loop._ready
+    for at, handle in enumerate(ready):
+        if handle._args and handle._args[0] is future:
+            if at > max(0, index):
+                del ready[at]
+                ready.insert(max(0, index), handle)
+            return
+
+
 def _unschedule(loop: Any, timer: Any) -> None:
     """Take it out of the loop's heap. By identity: handles are equal where their times are."""
     heap = loop._scheduled
@@ -225,7 +241,9 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
 
 def _noted(key: tuple[lanes.Lane, int, bool], callback: Any, args: tuple[Any, ...]) -> Any:
     lane, number, is_own = key
-    points.note(lane, points.SOON, points.FROM_LOOP if is_own else points.index_in_turn(), number)
+    where = None if is_own else points.place_in_turn()
+    index = None if where is None else where[0]
+    points.note(lane, points.SOON, points.FROM_LOOP if is_own else index, number)
     return callback(*args)
 
 

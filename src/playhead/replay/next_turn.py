@@ -1,0 +1,104 @@
+"""The tasks of an event loop that become ready for its next turn, in the order in which they did on the tape.
+
+Callbacks inside a tool or a transport make tasks ready, and a replay does not have these callbacks. So the tape has for
+each point of a call how many callbacks the loop had for its next turn by then. Knows places; not when they are released
+(`loop_points`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from playhead.recording import points
+
+if TYPE_CHECKING:
+    from playhead.replay.points_table import Place
+
+
+class Pending:
+    """A task, a timer or a callback that waits at a place, and how to run it on."""
+
+    __slots__ = ("call_soon", "comes_last", "future", "is_dead", "is_tried", "place", "run", "wake")
+
+    def __init__(
+        self,
+        place: Place,
+        run: Callable[[], None],
+        is_dead: Callable[[], bool],
+        call_soon: Callable[[Callable[[], bool]], None] | None = None,
+    ) -> None:
+        """`run` has the loop run it in the turn that begins. `call_soon` does the same, if the function that it gets
+        returns True when its turn has come: see `loop_points.LoopState._try`.
+        """
+        self.place = place
+        self.run = run
+        self.is_dead = is_dead
+        self.call_soon = call_soon
+        self.is_tried = False
+        # Whether a selector reported it: that comes behind what is ready.
+        self.comes_last = False
+        # Of a task: see `LoopState._wake_for_next_turn`; and the future that the task waits for.
+        self.wake: Callable[[], object] | None = None
+        self.future: Any = None
+
+
+class NextTurn:
+    """The tasks that were woken in this turn of a loop and run in the next. `advance(future, n)` puts the task that
+    waits for this future in the place of the n-th callback that is ready, unless it is earlier already.
+    """
+
+    def __init__(self, advance: Callable[[Any, int], None] | None) -> None:
+        self._advance = advance
+        self._woken: list[Pending] = []
+        # Tasks of this turn that were woken in the turn before.
+        self._arriving: list[Pending] = []
+        # At points of this turn: how many callbacks the loop had for its next turn then, and how many of them a replay
+        # does not have.
+        self._hidden: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        """A turn begins."""
+        self._arriving, self._woken = self._woken, []
+
+    def add(self, one: Pending) -> None:
+        """A callback of this turn wakes this task."""
+        self._woken.append(one)
+
+    def come_to(self, place: Place) -> None:
+        """A task of this turn has come to this place. What it does next makes other tasks ready for the next turn.
+        Those that were ready before them then become ready now.
+        """
+        here = points.place_in_turn()
+        if here is None or place.queued is None:
+            return
+        queued = here[1]
+        for one in self._woken:
+            if is_woken_before(one.place, place) and not one.is_dead():
+                one.run()
+                queued += 1
+        self._hidden.append((place.queued, max(0, place.queued - queued)))
+
+    def settle(self) -> None:
+        """Before a turn: move the tasks that were woken for it to where they were among its callbacks, if they come
+        too late. Callbacks that a replay does not have count in the positions of the tape: so a task has at most its
+        position less the callbacks that are known to be missing before it.
+        """
+        arriving, self._arriving = self._arriving, []
+        hidden, self._hidden = self._hidden, []
+        if self._advance is None:
+            return
+        for one in sorted(arriving, key=lambda one: one.place.rank):
+            position = one.place.position
+            if position is not None:
+                missing = max((less for queued, less in hidden if queued <= position), default=0)
+                self._advance(one.future, position - missing)
+
+
+def is_woken_before(one: Place, other: Place) -> bool:
+    """Return whether the task that comes to the first place in the next turn was ready before the second one in this
+    turn. Where the tape does not say it, it was: answers come before the timers of a turn.
+    """
+    if other.queued is None or one.position is None:
+        return True
+    return one.position < other.queued
