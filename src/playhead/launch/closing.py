@@ -185,9 +185,12 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
             run.recorder.append(
                 NewEvent(events.HOLE, {"boundary": "http", "what": what, "why": why})
             )
-        sent = connections.datagrams(rows, taped)
-        for row in sent:
-            what, why = f"{row.program} to {row.to}", "datagrams are not recorded"
+        unanswered = [
+            *((row, "datagrams are not recorded") for row in connections.datagrams(rows, taped)),
+            *((row, "a Unix socket of a daemon") for row in connections.daemons(rows, taped)),
+        ]
+        for row, why in unanswered:
+            what = f"{row.program} to {row.to}"
             run.recorder.append(
                 NewEvent(events.HOLE, {"boundary": "stream", "what": what, "why": why})
             )

@@ -58,6 +58,19 @@ def datagrams(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[See
     return [row for row in rows if row.how == "datagram" and not _is_accounted_for(row, taped)]
 
 
+def daemons(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
+    """Connections to Unix sockets of daemons that no recorded process call made. Hooks record those of a hooked Python.
+    The fence of a replay refuses them: a hole.
+    """
+    return [
+        row
+        for row in rows
+        if row.how == "daemon"
+        and str(row.pid) not in taped.segments
+        and not _is_accounted_for(row, taped)
+    ]
+
+
 def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
     """Those of `unrecorded` without which a replay proves nothing. An agent that talks to its models
     through the proxy also sends telemetry and looks for updates past it, and `npm run` looks for updates of npm: that

@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -281,3 +283,42 @@ def test_datagrams_are_named_on_the_tape_and_other_ones_in_a_replay_are_a_diverg
     now = play("replay", "last", "--", *sends, "8126")
     assert now.returncode == 3, now.stderr
     assert "127.0.0.1:8126" in now.stderr
+
+
+UNSEEN = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+    made.sendmsg([b"x"], [], 0, ("127.0.0.1", 8125))
+with socket.socket(socket.AF_UNIX) as made:
+    made.connect(sys.argv[1])
+inner, path = socket.socket(socket.AF_UNIX), sys.argv[2]
+inner.bind(path)
+inner.listen()
+with socket.socket(socket.AF_UNIX) as made:
+    made.connect(path)
+"""
+
+
+def test_datagrams_of_sendmsg_and_sockets_of_daemons_are_named_on_the_tape(play, tmp_path):
+    (tmp_path / "sends.py").write_text(UNSEEN)
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(f"{folder}/docker.sock")
+        daemon.listen()
+        sends = [sys.executable, "-S", "sends.py", f"{folder}/docker.sock", f"{folder}/own.sock"]
+        then = play("record", "--", *sends)
+        if "not watched" in then.stderr:
+            pytest.skip("needs root, or a machine without sudo")
+        daemon.setblocking(False)
+        daemon.accept()[0].close()
+        tape = Tape(min((tmp_path / "store" / "runs").iterdir()))
+        holes = [
+            str(one.data["what"]).partition(" to ")[2] for one in tape.events() if one.kind == HOLE
+        ]
+        assert "addresses that were not seen" in holes
+        assert f"{folder}/docker.sock" in holes
+        assert f"{folder}/own.sock" not in holes, "a socket of the tree is no hole"
+        now = play("replay", "last")
+        assert now.returncode == 3, now.stderr
+        assert "docker.sock" in now.stderr
+        with pytest.raises(BlockingIOError):
+            daemon.accept()

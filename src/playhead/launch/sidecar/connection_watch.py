@@ -29,6 +29,8 @@ _MOST_TIMES = 10_000
 # Enough for an interpreter, its options and a script.
 _MOST_WORDS = 16
 _DNS = 53
+# In place of an address, where datagrams were sent by a call that is not announced.
+UNSEEN_ADDRESS = "addresses that were not seen"
 _LINGER_NS = 150_000_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
 # Name services and logs, which the C library asks for every program.
@@ -39,8 +41,8 @@ _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sss
 class SeenConnection:
     """One program's connections to one place.
 
-    `how`: `inside` (a listener of the tree, or our own proxy), `refused` (nothing listens there), `out`, or
-    `datagram` (sent without a connection).
+    `how`: `inside` (a listener of the tree, or our own proxy), `refused` (nothing listens there), `out`,
+    `datagram` (sent without a connection), or `daemon` (a Unix socket of a process outside the tree).
     """
 
     program: str
@@ -183,6 +185,9 @@ class _Seen:
         # Listeners → whether they are the tree's own.
         self._owned: dict[frozenset[int], bool] = {}
         self._processes: dict[tuple[int, str], _Process] = {}
+        # Sockets for datagrams: who made how many, and the inodes of those that were used in a way that is announced.
+        self._made: defaultdict[SeenConnection, list[int]] = defaultdict(list)
+        self._used: set[int] = set()
 
     def look(self) -> None:
         """Note the next call, then let it happen. Not the other way round: afterwards the process, the
@@ -204,6 +209,8 @@ class _Seen:
         The connection is made here and not by the caller: between our look at the address and the caller's own
         call, another of its threads could replace the address.
         """
+        if self.listener.makes_socket(one):
+            return False
         try:
             address = self.listener.address(one)
             if address is not None and not address.path:
@@ -224,16 +231,44 @@ class _Seen:
             return None
         return [
             {**asdict(row), "count": len(times), "times": times[:_MOST_TIMES]}
-            for row, times in self._rows.items()
+            for row, times in [*self._rows.items(), *self._unexplained()]
         ]
+
+    def _unexplained(self) -> Iterator[tuple[SeenConnection, list[int]]]:
+        """Sockets for datagrams without a `connect` or `sendto` to an address: programs such as Node and QUIC clients
+        send by `sendmsg`. Counted, because a socket has no number before it is made.
+        """
+        left = sum(map(len, self._made.values())) - len(self._used)
+        for row, times in self._made.items():
+            if left > 0:
+                yield row, times[:left]
+                left -= len(times)
+
+    def _note_socket(self, one: Announced, at: int) -> None:
+        pid = _process_of(one.thread)
+        program = os.readlink(f"/proc/{pid}/exe")
+        process = self._process(pid, program)
+        row = SeenConnection(
+            program=program, pid=pid, to=UNSEEN_ADDRESS, port=0, how="datagram", proxied=False,
+            parent=process.parent, role=process.role,
+        )  # fmt: skip
+        self._made[row].append(at)
 
     def _note(self, one: Announced) -> None:
         at = clock.mono_ns()
+        if self.listener.makes_socket(one):
+            self._note_socket(one, at)
+            return
         address = self.listener.address(one)
         if address is None or (address.path and not self._is_daemon(address.path)):
             return
         pid = _process_of(one.thread)
-        is_datagram = not address.path and not self.listener.is_stream(one, pid)
+        is_datagram = False
+        if not address.path:
+            is_stream, inode = self.listener.kind(one, pid)
+            is_datagram = not is_stream
+            if is_datagram:
+                self._used.add(inode)
         # A connected datagram socket sends nothing yet: the C library makes one to choose an address. Names are
         # looked up by the C library for every program.
         if is_datagram and (self.listener.connects(one) or address.port == _DNS):
@@ -254,12 +289,15 @@ class _Seen:
         self._rows[row].append(at)
 
     def _is_daemon(self, path: str) -> bool:
-        """Only in a fence: a recorded program may talk to daemons of its user as it always does."""
-        ours = self._tree.shims is not None and path.startswith(self._tree.shims)
+        ours = path.startswith(tuple(filter(None, (self._tree.shims, self._tree.run))))
         known = ours or any(one in path for one in _OF_THE_SYSTEM)
-        return self._tree.fenced and path.startswith("/") and not known and _is_socket(path)
+        return path.startswith("/") and not known and _is_socket(path)
 
     def _how(self, address: PeerAddress) -> str:
+        if address.path and not self._tree.fenced:
+            # A recorded program may talk to daemons of its user as it always does; a replay cannot answer.
+            found = sock_diag.bound_to(address.path)
+            return "inside" if not found or self._owns(found) else "daemon"
         if address.path or not address.is_loopback:
             return "out"
         found = sock_diag.listeners(self._channel, address.port)

@@ -18,10 +18,21 @@ from typing import NamedTuple
 from playhead.replay.fence.kernel import PIDFD_GETFD, syscall
 from playhead.replay.fence.seccomp import NOTIFY, ArgumentTest, SyscallRule, number_of
 
-# A connection, and a datagram that names its receiver.
+_SOCKET_TYPE = 0xF  # without SOCK_CLOEXEC and SOCK_NONBLOCK
+# A connection, a datagram that names its receiver, and the making of a socket for datagrams. The last one because
+# `sendmsg` is not announced: its receiver is behind a pointer that a filter cannot follow, and browsers and gRPC make
+# thousands of these calls a second on sockets of other kinds.
 CONNECTIONS = (
     SyscallRule("connect", NOTIFY),
     SyscallRule("sendto", NOTIFY, (ArgumentTest(4, (0,), inside=False),)),
+    SyscallRule(
+        "socket",
+        NOTIFY,
+        (
+            ArgumentTest(0, (socket.AF_INET, socket.AF_INET6)),
+            ArgumentTest(1, (socket.SOCK_DGRAM, socket.SOCK_RAW), mask=_SOCKET_TYPE),
+        ),
+    ),
 )
 _RECEIVE, _ANSWER, _SET_FLAGS = 0xC0502100, 0xC0182101, 0x40082104
 _SYNC_WAKE_UP, _CONTINUE = 1, 1
@@ -61,6 +72,7 @@ class CallListener:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._connect = number_of("connect")
+        self._socket = number_of("socket")
         with suppress(OSError):  # since Linux 6.6: the answer is given on the same processor
             fcntl.ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
 
@@ -95,12 +107,10 @@ class CallListener:
             raw = os.pread(memory.fileno(), min(size, _LONGEST_ADDRESS), pointer)
         return parsed(raw)
 
-    def is_stream(self, one: Announced, process: int) -> bool:
-        """Whether its socket is one of TCP or the like. OSError: not to be known."""
-        if not self.connects(one):
-            return False
+    def kind(self, one: Announced, process: int) -> tuple[bool, int]:
+        """Return whether its socket is one of TCP or the like, and the inode. OSError: not to be known."""
         with self.socket(one, process) as same:
-            return same.type == socket.SOCK_STREAM
+            return same.type == socket.SOCK_STREAM, os.fstat(same.fileno()).st_ino
 
     def socket(self, one: Announced, process: int) -> socket.socket:
         """The very socket of that process, opened here as well."""
@@ -109,6 +119,10 @@ class CallListener:
             return socket.socket(fileno=syscall(PIDFD_GETFD, "pidfd_getfd", handle, one.args[0], 0))
         finally:
             os.close(handle)
+
+    def makes_socket(self, one: Announced) -> bool:
+        """Return whether it makes a socket for datagrams, and so has no address."""
+        return one.number == self._socket
 
     def connects(self, one: Announced) -> bool:
         """Return whether it is `connect`, and not a datagram with an address of its own."""

@@ -1,4 +1,4 @@
-"""Ask the kernel which sockets listen on a TCP port. Knows netlink; does not know whose they are.
+"""Ask the kernel which sockets listen on a TCP port or a path. Knows netlink and `/proc`; does not know whose they are.
 
 Not from `/proc/net/tcp`: there the kernel walks a table with a slot for every possible connection, which
 takes 20 ms on a machine with much memory. This takes 20 µs.
@@ -6,9 +6,11 @@ takes 20 ms on a machine with much memory. This takes 20 µs.
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 # TCPDIAG_GETSOCK: the older request, which has one answer for both families and is twice as fast for that.
 _SOCK_DIAG, _ALL_FAMILIES = 4, 18
@@ -41,3 +43,13 @@ def _answers(line: socket.socket) -> Iterator[int]:
                 return
             yield int(struct.unpack_from("=I", data, _HEADER.size + _AT_INODE)[0])
             data = data[(size + 3) & ~3 :]
+
+
+def bound_to(path: str) -> frozenset[int]:
+    """The inodes of the Unix sockets that are bound to this path."""
+    with suppress(OSError), open("/proc/net/unix", "rb") as file:
+        rows = (line.split(maxsplit=7) for line in file)
+        return frozenset(
+            int(one[6]) for one in rows if len(one) == 8 and one[7].strip() == os.fsencode(path)
+        )
+    return frozenset()
