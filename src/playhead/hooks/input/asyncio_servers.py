@@ -27,8 +27,8 @@ from playhead.hooks.input.inbound import (
     is_own_client,
     loopback,
 )
-from playhead.recording import lanes
-from playhead.recording.crossing import HEAD
+from playhead.recording import lanes, order_slot
+from playhead.recording.crossing import END, HEAD
 from playhead.recording.lanes import Lane
 
 if TYPE_CHECKING:
@@ -169,11 +169,27 @@ class _Client:
         for index, piece in enumerate(taped.pieces):
             if piece.stream != "received":
                 continue
+            await self._await_answer(index)
             await crossing.reach_async(index)
             self._send(piece.data)
         if taped.facts.get("closed_by") == "client":
+            await self._await_answer(END)
             await crossing.reach_last_async()
             self._close()
+
+    async def _await_answer(self, point: int) -> None:
+        future = self._loop.create_future()
+
+        def go_on() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        if self._connection.when_answered(point, go_on):
+            # If the program has changed, the answer may never come.
+            state = order_slot.loop_here()
+            if state is not None:
+                state.pend_late(self._loop.time(), go_on, future.done)
+            await future
 
     def _send(self, data: bytes) -> None:
         view = memoryview(data)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from playhead.hooks.input import input_slot
 from playhead.recording import ambient, deck, lanes
 from playhead.recording.adapter import Adapter
+from playhead.recording.crossing import END
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from playhead.recording.crossing import Crossing
     from playhead.recording.lanes import Lane
@@ -37,6 +38,8 @@ class InboundConnection:
         self.port = port
         self.is_closed_by_program = False
         self._answer = bytearray()
+        self._writes = 0
+        self._waiting: tuple[int, int, Callable[[], None]] | None = None
         self._requests: list[str] = []
 
     def received(self, data: bytes) -> None:
@@ -46,6 +49,8 @@ class InboundConnection:
     def sent(self, data: Any) -> None:
         if self.crossing.taped is not None:
             self._answer += data
+            self._writes += 1
+            self._look_at_answer()
         else:
             # Before the client can see them: it may stop the server next.
             ambient.flush()
@@ -55,8 +60,35 @@ class InboundConnection:
         by = "program" if self.is_closed_by_program else "client"
         self.crossing.returned(closed_by=by, requests=self._requests[:_MOST_REQUESTS] or None)
 
+    def when_answered(self, point: int, run: Callable[[], None]) -> bool:
+        """Call `run` when the program has sent what it had sent before this point of the tape; False: it has already.
+
+        The client did what it did because of that answer. The program may need more turns of its event loop for it
+        than on the tape, because a replay connects and sends through the system.
+
+        An answer that has become shorter is complete after as many writes, and a redacted one may have any length.
+        """
+        taped = self.crossing.taped
+        if taped is None:
+            return False
+        before = taped.pieces if point == END else taped.pieces[:point]
+        sent = [len(one.data) for one in before if one.stream == "sent"]
+        if len(self._answer) >= sum(sent) or self._writes >= len(sent):
+            return False
+        self._waiting = (sum(sent), len(sent), run)
+        return True
+
+    def _look_at_answer(self, *, is_over: bool = False) -> None:
+        if self._waiting is None:
+            return
+        size, writes, run = self._waiting
+        if is_over or len(self._answer) >= size or self._writes >= writes:
+            self._waiting = None
+            run()
+
     def compare(self) -> None:
         """Report an answer that differs from the taped one."""
+        self._look_at_answer(is_over=True)
         taped = self.crossing.taped
         if taped is None:
             return
