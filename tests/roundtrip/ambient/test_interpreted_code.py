@@ -92,6 +92,29 @@ def test_a_warning_is_printed_as_often_as_in_the_recorded_run(tmp_path):
     assert report["verdict"] == "identical"
 
 
+# As werkzeug and others have them: a builtin in the body of a class does not become a method.
+CLASS_BODY = """
+import os, socket, threading, time
+
+class Server:
+    lock_class, rlock_class = threading.Lock, threading.RLock
+    clock, pause, look_up, leave = time.monotonic, time.sleep, socket.gethostbyname, os._exit
+
+one = Server()
+with one.lock_class(), one.rlock_class():
+    one.pause(0.001)
+    print(one.clock(), one.look_up("127.0.0.1"), flush=True)
+one.leave(0)
+"""
+
+
+def test_a_hooked_builtin_in_the_body_of_a_class_does_not_become_a_method(tmp_path):
+    then, now, report = _replayed(tmp_path, CLASS_BODY)
+    assert then.returncode == 0, then.stderr.decode()
+    assert now.stdout == then.stdout
+    assert report["verdict"] == "identical"
+
+
 WARNINGS_AND_TOOLS = """
 import warnings
 import playhead

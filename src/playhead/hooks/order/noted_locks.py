@@ -20,6 +20,7 @@ import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.replacements import Builtin
 from playhead.host.cache_folder import cache_folder
 from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, points
@@ -104,9 +105,12 @@ def _handed_over(name: str, number: int, lane: lanes.Lane) -> None:
 
 def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
-        def make() -> Any:
+        # Until 3.12 `threading.Lock` is a builtin function and `RLock` a function of Python.
+        is_builtin = isinstance(original, type(len))
+
+        def make(*args: Any, **kwargs: Any) -> Any:
             lock = None
-            frame = sys._getframe(1)
+            frame = sys._getframe(2 if is_builtin else 1)
             if frame.f_code is condition and frame.f_back is not None:
                 frame = frame.f_back  # who makes the condition has made its lock
             if _is_program(frame.f_code.co_filename) and not lanes.is_carried():
@@ -116,11 +120,12 @@ def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
                 elif order_slot.active() is not None:
                     lock = original()
                     locks.know(lock, _next_name())
-            return original() if lock is None else lock
+            return original(*args, **kwargs) if lock is None else lock
 
-        if not isinstance(original, type):
-            return make
-        return _as_type(name, original, make)
+        if isinstance(original, type):
+            return _as_type(name, original, make)
+        # `lock_class = threading.Lock` in the body of a class, as werkzeug has it, must not become a method.
+        return Builtin(make) if is_builtin else make
 
     return wrap
 

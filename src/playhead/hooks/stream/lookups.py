@@ -10,6 +10,7 @@ import socket
 import sys
 
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.replacements import like_builtin
 from playhead.hooks.stream import sockets
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
@@ -31,7 +32,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is socket."""
     need(module, "getaddrinfo", "gethostbyname")
     patches.replace(module, "getaddrinfo", _getaddrinfo)
-    patches.replace(module, "gethostbyname", _gethostbyname)
+    patches.replace(module, "gethostbyname", like_builtin(_gethostbyname))
 
 
 def hook_loop(module: ModuleType, patches: Patches) -> None:

@@ -12,6 +12,7 @@ import os
 
 from playhead.errors import TapeNotReplayable
 from playhead.hooks.process.children import set_standing
+from playhead.hooks.replacements import Builtin
 from playhead.host.importing import when_imported
 from playhead.host.interrupts import uncaught
 from playhead.host.later import Later
@@ -26,7 +27,6 @@ from playhead.tape.store import PLAN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
     from typing import Any, NoReturn
 
@@ -148,7 +148,7 @@ def _end_with(recorder: Recorder, tee: Tee) -> None:
         _leave(recorder, tee)
         leave(status)
 
-    os._exit = _wrapped(_exit, leave)
+    os._exit = _wrapped(Builtin(_exit), leave)
 
 
 def _leave(recorder: Recorder, tee: Tee) -> None:
@@ -176,7 +176,7 @@ def _stay_interrupted() -> None:
         return
 
 
-def _wrapped(made: Callable[..., Any], original: Any) -> Any:
+def _wrapped(made: Any, original: Any) -> Any:
     made.__name__ = made.__qualname__ = original.__name__
     made.__doc__, made.__module__ = original.__doc__, original.__module__
     return made
