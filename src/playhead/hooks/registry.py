@@ -85,6 +85,7 @@ ROWS: tuple[Row, ...] = (
     Row("asyncio.selector_events", "stream.sockets:hook_selector_loop", "stream"),
     Row("asyncio.selector_events", "stream.loop_tls", "stream"),
     Row("ssl", "stream.tls", "stream"),
+    Row("trio", "stream.trio_tls", "stream"),
     Row("socket", "stream.lookups", "stream"),
     Row("asyncio.base_events", "stream.lookups:hook_loop", "stream"),
     # gRPC
@@ -124,6 +125,8 @@ ROWS: tuple[Row, ...] = (
     Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("uuid_utils.compat", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("numpy.random", "ambient.random_draws:hook_numpy", "entropy"),
+    # The last one for uvloop: it puts another loop in the place of the one that the others hook.
+    Row("uvloop", "order.event_loops:hook_uvloop", "clock"),
 )
 
 # Installed in a replay alone: waiting gets the time of the tape, and connections are not opened before it is
@@ -140,7 +143,6 @@ REPLAY_ROWS: tuple[Row, ...] = (
     Row("selectors", "ambient.waiting_selectors:hook_selectors", "clock"),
     Row("select", "ambient.waiting_selectors:hook_select", "clock"),
     Row("trio", "ambient.waiting_selectors:hook_trio", "clock"),
-    Row("uvloop", "ambient.waiting_selectors:hook_uvloop", "clock"),
 )
 
 _installed: list[tuple[Callable[[ModuleType], None], list[Patches]]] = []

@@ -228,12 +228,3 @@ class _TrioFuture:
         """Wait although the task is cancelled."""
         with self._module.CancelScope(shield=True):
             await self._event.wait()
-
-
-def hook_uvloop(module: ModuleType, patches: Patches) -> None:
-    """uvloop waits in C, by a clock of its own. A replay gives the program asyncio's loop, which does
-    the same things.
-    """
-    need(module, "Loop", "new_event_loop")
-    asyncio = sys.modules["asyncio"]
-    patches.replace(module, "Loop", lambda _: asyncio.SelectorEventLoop)

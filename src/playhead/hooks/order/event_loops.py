@@ -1,6 +1,6 @@
 """asyncio: the turns of an event loop, its timers, and callbacks from other threads.
 
-Knows `BaseEventLoop` and its handles. uvloop has neither in Python: see `uvloop_order`.
+Knows `BaseEventLoop` and its handles. uvloop has neither in Python: see `hook_uvloop`.
 
 A timer is known by its lane, the name of its callback and a number: the n-th such timer that the lane
 made. Its delay is on the tape, too: a deadline that has changed is a new timer.
@@ -9,10 +9,11 @@ made. Its delay is on the tape, too: a deadline that has changed is a new timer.
 from __future__ import annotations
 
 import _thread
+import sys
 from typing import Any
 
 from playhead.hooks.guest import Patches, need
-from playhead.recording import lanes, order_slot, points
+from playhead.recording import deck, lanes, order_slot, points
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +49,24 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(handles.TimerHandle, "cancel", _cancel)
     order_slot.watch_loop(lambda: _state_here(handles._get_running_loop))
     patches.on_undo(lambda: points.watch_loops(lambda: None))
+
+
+def hook_uvloop(module: ModuleType, patches: Patches) -> None:
+    """Give the program asyncio's loop in the place of uvloop's, in a recording as in a replay.
+
+    uvloop waits, connects, encrypts and accepts in C, by a clock of its own, and has no turns that could be counted.
+    Its connections would not be on the tape, and completions of one turn would be replayed in two. asyncio's loop does
+    the same things, slower by microseconds, which the calls of an agent do not show.
+
+    A loop of uvloop that runs already stays, and so does uvloop where a run is one of several in the process.
+    """
+    need(module, "Loop", "new_event_loop")
+    asyncio = sys.modules["asyncio"]
+    if not deck.is_replay() and (
+        points.of_process() is None or isinstance(asyncio._get_running_loop(), module.Loop)
+    ):
+        return
+    patches.replace(module, "Loop", lambda _: asyncio.SelectorEventLoop)
 
 
 def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
