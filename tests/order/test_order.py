@@ -124,6 +124,35 @@ def test_tools_that_end_in_neighbouring_turns_of_a_loop_wake_others_in_their_ord
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
 
 
+LOGGED = """
+import logging, sys
+from concurrent.futures import ThreadPoolExecutor
+import httpx, requests
+logging.basicConfig(level=logging.DEBUG, format="%(name)s %(message)s")
+session = requests.Session()
+
+def ask(n):
+    logging.debug("ask %s", n)
+    for get in (session.get, httpx.get):
+        logging.debug("got %s", get(f"{sys.argv[1]}/wait?n={n}&ms={n * 7 % 30}").json())
+
+with ThreadPoolExecutor(4) as pool:
+    list(pool.map(ask, range(6)))
+"""
+
+
+def test_what_http_libraries_log_about_connections_is_left_out(tmp_path, site):
+    then = record(tmp_path, LOGGED, site.url)
+    connections = [b"httpcore.", b"urllib3."]
+    assert all(name in then.stderr for name in connections)
+    now = run(tmp_path, "replay", "last")
+    assert now.returncode == 0, now.stderr.decode()
+    assert not any(name in now.stderr for name in connections)
+    own = [line for line in then.stderr.splitlines() if line.startswith((b"root", b"httpx"))]
+    assert own == now.stderr.splitlines()[: len(own)]
+    assert b"log lines of HTTP libraries" in now.stderr
+
+
 INTERRUPTED = {
     "while it sleeps": """
         import threading, time

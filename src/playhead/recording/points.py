@@ -56,6 +56,9 @@ SIGNAL = "signal"
 # That locks are on the tape; and that a lock was taken by another lane than the time before.
 LOCKS, LOCK = "locks", "lock"
 
+# A line that an HTTP library logged about its connections; the stream follows. It has no place: a replay opens none.
+LOG = "log"
+
 _MOST_LOOSE = 2048
 _MOST_NAMES = 4096
 _NO_TURN = (0, 0)
@@ -122,6 +125,12 @@ class PointLog:
                 self._names.clear()
             self._names[name] = known
         return known
+
+    def add_log_line(self, lane: str, stream: str, text: str) -> None:
+        """An HTTP library has logged this text to stdout or stderr."""
+        redactor = self._recorder.redactor
+        clean = text if redactor is None else redactor.clean_text(text)
+        self.add((mono_ns(), _NO_TURN, lane, f"{LOG}:{stream}", 1, clean))
 
     def start_anew(self) -> None:
         """In a forked child: the points so far are the parent's to write."""

@@ -77,6 +77,8 @@ class PointsTable:
         # Whether the tape says which lane took a lock when, and what it says of each.
         self.has_locks = False
         self._locks: dict[str, list[tuple[int, str]]] = {}
+        # Lines that HTTP libraries logged about their connections, by stream.
+        self.log_lines: dict[str, list[str]] = {}
         # Timers that never fired.
         self._cancelled: dict[tuple[str, str, int], Any] = {}
         for event in taped:
@@ -200,6 +202,10 @@ class PointsTable:
         name, _, rest = kind.partition(":")
         if name == points.CANCELLED:
             self._cancelled[who, f"{points.TIMER}:{rest}", number] = row[6]
+            return
+        if name == points.LOG:
+            if type(row[6]) is str:
+                self.log_lines.setdefault(rest, []).extend(row[6].splitlines())
             return
         if name == points.LOCKS:
             self.has_locks = True

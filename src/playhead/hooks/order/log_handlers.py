@@ -3,21 +3,31 @@
 A handler holds a lock of its own while it writes. In a replay a thread that holds it and waits for its place in the
 order of the output would keep all others from theirs. So the thread waits for its place before it takes the lock.
 
+A replay opens no connections. So what HTTP libraries log about theirs at level DEBUG is marked on the tape and left out
+in a replay, and the report does not compare it. Left as they are: other levels, and handlers that write elsewhere.
+
 Knows `logging.Handler`; the place itself is passed where the stream is written to (`outputs`).
 """
 
 from __future__ import annotations
 
+import _thread
 import sys
 
 from playhead.hooks.guest import Patches, need
-from playhead.recording import lanes, order_slot
+from playhead.hooks.order.outputs import logging_transports
+from playhead.recording import lanes, order_slot, points, scopes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
     from typing import Any
+
+
+_DEBUG = 10
+# Loggers of libraries that carry requests, below the hooks on clients.
+_TRANSPORTS = frozenset({"httpcore", "httpcore2", "urllib3", "h11", "h2", "hpack"})
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -29,11 +39,35 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _handle(original: Callable[..., Any]) -> Callable[..., Any]:
     def handle(self: Any, record: Any) -> Any:
-        if getattr(self, "stream", None) in (sys.stdout, sys.stderr):
-            _await_output()
+        if getattr(self, "stream", None) not in (sys.stdout, sys.stderr):
+            return original(self, record)
+        if _is_of_transport(record):
+            if scopes.is_replay():
+                return False
+            if points.active() is not None:
+                return _mark(original, self, record)
+        _await_output()
         return original(self, record)
 
     return handle
+
+
+def _is_of_transport(record: Any) -> bool:
+    """What a tool logs is a part of the tool's output, which a replay prints again."""
+    return (
+        record.levelno <= _DEBUG
+        and record.name.partition(".")[0] in _TRANSPORTS
+        and lanes.printing.get() is None
+    )
+
+
+def _mark(original: Callable[..., Any], handler: Any, record: Any) -> Any:
+    me = _thread.get_ident()
+    logging_transports.add(me)
+    try:
+        return original(handler, record)
+    finally:
+        logging_transports.discard(me)
 
 
 def _await_output() -> None:

@@ -34,6 +34,9 @@ class _Turnstile:
         self.lock = _thread.RLock()
 
 
+# The threads in which an HTTP library logs about its connections: see `log_handlers`.
+logging_transports: set[int] = set()
+
 _FDS = {"stdout": 1, "stderr": 2}
 _turnstile = _Turnstile()
 os.register_at_fork(after_in_child=_turnstile.start_anew)
@@ -84,6 +87,11 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
             with _turnstile.lock:
                 if tool_facts.note(name, text):
                     return put(text)
+        if _thread.get_ident() in logging_transports:
+            with _turnstile.lock:
+                if (log := points.active()) is not None and type(text) is str:
+                    log.add_log_line(lanes.current.get().name, name, text)
+                return put(text)
         # The tasks of an event loop print in the order of their own points.
         has_others = lanes.have_threads() or (lanes.have_writers() and not points.turn()[0])
         if not has_others or not order_slot.is_kept():

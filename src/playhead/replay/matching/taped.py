@@ -87,6 +87,8 @@ class TapedRun:
     # The order of points, as packed events.
     points: list[Event] = field(default_factory=list)
     table: PointsTable | None = None
+    # Lines that HTTP libraries logged about their connections, by stream: a replay has none.
+    log_lines: dict[str, list[str]] = field(default_factory=dict)
     run_start: Event | None = None
     run_end: Event | None = None
     # Segments whose process said goodbye: the others were killed, or left without a word.
@@ -141,6 +143,7 @@ def _keep_order(recording: TapedRun) -> None:
     is_resumed = recording.tape.manifest.generation > 0
     table = PointsTable(recording.points, is_resumed=is_resumed)
     recording.points = []
+    recording.log_lines = table.log_lines
     if table:
         recording.table = table
         for call in recording.calls:

@@ -7,7 +7,7 @@ differences on stderr are reported but do not fail the replay.
 Tracebacks are reduced to the program's own frames, the type, the message and the chain of exceptions: a replay
 raises a taped exception without the frames of the client's transport. Line numbers are ignored, because an edit
 above a line moves it. Addresses in memory and ids of processes are compared by their part in the text
-(`moving_values`).
+(`moving_values`). Lines that HTTP libraries logged about their connections are left out: a replay has none.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def difference(then: TapedRun, now: TapedRun) -> str | None:
 def ignored_frames(then: TapedRun, now: TapedRun) -> int:
     """How many frames of libraries in tracebacks were not compared."""
     return max(
-        sum(reduced(_text(one.outputs, stream))[1] for stream in ("stdout", "stderr"))
+        sum(reduced(_text(one, stream))[1] for stream in ("stdout", "stderr"))
         for one in (then, now)
     )
 
@@ -123,11 +123,7 @@ def _is_joined(recording: TapedRun) -> bool:
 def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
     """Once apart and once together: the order between the two streams is not known, their lines are."""
     before, after = (
-        Counter(
-            reduced(_settled(one, _text(one.outputs, "stdout") + _text(one.outputs, "stderr")))[
-                0
-            ].splitlines()
-        )
+        Counter(reduced(_settled(one, _text(one, "stdout") + _text(one, "stderr")))[0].splitlines())
         for one in (then, now)
     )
     for line in before - after:
@@ -137,8 +133,24 @@ def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
     return None
 
 
-def _text(outputs: list[Event], stream: str) -> str:
-    return printed(outputs, stream).decode("utf-8", "surrogateescape")
+def _text(recording: TapedRun, stream: str) -> str:
+    return _compared(recording, stream).decode("utf-8", "surrogateescape")
+
+
+def _compared(recording: TapedRun, stream: str) -> bytes:
+    """The output without the lines that HTTP libraries logged about their connections."""
+    raw, lines = printed(recording.outputs, stream), recording.log_lines.get(stream)
+    if not lines:
+        return raw
+    left = Counter(line.encode("utf-8", "surrogateescape") for line in lines)
+    kept = []
+    for line in raw.splitlines(keepends=True):
+        text = line.rstrip(b"\r\n")
+        if left[text]:
+            left[text] -= 1
+        else:
+            kept.append(line)
+    return b"".join(kept)
 
 
 def remarks(then: TapedRun, now: TapedRun) -> list[str]:
@@ -150,6 +162,10 @@ def remarks(then: TapedRun, now: TapedRun) -> list[str]:
         found = []
         if frames:
             found.append(f"{frames} frames of libraries in tracebacks were not compared.")
+        if lines := sum(map(len, then.log_lines.values())):
+            found.append(
+                f"{lines} log lines of HTTP libraries about connections were not compared."
+            )
         if moving:
             found.append(f"{moving} memory addresses and process ids were not compared.")
         return found
@@ -194,7 +210,7 @@ def _difference(
     then: TapedRun, now: TapedRun, streams: Sequence[str], alike: Callable[[bytes, bytes], bool]
 ) -> str | None:
     for stream in streams:
-        before, after = printed(then.outputs, stream), printed(now.outputs, stream)
+        before, after = _compared(then, stream), _compared(now, stream)
         if before == after or alike(before, after):
             continue
         before, after = (_reduced(one, raw) for one, raw in ((then, before), (now, after)))
@@ -225,7 +241,7 @@ def _settled(recording: TapedRun, text: str) -> str:
 
 def _moving(recording: TapedRun) -> int:
     pids = _pids(recording)
-    return sum(settled(_text(recording.outputs, one), pids)[1] for one in ("stdout", "stderr"))
+    return sum(settled(_text(recording, one), pids)[1] for one in ("stdout", "stderr"))
 
 
 def _pids(recording: TapedRun) -> frozenset[int]:
