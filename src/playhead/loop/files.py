@@ -273,6 +273,8 @@ class Answer(NamedTuple):
     exit_code: int | None
     # Tokens, cost and counts, as far as the agent said them.
     usage: Mapping[str, Any]
+    # What an agent's stream says without its ids; empty: the response is not such a stream.
+    conversation: str = ""
 
 
 def begin_turn(
@@ -314,7 +316,8 @@ def end_call(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> Non
     if level == "standard":
         # At `full` the response itself says so.
         ended["usage"] = dict(said.usage) or None
-        ended["value"] = response.digest  # a hash is kept, so that equal responses compare equal
+        # A hash is kept, so that equal responses compare equal. Ids and times of a stream differ in each run.
+        ended["value"] = said.conversation or response.digest
     tell(events.OUTCOME, ended, call)
 
 

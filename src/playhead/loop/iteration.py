@@ -50,6 +50,7 @@ class Iteration:
         self.took_ns = 0
         self._decided: str | None = None
         self._is_whole = False
+        self._conversation = ""
         self._stream: AgentStream | None = None
         self._token: Any = None
         recorded = session.recorded
@@ -208,6 +209,7 @@ class Iteration:
             took_ns=self.took_ns,
             exit_code=exit_code,
             usage=self._usage(),
+            conversation=self._conversation,
         )
         end_call(recorded.tell, self.opened.call, said, level=recorded.level)
         value: dict[str, Any] = {"exit_code": exit_code}
@@ -228,7 +230,11 @@ class Iteration:
     def _close_stream(self) -> None:
         if self._stream is not None:
             steps = self._stream.close()
-            self.outline = streams.outline(steps) if self.is_agent else None
+            if self.is_agent:
+                self.outline, self._conversation = (
+                    streams.outline(steps),
+                    streams.conversation(steps),
+                )
 
     def _usage(self) -> dict[str, Any]:
         if self.outline is None:

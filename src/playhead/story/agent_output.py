@@ -30,22 +30,35 @@ class OutputStream:
     pieces: Sequence[tuple[Event, int]]
     until: int | None
 
+    def overlaps(self, other: OutputStream) -> bool:
+        """Return whether both were printed at the same time. An agent that continues its session (`claude --resume`)
+        prints the same session id again, in a later process.
+        """
+        if self.call is None or other.call is None:
+            return True
+        return _is_before(self.call, other.until) and _is_before(other.call, self.until)
+
+
+def _is_before(call: Event, end: int | None) -> bool:
+    return end is None or call.wall < end
+
 
 def reported_events(
     outputs: Iterable[OutputStream], llm: Sequence[Event], first: Event | None
 ) -> Iterator[tuple[Event, int]]:
     """Yield events with their places on the tape. `llm` are the calls whose exchanges are recorded."""
-    known: set[str] = set()
+    known: dict[str, list[OutputStream]] = {}
     for output in outputs:
         if not output.pieces or _is_recorded(output, llm):
             continue
         stream = _followed(output)
         steps = stream.close()
         session = next((one.session for one in steps if isinstance(one, SessionStarted)), None)
-        if not steps or session in known:  # the program also prints the output of its child
+        # The program, or a process around this one, also prints this output.
+        if not steps or any(one.overlaps(output) for one in known.get(session or "", ())):
             continue
         if session is not None:
-            known.add(session)
+            known.setdefault(session, []).append(output)
         began = output.call or first or output.pieces[0][0]
         drafts = drafts_of(steps, started=began.wall)
         for number, draft in enumerate(drafts):

@@ -108,6 +108,8 @@ def _packed(tape: Tape) -> Iterator[str]:
     manifest = tape.manifest
     threads: dict[tuple[str, int], int] = {}
     head = {"playhead": FORMAT_VERSION, **{name: getattr(manifest, name) for name in _KEPT}}
+    if manifest.generation:
+        head["generation"] = manifest.generation
     if DETAILS in manifest.extra:
         head[DETAILS] = manifest.extra[DETAILS]
     yield _line(head)
@@ -198,7 +200,7 @@ def unpack(source: Path, target: Path) -> Path:
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     for segment, rows in _by_segment(source, lines[1:], int(head.get("started_ns") or 0)).items():
         _write_segment(target / f"{SEGMENT_PREFIX}{segment}{SEGMENT_SUFFIX}", rows)
-    known = {name: head[name] for name in _KEPT if name in head}
+    known = {name: head[name] for name in (*_KEPT, "generation") if name in head}
     known |= {"host": clock.host(), "status": head.get("status", "ok")}
     extra = {DETAILS: head[DETAILS]} if DETAILS in head else {}
     write_manifest(target, Manifest(**known, extra=extra))

@@ -12,6 +12,7 @@ from playhead.transcripts.transcript_steps import (
     ToolAnswer,
     TranscriptStep,
     UserPrompt,
+    conversation,
     outline,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "ToolAnswer",
     "TranscriptStep",
     "UserPrompt",
+    "conversation",
     "outline",
     "reader_of",
 ]

@@ -5,6 +5,7 @@ An answer keeps the form of its API, so that the decoders and prices of recorded
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Union
@@ -124,3 +125,16 @@ def outline(steps: list[TranscriptStep]) -> StreamSummary:
         usage=usage,
         cost_usd=sum(costs) if costs else None,
     )
+
+
+def conversation(steps: list[TranscriptStep]) -> str:
+    """What was said and done, without ids and times: equal for two sessions that behaved alike."""
+    said: list[Any] = []
+    for one in steps:
+        if isinstance(one, ModelAnswer):
+            said.append([one.text, [[use.name, use.arguments] for use in one.asked], one.error])
+        elif isinstance(one, ToolAnswer):
+            said.append([one.value, one.is_error])
+        elif isinstance(one, SessionEnded):
+            said.append([one.ok, one.text, one.error])
+    return json.dumps(said, sort_keys=True, default=str)

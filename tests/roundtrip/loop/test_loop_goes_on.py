@@ -284,7 +284,8 @@ def test_the_last_words_on_stderr_are_the_reason_of_a_failure(project):
 
 
 def test_the_promoted_test_of_a_session_runs_from_any_folder(project, tmp_path):
-    project.loop(*RECORD, "full")
+    project.loop(*RECORD, "full", code=1, AGENT_FAILS_AT="work2")
+    project.loop("--resume")
     project.playhead("promote", "fix", "tests/")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

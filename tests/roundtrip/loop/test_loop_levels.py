@@ -75,7 +75,7 @@ def test_the_input_context_is_copied_and_found(project, level):
 
 
 def test_full_keeps_everything_that_was_said(project):
-    done = project.loop(*RECORD, "full")
+    done = project.loop(*RECORD, "full", AGENT_SESSION="one session")
     assert done.stdout == (
         "plan1: Make a plan.\nDone.\nwork1: Do the work.\nDone.\nwork2: Do the work.\nDone.\n"
     )
@@ -96,6 +96,7 @@ def test_full_keeps_everything_that_was_said(project):
         "fix", "full", {"session": "fix"},
     )  # fmt: skip
     story = project.json("show", "fix")
+    # Each iteration counts, though the agent continues one session.
     assert (story["status"], story["totals"]["llm_calls"], story["totals"]["tool_calls"]) == (
         "ok",
         6,
@@ -150,6 +151,11 @@ def test_two_sessions_that_behaved_alike_are_the_same(project):
     for session in ("one", "two"):
         words = ("loop", "--session", session, "--stage", "work:2", "--record-level", "full", "--")
         project.playhead(*words, "sh", "-c", "echo done")
+    # The stream of an agent has other ids in each run.
+    for session in ("three", "four"):
+        words = ("loop", "--session", session, "--stage", "work:1", "--record", *project.agent)
+        project.playhead(*words)
+    assert "same trajectory" in project.playhead("diff", "three", "four").stdout
     compared = project.playhead("diff", "one", "two").stdout
     assert "same trajectory" in compared
     assert {step["kind"] for step in project.json("diff", "one", "two")["steps"]} == {"same"}

@@ -77,6 +77,10 @@ def test_one_call_an_iteration_leaves_the_same_as_three(project, switch):
     one = {name: path.stat().st_size for name, path in project.files().items()}
     steps = [turn_steps(project, "fix")]
     project.playhead("verify", "fix")
+    if level == "full":
+        # A test needs a command to run, and a script has none on the tape.
+        assert "no test" in project.playhead("promote", "fix", "tests", "--fixtures").stdout
+        assert [path.name for path in (project.folder / "tests").iterdir()] == ["fixtures"]
     run_script(project, level, SCRIPT.replace(" fix", " fix2"))
     three = {name: path.stat().st_size for name, path in project.files("fix2").items()}
     assert sorted(one) == sorted(three)

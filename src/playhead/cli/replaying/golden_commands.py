@@ -110,9 +110,16 @@ def promote_command(
             raise UsageError(
                 f"{made} exists already. Use --name for another name, or --force to replace it."
             )
-    pack(path, target)
-    test.write_text(test_source(called, tape.manifest, folder), encoding="utf-8")
-    written = [target, test]
+    written: list[Path] = []
+    if tape.manifest.command:
+        pack(path, target)
+        test.write_text(test_source(called, tape.manifest, folder), encoding="utf-8")
+        written = [target, test]
+    elif not fixtures:
+        raise TapeNotReplayable(
+            f"{path.name} has no command that a test could run: a shell script recorded it. "
+            "Add --fixtures to write its tool calls, LLM responses and turns."
+        )
     if fixtures:
         for file, value in fixtures_of(tell(Tape(path))).items():
             place = folder / "fixtures" / called / file
@@ -123,5 +130,9 @@ def promote_command(
             written.append(place)
     if as_json:
         print_json({"written": [str(one) for one in written]})
+        return
+    click.echo("\n".join(f"wrote {one}" for one in written))
+    if tape.manifest.command:
+        click.echo(f"run it: pytest {test}")
     else:
-        click.echo("\n".join(f"wrote {one}" for one in written) + f"\nrun it: pytest {test}")
+        click.echo("no test: the run has no command, because a shell script recorded it")

@@ -1,7 +1,8 @@
 """A small agent that speaks as `claude -p --output-format stream-json --verbose` does.
 
 AGENT_SIZE: so much more text. AGENT_FAILS_AT, AGENT_STOPS_AT, AGENT_WAITS_AT: `work2` for the second
-iteration of the stage work; waiting lasts until somebody ends it.
+iteration of the stage work; waiting lasts until a signal ends it. AGENT_SESSION: the session that all
+iterations continue.
 """
 
 import json
@@ -16,7 +17,8 @@ MODEL = "claude-sonnet-4-5"
 
 
 def say(**members):
-    session = {"session_id": f"session-{os.getpid()}", "uuid": os.urandom(4).hex()}
+    known = os.environ.get("AGENT_SESSION", f"session-{os.getpid()}")
+    session = {"session_id": known, "uuid": os.urandom(4).hex()}
     print(json.dumps({**members, **session}), flush=True)
 
 
