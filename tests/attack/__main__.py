@@ -10,16 +10,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.attack import bombs
+from tests.attack import bombs, kills
 from tests.attack.measured import Measured, playhead
 from tests.attack.mutants import VERBS, Found, Mutants, one_batch
 
 MOST_CPU_S, MOST_MB = 2.0, 300.0
 _BATCH = 500
+_KILLS = 25
 # Tests that are attacks themselves, by what they attack.
 SUITES = {
     "links, pipes and devices in a store": ["tests/unit/tape/test_hostile_store.py"],
@@ -42,6 +44,8 @@ class Row(NamedTuple):
     broke: list[str]
     seconds: float
     note: str = ""
+    # Whether the time limit came first: nothing was broken, and not everything was tried.
+    unfinished: bool = False
 
 
 def bombed(verbs: int | None = None) -> Row:
@@ -85,7 +89,8 @@ def mutated(count: int, seed: int, until: float) -> Row:
         note += f", {count:,} wanted: out of time"
     if worst > MOST_MB:
         broke.append(f"{worst:.0f} MB")
-    return Row("mutants in process", tried, broke, time.monotonic() - began, note)
+    seconds = time.monotonic() - began
+    return Row("mutants in process", tried, broke, seconds, note, unfinished=tried < count)
 
 
 def _bounded(
@@ -121,7 +126,31 @@ def from_the_shell(count: int, seed: int, until: float) -> Row:
             if (store / "out").is_dir():
                 shutil.rmtree(store / "out")
             (store / "out").unlink(missing_ok=True)
-    return Row("mutants from the shell", tried, broke, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    return Row("mutants from the shell", tried, broke, seconds, unfinished=tried < count)
+
+
+def killed(count: int, seed: int, until: float) -> Row:
+    """kill -9 at random moments of a recording with three processes, as often as there is time for."""
+    began = time.monotonic()
+    tried, acknowledged, broke = 0, 0, []
+    seeds = iter(range(1000 * seed, 1000 * seed + count))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        while tried < count and (left := until - time.monotonic()) > 0:
+            some = [
+                pool.submit(kills.killed, _KILLS, one, left)
+                for one, _ in zip(seeds, range(os.cpu_count() or 1), strict=False)
+            ]
+            if not some:
+                break  # every batch was tried, and some of them broke
+            for one in some:
+                with suppress(subprocess.TimeoutExpired):
+                    done = one.result()
+                    tried, acknowledged = tried + done.kills, acknowledged + done.acknowledged
+                    broke += done.lost
+    note = f"{acknowledged:,} acknowledged events"
+    seconds = time.monotonic() - began
+    return Row("kill -9 at random moments", tried, broke, seconds, note, unfinished=tried < count)
 
 
 def suite(what: str, paths: list[str], until: float) -> Row:
@@ -136,12 +165,14 @@ def suite(what: str, paths: list[str], until: float) -> Row:
         str(os.cpu_count() or 1),
         "--tb=line",
         "-rfE",
+        "--timeout=600",  # the time limit of all attacks bounds it; a busy machine is no hole
         *paths,
     ]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=left)
     except subprocess.TimeoutExpired:
-        return Row(what, 0, ["out of time"], time.monotonic() - began)
+        seconds = time.monotonic() - began
+        return Row(what, 0, [], seconds, "out of time", unfinished=True)
     counts = {
         word: int(number)
         for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout)
@@ -156,6 +187,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
     parser.add_argument("--mutants", type=int, default=100_000)
     parser.add_argument("--shell", type=int, default=500, help="mutants through the command line")
+    parser.add_argument("--kills", type=int, default=1000, help="runs killed at a random moment")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=29.0, help="time limit for all of it")
     parser.add_argument("--no-suites", action="store_true", help="only bombs and mutants")
@@ -165,7 +197,7 @@ def main() -> int:
     rows = []
     for row in _rows(given, began, share):
         rows.append(row)
-        state = "ok  " if not row.broke else "FAIL"
+        state = "FAIL" if row.broke else "TIME" if row.unfinished else "ok  "
         note = f"  ({row.note})" if row.note else ""
         print(
             f"{state} {row.what:<36} {row.tried:>8,} tried {len(row.broke):>4} broke {row.seconds:>6.0f} s{note}"
@@ -174,14 +206,18 @@ def main() -> int:
             print(f"       {one}")
         sys.stdout.flush()
     tried, broke = sum(row.tried for row in rows), sum(len(row.broke) for row in rows)
-    print(f"{tried:,} attacks, {broke} succeeded, {(time.monotonic() - began) / 60:.1f} min")
-    return 1 if broke else 0
+    late = sum(row.unfinished for row in rows)
+    unfinished = f", {late} parts out of time" if late else ""
+    minutes = (time.monotonic() - began) / 60
+    print(f"{tried:,} attacks, {broke} succeeded{unfinished}, {minutes:.1f} min")
+    return 1 if broke or late else 0
 
 
 def _rows(given: argparse.Namespace, began: float, share: float) -> Iterator[Row]:
     yield bombed()
     for what, paths in SUITES.items() if not given.no_suites else ():
-        yield suite(what, paths, began + share * 0.7)
+        yield suite(what, paths, began + share * 0.6)
+    yield killed(given.kills, given.seed, began + share * 0.7)
     yield from_the_shell(given.shell, given.seed, began + share * 0.8)
     yield mutated(given.mutants, given.seed, began + share * 0.97)
 

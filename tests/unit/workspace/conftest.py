@@ -74,10 +74,10 @@ class Session:
 
 
 def fingerprint(folder: Path) -> dict[bytes, tuple[int, bytes]]:
-    """Every path with its mode and content."""
+    """Every path with its mode and content; nothing for a folder that is not there."""
     found: dict[bytes, tuple[int, bytes]] = {}
     root = os.fsencode(folder)
-    rest = [root]
+    rest = [root] if folder.exists() else []
     while rest:
         for one in os.scandir(rest.pop()):
             mode = one.stat(follow_symlinks=False).st_mode
