@@ -54,7 +54,11 @@ class ReplayedFiles:
             self._server.stop()
             found = self._server.reports
             first = next((one for one in found if one.same is not True), found[0])
-            self.report = replace(first, changed=sum(one.changed for one in found))
+            self.report = replace(
+                first,
+                changed=sum(one.changed for one in found),
+                not_restored=tuple(path for one in found for path in one.not_restored),
+            )
             for space, base in zip(self._spaces, self._bases, strict=False):
                 self.forked.append(space.forked(base.tree, base.root))
         except (OSError, PlayheadError) as error:

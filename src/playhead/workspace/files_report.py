@@ -19,6 +19,9 @@ class FilesReport:
     # Other files that differ on disk from both the start and the end of the recording. The replay did
     # not use them.
     unused_edits: tuple[str, ...] = ()
+    # Files that differ from the recorded ones, whose content is not on the tape. The replay had those of today, and the
+    # comparison leaves them out.
+    not_restored: tuple[str, ...] = ()
 
     @property
     def detail(self) -> str | None:

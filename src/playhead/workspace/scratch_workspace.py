@@ -62,6 +62,8 @@ class ScratchWorkspace:
         self._latest: dict[bytes, int] = {}
         self._code_differs: list[str] = []
         self._unused_edits: tuple[str, ...] = ()
+        # Paths whose recorded content is not on the tape (secrets, large files): the replay has the files of today.
+        self._not_restored: set[bytes] = set()
         # New folders that could not be removed, because they hold files that a snapshot leaves out.
         self._kept_folders: set[bytes] = set()
         self.problem: str | None = None
@@ -115,6 +117,7 @@ class ScratchWorkspace:
             one
             for one in back
             if not (one.path.startswith(b".git/") or _is_folder(one) or _is_as_left(one, end))
+            and (one.after is None or one.after.is_stored)
         ]
         found.sort(key=lambda one: (one.before is None or one.after is None, one.path))
         return tuple(shown(one.path) for one in found)
@@ -148,6 +151,7 @@ class ScratchWorkspace:
             changed=self._changed,
             code=tuple(sorted(self._code_differs)),
             unused_edits=self._unused_edits,
+            not_restored=tuple(shown(one) for one in sorted(self._not_restored)),
         )
         if self.problem is not None:
             return replace(report, why=self.problem)
@@ -158,6 +162,7 @@ class ScratchWorkspace:
             shown(one.path)
             for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
             if one.path not in self._code
+            and one.path not in self._not_restored
             and not (one.path in self._kept_folders and one.before is None)
             and not self._is_same_database(one)
         ]
@@ -194,12 +199,13 @@ class ScratchWorkspace:
     def _apply(self, changes: tuple[Change, ...]) -> None:
         kept = tuple(one for one in changes if one.path not in self._code)
         try:
-            apply_effects(
+            missing = apply_effects(
                 self._folder,
                 kept,
                 lambda entry: self._history.content(entry, self._number),
                 keep_inodes=True,
             )
+            self._not_restored.update(one.path for one in missing)
         except (OSError, PlayheadError) as error:
             self.problem = f"files could not be restored ({safe_str(error)})"
 

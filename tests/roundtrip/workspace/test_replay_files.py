@@ -243,6 +243,25 @@ def test_a_secret_that_the_program_writes_elsewhere_is_not_on_the_tape(
         assert is_there is (name == "plain.txt"), name
 
 
+def test_a_secret_file_that_has_changed_is_named_and_does_not_count_as_a_difference(
+    project: Project,
+) -> None:
+    project.write(".env", "KEY=first\n")
+    project.record(
+        "import subprocess\n"
+        "subprocess.run('echo KEY=second > .env; echo done > out.txt', shell=True, check=True)\n"
+        "print(open('out.txt').read())\n"
+    )
+    for content in ("KEY=first\n", "KEY=third\n"):
+        project.write(".env", content)
+        told = replay(project)
+        assert told["verdict"] == "identical", told["stderr"]
+        assert told["files"]["not_restored"] == [".env"]
+        assert "not restored: .env. The content is not on the tape" in told["stderr"]
+        assert "not used" not in told["stderr"]
+        assert (project.folder / ".env").read_text() == content
+
+
 def test_in_place_replays_with_the_files_of_today(project: Project) -> None:
     project.write("data.txt", "then\n")
     project.record("print(open('data.txt').read())")

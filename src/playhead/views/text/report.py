@@ -82,6 +82,11 @@ def _file_lines(report: Report) -> list[str]:
         lines.append(f"files: not compared ({files.why})")
     if files.code:
         lines.append(f"code: differs from the recording in {_named(files.code)}")
+    if files.not_restored:
+        lines.append(
+            f"not restored: {_named(files.not_restored)}. The content is not on the tape (secret or large); "
+            "this run had the files of today."
+        )
     if files.unused_edits:
         lines.append(
             f"not used: {_named(files.unused_edits)} changed since the recording; this run had the "
