@@ -89,6 +89,8 @@ ROWS: tuple[Row, ...] = (
     Row("trio", "stream.trio_tls", "stream"),
     Row("socket", "stream.lookups", "stream"),
     Row("asyncio.base_events", "stream.lookups:hook_loop", "stream"),
+    Row("pymysql.connections", "stream.mysql_attributes", "stream"),
+    Row("aiomysql.connection", "stream.mysql_attributes:hook_aiomysql", "stream"),
     # gRPC
     Row("grpc._channel", "grpc.grpc_channel", "grpc"),
     Row("grpc.aio._channel", "grpc.grpc_aio_channel", "grpc"),

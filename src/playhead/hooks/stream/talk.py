@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from playhead.recording.recorder import Recorder
 
 _FIRST = 256
+# How much of a message is shown where it differs, and how much before that.
+_MOST_SHOWN, _SAME_SHOWN = 80, 30
 # Conversations that have not ended: a program may exit without closing its connections.
 _open: set[Talk] = set()
 _watched: set[Recorder] = set()
@@ -129,7 +131,12 @@ class TalkScript:
         if expected != data:
             if len(expected) < len(data) and data.startswith(expected):
                 return f"the program sends more than its tape has: {_short(data[len(expected) :])}"
-            return f"the program sends {_short(data)}, and its tape has {_short(expected)}"
+            pairs = zip(data, expected, strict=False)
+            at = next((at for at, (a, b) in enumerate(pairs) if a != b), len(expected))
+            low = max(0, at - _SAME_SHOWN)
+            return (
+                f"the program sends {_short(data, low)}, and its tape has {_short(expected, low)}"
+            )
         self.position += len(data)
         return None
 
@@ -184,9 +191,9 @@ def end_all() -> None:
         talk.end(by="exit")
 
 
-def _short(data: bytes) -> str:
-    shown = repr(data[:80])
-    return f"{shown}…" if len(data) > 80 else shown
+def _short(data: bytes, begin: int = 0) -> str:
+    shown = repr(data[begin : begin + _MOST_SHOWN])
+    return f"{'…' if begin else ''}{shown}{'…' if len(data) > begin + _MOST_SHOWN else ''}"
 
 
 def _start_anew() -> None:

@@ -14,6 +14,7 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from playhead import clock
 from playhead.errors import Divergence
 from playhead.hooks.http import http1
 from playhead.hooks.http.exchange import Exchange
@@ -45,6 +46,22 @@ class Conversation:
         self._expected: deque[Piece] | None = None
         if taped is not None:
             self._expected = deque(p for p in taped.pieces if p.stream.startswith("sent"))
+        # Messages of the tape that the program has yet to receive, by their index in `taped.pieces`.
+        self._coming: deque[int] = deque(
+            index
+            for index, piece in enumerate(() if taped is None else taped.pieces)
+            if piece.stream.startswith("received")
+        )
+
+    def reach_next(self) -> None:
+        """The client has the next message. In a replay, wait for its place in the order of the tape."""
+        if self._coming:
+            self.exchange.crossing.reach(self._coming.popleft())
+
+    async def reach_next_async(self) -> None:
+        """The same, while other tasks run."""
+        if self._coming:
+            await self.exchange.crossing.reach_async(self._coming.popleft())
 
     def sent(self, message: Message) -> None:
         """The agent says something. A Divergence where a tape has something else here."""
@@ -165,6 +182,7 @@ def _short(raw: bytes) -> str:
 
 
 _KEY = re.compile(rb"^sec-websocket-key:\s*(\S+)\s*$", re.IGNORECASE | re.MULTILINE)
+_NAP_S = 0.000_2
 _OF_THE_HANDSHAKE = ("sec-websocket-accept", "sec-websocket-extensions")
 
 
@@ -181,7 +199,12 @@ def taped_socket(taped: Taped) -> socket.socket:
     theirs, ours = socket.socketpair()
     # Below `threading`, so that it has no lane: the host's own threads must be counted as they
     # were when the run was recorded.
-    _thread.start_new_thread(_serve, (ours, taped))
+    peer = _Peer(ours)
+    _thread.start_new_thread(_serve, (peer, taped))
+    # From here on the replay sees the thread. On a busy machine a thread that has just been started may not run for
+    # a while, and the timeout of the handshake would come first.
+    while not peer.has_begun:
+        clock.sleep(_NAP_S)
     return _Pair(fileno=theirs.detach())
 
 
@@ -192,18 +215,53 @@ def upgraded(head: dict[str, Any], key: str) -> dict[str, Any]:
     return {**head, "headers": [*kept, ["Sec-WebSocket-Accept", accept_key(key)]]}
 
 
-def _serve(ours: socket.socket, taped: Taped) -> None:
-    with ours:
+class _Peer:
+    """The tape's end of the socket pair. The time of a replay stands still while it has to answer: see
+    `replay.time.outside_activity`.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._is_answering = False
+        self.has_begun = False
+        self.sendall = sock.sendall
+        self.close = sock.close
+
+    def recv(self) -> bytes:
+        """The next bytes of the client, when everything so far has been answered."""
+        self._is_answering = False
+        self._socket.recv(1, socket.MSG_PEEK)
+        # Before the bytes are taken: until then the socket itself shows that there are some.
+        self._is_answering = True
+        return self._socket.recv(65536)
+
+    def is_idle(self) -> bool:
+        """Return whether the client has sent nothing since the last answer. Called by another thread."""
+        if self._is_answering:
+            return False
         try:
-            _converse(ours, taped)
+            self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return not self._is_answering
         except OSError:
-            return  # the agent has closed its end: that is how conversations end
+            return True  # closed
+        return False
 
 
-def _converse(ours: socket.socket, taped: Taped) -> None:
+def _serve(peer: _Peer, taped: Taped) -> None:
+    peer.has_begun = True
+    try:
+        _converse(peer, taped)
+    except OSError:
+        return  # the agent has closed its end: that is how conversations end
+    finally:
+        peer.close()
+
+
+def _converse(ours: _Peer, taped: Taped) -> None:
     asked = b""
     while b"\r\n\r\n" not in asked:
-        data = ours.recv(65536)
+        data = ours.recv()
         if not data:
             return
         asked += data
@@ -219,7 +277,7 @@ def _converse(ours: socket.socket, taped: Taped) -> None:
     peer = TapedPeer(taped)
     ours.sendall(peer.begin())
     while not peer.over:
-        data = ours.recv(65536)
+        data = ours.recv()
         if not data:
             return
         ours.sendall(peer.feed(data))

@@ -116,7 +116,9 @@ class _Connecting(HttpAdapter):
         # First the outcome of the taped handshake: a connection that was refused then must fail now, before a
         # socket exists.
         served.must_have_begun(exchange)
-        connection = self._connect_to(taped_socket(served.taped_of(exchange)))
+        # Inside of the call, as in a recording: threads of the connection are not counted as the program's.
+        with crossing:
+            connection = self._connect_to(taped_socket(served.taped_of(exchange)))
         return self.observe(crossing, connection)
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
@@ -144,7 +146,8 @@ class _AsyncConnecting(_Connecting):
     async def serve(self, crossing: Crossing) -> Any:
         exchange = self.begin(crossing)
         await served.must_have_begun_async(exchange)
-        connection = await self._connect_to(taped_socket(served.taped_of(exchange)))
+        with crossing:  # as above: tasks of the connection (its keepalive) are not counted
+            connection = await self._connect_to(taped_socket(served.taped_of(exchange)))
         return self.observe(crossing, connection)
 
 

@@ -39,6 +39,8 @@ def _around_recv(original: Callable[..., Any]) -> Callable[..., Any]:
             # no other hook would see it. Timeouts raise here too, and leave the state open.
             _report_if_closed(self)
             raise
+        if (talk := self.__dict__.get(_KEY)) is not None:
+            talk.reach_next()
         return _report_received(self, message)
 
     return recv
@@ -51,6 +53,8 @@ def _around_recv_async(original: Callable[..., Any]) -> Callable[..., Any]:
         except Exception:
             _report_if_closed(self)
             raise
+        if (talk := self.__dict__.get(_KEY)) is not None:
+            await talk.reach_next_async()
         return _report_received(self, message)
 
     return recv
@@ -60,6 +64,8 @@ def _around_recv_streaming(original: Callable[..., Iterator[Any]]) -> Callable[.
     def recv_streaming(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         fragments: list[Any] = []
         for fragment in original(self, *args, **kwargs):
+            if not fragments and (talk := self.__dict__.get(_KEY)) is not None:
+                talk.reach_next()
             fragments.append(fragment)
             yield fragment
         _report_received(self, _joined(fragments))
@@ -71,6 +77,8 @@ def _around_recv_streaming_async(original: Callable[..., AsyncIterator[Any]]) ->
     async def recv_streaming(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         fragments: list[Any] = []
         async for fragment in original(self, *args, **kwargs):
+            if not fragments and (talk := self.__dict__.get(_KEY)) is not None:
+                await talk.reach_next_async()
             fragments.append(fragment)
             yield fragment
         _report_received(self, _joined(fragments))

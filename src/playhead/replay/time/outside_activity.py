@@ -23,6 +23,8 @@ _BACKGROUND = ("chunks.py",)
 # Our own threads that are the clients of a server that is replayed.
 _CLIENTS = ("threaded_servers.py",)
 _CLIENT_THAT_ACTS = "drive"
+# Our own threads that answer a WebSocket from the tape: they know whether an answer is due.
+_WEBSOCKET_PEERS = ("websocket/conversation.py",)
 # The thread in which asyncio waits for a child, and its variable with the pid of the child.
 _REAPERS = {"_do_waitpid": "expected_pid"}
 _FORK_SERVER = os.path.join("multiprocessing", "forkserver.py")
@@ -60,6 +62,9 @@ class OutsideActivity:
                 return root.f_code.co_name != _CLIENT_THAT_ACTS
             if root.f_code.co_filename.endswith(_BACKGROUND):
                 return True
+            if root.f_code.co_filename.endswith(_WEBSOCKET_PEERS):
+                peer = root.f_locals.get("peer")
+                return peer is not None and bool(peer.is_idle())
             patience = _SHORT_PATIENCE_NS
         elif inner.f_code.co_name in _REAPERS:
             # It waits as long as its child lives. Then it has news for the event loop, however long it takes to get
