@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import websockets.sync.server
 from tests import warm_start
 
 PLAYHEAD = (sys.executable, "-m", "playhead")
@@ -252,16 +253,67 @@ async def main():
 asyncio.run(main())
 """
 
+UVLOOP_TLS = ASYNCIO_TLS.replace("asyncio.run", "import uvloop\nuvloop.run")
+TRIO_TLS = """
+import ssl, sys, trio
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.load_verify_locations(sys.argv[2])
+context.check_hostname = False
+async def main():
+    stream = await trio.open_ssl_over_tcp_stream("127.0.0.1", int(sys.argv[1]), ssl_context=context)
+    await stream.do_handshake()
+    print(await stream.receive_some())
+    for word in (b"two\\n", b"quit\\n"):
+        await stream.send_all(word)
+        print(await stream.receive_some())
+    await stream.aclose()
+trio.run(main)
+"""
 
-def test_tls_of_an_event_loop_is_taped_above_the_encryption(play, lines, certificate):
+
+@pytest.mark.parametrize(
+    "program", [ASYNCIO_TLS, UVLOOP_TLS, TRIO_TLS], ids=["asyncio", "uvloop", "trio"]
+)
+def test_tls_of_an_event_loop_is_taped_above_the_encryption(play, lines, certificate, program):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     lines.server.socket = context.wrap_socket(lines.server.socket, server_side=True)
-    taken = play.record(ASYNCIO_TLS, lines.server.server_address[1], certificate[0])
+    taken = play.record(program, lines.server.server_address[1], certificate[0])
     assert taken.returncode == 0, taken.stderr
     assert "partial" not in taken.stderr
     assert "TWO" in taken.stdout
     lines.stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+
+
+WEBSOCKETS = """
+import asyncio, sys
+from websockets.asyncio.client import connect
+async def talk(name):
+    async with connect(f"ws://127.0.0.1:{sys.argv[1]}/") as socket:
+        for number in range(3):
+            await socket.send(f"{name} {number}")
+            print(await socket.recv())
+async def main():
+    await talk("first")
+    await asyncio.gather(*[talk(f"parallel-{n}") for n in range(4)])
+asyncio.run(main())
+"""
+
+
+def test_equal_websockets_at_the_same_time_get_their_own_answers_in_order(play):
+    def echo(socket):
+        for message in socket:
+            socket.send(f"echo {message}")
+
+    server = websockets.sync.server.serve(echo, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    taken = play.record(WEBSOCKETS, server.socket.getsockname()[1])
+    server.shutdown()
+    assert taken.returncode == 0, taken.stderr
+    assert taken.stdout.count("echo") == 15
     again = play.replay()
     assert again.returncode == 0, again.stderr
     assert again.stdout == taken.stdout

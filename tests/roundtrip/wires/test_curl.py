@@ -3,6 +3,7 @@
 import gzip
 import http.server
 import json
+import sys
 import threading
 
 import pytest
@@ -129,3 +130,19 @@ def test_transfers_that_are_not_recorded_make_a_hole(play, site):
     again = play.replay()
     assert again.returncode == 3
     assert "its transfers are not recorded" in again.stderr
+
+
+def test_a_websocket_of_curl_cffi_makes_the_run_partial(play, site):
+    program = (
+        "import sys\n"
+        "from curl_cffi import CurlError, WebSocket\n"
+        "try:\n"
+        "    WebSocket().connect(sys.argv[1].replace('http', 'ws'))\n"
+        "except CurlError:\n"
+        "    print('refused')\n"
+    )
+    (play.folder / "agent.py").write_text(program)
+    taken = play.run("record", "--", sys.executable, "agent.py", site.url)
+    assert "partial: connections were not recorded" in taken.stderr
+    assert "a WebSocket of curl_cffi" in play.run("events", "last").stdout
+    assert play.replay().returncode == 4
