@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import NotAsExpected, Patches, need
 from playhead.hooks.http.curl_options import (
-    CONNECT_ONLY,
     HEADER,
     HEADER_DATA,
     INFOS,
@@ -100,19 +99,6 @@ def _instead(made: Any, original: Any) -> Any:
     return made
 
 
-def _only_connects(handle: CurlHandle, library: str) -> bool:
-    """Return whether libcurl connects and the program talks over the connection afterwards, as WebSockets of curl_cffi
-    do. That is not recorded: a hole on the tape, and refused in a replay.
-    """
-    open_deck = recording_deck()
-    if open_deck is None or not handle.options.get(CONNECT_ONLY):
-        return False
-    open_deck.unfollowed(
-        "http", f"a WebSocket of {library}", "messages over connections of libcurl are not recorded"
-    )
-    return True
-
-
 def _unsupported(original: Any, what: str) -> Any:
     def method(*args: Any, **options: Any) -> Any:
         open_deck = recording_deck()
@@ -186,7 +172,7 @@ class _Library:
             handle = _handle(curl)
             request = handle.request(self.name)
             call = None if open_deck is None else call_of(open_deck, request)
-            if open_deck is None or call is None or _only_connects(handle, self.name):
+            if open_deck is None or call is None or handle.only_connects(self.name):
                 return original(curl, *args, **options)
             self.prepare(curl, handle)
             go = partial(original, curl, *args, **options)
@@ -323,7 +309,7 @@ def _around_add_handle(original: Callable[..., Any]) -> Callable[..., Any]:
         handle = _handle(curl)
         request = handle.request("curl_cffi")
         call = None if open_deck is None else call_of(open_deck, request)
-        if open_deck is None or call is None or _only_connects(handle, "curl_cffi"):
+        if open_deck is None or call is None or handle.only_connects("curl_cffi"):
             return original(self, curl)
         library = _library_of_cffi()
         library.prepare(curl, handle)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead.hooks.http.exchange import Request
+from playhead.hooks.http.exchange import Request, recording_deck
 
 if TYPE_CHECKING:
     from typing import Any
@@ -18,7 +18,7 @@ _URL, _HEADERS, _METHOD, _AGENT, _COOKIE = 10002, 10023, 10036, 10018, 10022
 _FIELDS, _COPIED_FIELDS, _READ_DATA, _READ = 10015, 10165, 10009, 20012
 _POST, _UPLOAD, _PUT, _NO_BODY, _GET = 47, 46, 54, 44, 80
 _FORM, _MIME, _DECOMPRESSED = 10024, 10269, 10102
-CONNECT_ONLY = 141
+_CONNECT_ONLY = 141
 WRITE_DATA, WRITE, HEADER_DATA, HEADER = 10001, 20011, 10029, 20079
 OBSERVED = {WRITE_DATA: "body", WRITE: "body", HEADER_DATA: "head", HEADER: "head"}
 # Facts of a finished transfer that programs ask for: status, address, counts, times and redirects.
@@ -56,6 +56,17 @@ class CurlHandle:
         return Request(
             library, self._method(raw), text(options.get(_URL, "")), headers, raw, None, facts
         )
+
+    def only_connects(self, library: str) -> bool:
+        """Return whether libcurl connects and the program talks over the connection afterwards, as WebSockets of
+        curl_cffi do. That is not recorded: a hole on the tape, and refused in a replay.
+        """
+        open_deck = recording_deck()
+        if open_deck is None or not self.options.get(_CONNECT_ONLY):
+            return False
+        why = "messages over connections of libcurl are not recorded"
+        open_deck.unfollowed("http", f"a WebSocket of {library}", why)
+        return True
 
     def _method(self, body: bytes | None) -> str:
         options = self.options
