@@ -65,15 +65,15 @@ _TEMPLATE = '''"""Made by `playhead promote` from run {run}: {command}"""
 
 from pathlib import Path
 
-from playhead.testing import replay
+from playhead.testing import explain, replay
 
 TAPE = Path(__file__).parent / "tapes" / "{name}.tape.jsonl"
 {folder}
 
 def test_{name}_replays_identically():
-    """The agent of today asks the world for what it asked then, and prints the same."""
+    """The agent makes the recorded calls and prints the recorded output."""
     report = replay({arguments})
-    assert report["verdict"] == "identical", report["first_divergence"]
+    assert report["verdict"] == "identical", explain(report)
 '''
 
 

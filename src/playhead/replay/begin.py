@@ -19,6 +19,7 @@ from playhead.replay.matching.taped import TapedRun, forget_order, load
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.replay_plan import ReplayPlan, read_plan
+from playhead.replay.report import short_traceback
 from playhead.replay.time.taped_source import TapedSource
 from playhead.tape.reader import Tape
 
@@ -41,6 +42,7 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
     if plan is None:
         raise TapeNotReplayable(f"{run} holds no plan for a replay.")
     made = mode_of(plan, recorder)
+    short_traceback.arm()
     # The tape is a hundred thousand objects that all stay: looking for garbage among them, each time
     # that the program has made some of its own, would take longer than the program.
     gc.freeze()

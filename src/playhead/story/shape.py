@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
+from playhead import events
 from playhead.events import Status
 from playhead.llm import LlmExchange
 from playhead.story.prices import Cost
@@ -197,8 +198,8 @@ class Story:
     whole: bool = True
 
     def failures(self) -> tuple[str, ...]:
-        """Return the failed steps in the order of time: calls that failed, and those that an ended run never got an
-        answer to, and failed turns without such a call or another failed turn in them.
+        """Return the failed steps in the order of time: failed calls, calls that never got a response, divergences of a
+        replay, and failed turns that contain none of these.
         """
         failed = [item for item in self.items.values() if self._has_failed(item)]
         explained: set[str] = set()
@@ -208,13 +209,15 @@ class Story:
                 explained.add(above)
                 around = self.items.get(above)
                 above = None if around is None else around.parent
-        found = [one for one in failed if isinstance(one, CallItem) or one.ref not in explained]
+        found = [one for one in failed if not isinstance(one, TurnItem) or one.ref not in explained]
         return tuple(one.ref for one in sorted(found, key=lambda item: item.place))
 
     def _has_failed(self, item: Item) -> bool:
         if isinstance(item, TurnItem):
             return item.failure is not None
-        return isinstance(item, CallItem) and self._failed(item)
+        if isinstance(item, NoteItem):
+            return item.kind == events.DIVERGENCE
+        return self._failed(item)
 
     def _failed(self, call: CallItem) -> bool:
         # Calls that are open at the end of a part of a tape may have been answered later.

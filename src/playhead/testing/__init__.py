@@ -37,6 +37,7 @@ __all__ = [
     "ToolCall",
     "Usage",
     "When",
+    "explain",
     "load_script",
     "replay",
     "serve",
@@ -61,6 +62,7 @@ _HOMES = {
     "Usage": (_SCRIPT, "ScriptedUsage"),
     "When": (_SCRIPT, "When"),
     "load_script": (f"{_SERVERS}.script_file", "load_script"),
+    "explain": ("playhead.testing.taperun", "explain"),
     "replay": ("playhead.testing.taperun", "replay"),
     "serve": (f"{_SERVERS}.server", "serve"),
 }

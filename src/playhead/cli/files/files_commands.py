@@ -44,9 +44,9 @@ def files_command(
     """Show which files a run changed, step by step.
 
     \b
-    playhead files last                 every change, with the call that made it
-    playhead files last --since 12      changes after call 12
-    playhead files last --at 12 --patch the diff of call 12
+    playhead files last                    every change, with the call that made it
+    playhead files last --since 12         changes after call 12
+    playhead files last --at 12 --patch    the diff of call 12
 
     A step is a call, by its number in `playhead show`. Step 0 is the start of the run.
     """

@@ -49,12 +49,12 @@ def nearest(
     pool = [call for call in calls if call.boundary == boundary]
     pool.sort(key=lambda call: (call.served, call.name != name, call.lane != lane, call.number))
     asked = canonical_form(with_form(request))
-    best: tuple[tuple[int, int, int], TapedCall, list[Difference]] | None = None
+    best: tuple[tuple[int, bool, bool, int], TapedCall, list[Difference]] | None = None
     for call in pool[:_MOST_CANDIDATES]:
         found = differences(canonical_form(with_form(call.request)), asked)
         if call.name != name:
             found.insert(0, Difference(path="name", taped=call.name, asked=name))
-        rank = (len(found), int(call.served), call.number)
+        rank = (len(found), call.served, call.lane != lane, call.number)
         if best is None or rank < best[0]:
             best = (rank, call, found)
     if best is None:

@@ -29,6 +29,7 @@ from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
+from playhead.replay.report import short_traceback
 from playhead.tape.reader import Tape
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ class ReplayMode:
         with self._lock:
             self.partings.append(parting)
         self._recorder.append(NewEvent(events.DIVERGENCE, parting.as_json(), parting_at(parting)))
+        short_traceback.shorten()
         return Divergence(str(parting), parting)
 
     def note_skip(self, place: Place) -> None:

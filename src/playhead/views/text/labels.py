@@ -13,6 +13,7 @@ from playhead.story import CallItem, Failure, Item, NoteItem, TurnItem
 from playhead.story.derived_tools import DERIVED
 from playhead.story.totals import usages
 from playhead.views.text import words
+from playhead.views.text.divergence_lines import divergence_title
 from playhead.views.text.safe import one_line, unstyled
 from playhead.views.text.words import LONGEST, arguments, compact
 
@@ -178,6 +179,8 @@ def note_texts(note: NoteItem) -> tuple[str, str]:
     """Return the title and the one-line summary of an event, as the table of kinds has them."""
     kind = events.kind_of(note.kind)
     title = kind.titled(note.data) or note.kind
+    if note.kind == events.DIVERGENCE and isinstance(note.data, dict):
+        return title, divergence_title(note.data)
     if kind.summary is not None:
         return title, unstyled(kind.summarised(note.data)[: LONGEST * 4])
     return title, "" if note.data is None else compact(note.data)

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from playhead.replay.matching.nearest import around
-from playhead.replay.report.causes import WHY
 from playhead.replay.report.verdict import RUNGS, Report
 from playhead.views.text import words
 from playhead.views.text.console import console
-from playhead.views.text.safe import clean, one_line
-from playhead.views.text.words import compact
+from playhead.views.text.divergence_lines import divergence_lines
+from playhead.views.text.safe import one_line
 
 if TYPE_CHECKING:
     from playhead.replay.modes.fork import Prefix
@@ -47,10 +45,13 @@ def print_report(report: Report) -> None:
     for line in _extras(report):
         out.print(line)
     shown = [one for one in report.divergences if not one.get("consequence")]
+    advised: set[str] = set()
     for number, one in enumerate(shown[:_MOST_SHOWN], 1):
         out.print()
-        for line in _divergence(number, one):
+        advice = str(one.get("advice"))
+        for line in divergence_lines(one, out.width, number=number, advice=advice not in advised):
             out.print(line)
+        advised.add(advice)
     more = len(shown) - _MOST_SHOWN
     if more > 0:
         out.print(Text(f"… and {more} more; --report FILE.json has all of them", style="quiet"))
@@ -65,7 +66,7 @@ def _start_up(report: Report) -> str:
     start, took = report.start_up_s.get("replayed"), report.duration_s.get("replayed")
     if start is None or took is None or not words.is_long_start(start * 1e9, took * 1e9):
         return ""
-    return f"{words.duration(start)} of it the program needed to start, before its first call"
+    return f"the program itself took {words.duration(start)} to start, before its first call"
 
 
 def _file_lines(report: Report) -> list[str]:
@@ -206,37 +207,6 @@ def _style(rung: str, number: int) -> str:
     )
 
 
-def _divergence(number: int, one: dict[str, Any]) -> list[Text]:
-    kind = one.get("kind")
-    if kind not in ("missed", "unused"):
-        return [Text(f"{number}. {clean(str(one.get('detail') or kind))}", style="failed")]
-    asked = one_line(f"{one.get('boundary')} {one.get('name')}", 100)
-    if kind == "unused":
-        return [
-            Text(f"{number}. taped call {one.get('step')} was never made: {asked}", style="failed"),
-            Text(
-                f"   recorded at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
-                style="quiet",
-            ),
-        ]
-    times = f" ({one['times']} attempts)" if one.get("times") else ""
-    what = f"{number}. no taped call matches step {one.get('step')}: {asked}{times}"
-    lines = [
-        *([Text(f"{number}. {clean(str(one[WHY]))}", style="failed")] if one.get(WHY) else ()),
-        Text(f"   {what[len(str(number)) + 2 :]}" if one.get(WHY) else what, style="failed"),
-        Text(
-            f"   asked at {one_line(str(one.get('at') or '?'), 100)}, lane {one_line(str(one.get('lane')), 40)}",
-            style="quiet",
-        ),
-    ]
-    near = one.get("nearest")
-    if isinstance(near, dict):
-        lines += _nearest(near)
-    if one.get("advice"):
-        lines.append(Text(f"   {one_line(str(one['advice']), 300)}", style="why"))
-    return lines
-
-
 def _not_made(calls: Sequence[dict[str, Any]]) -> Text:
     """Return one line about the calls that a program did not make because it had parted before."""
     named = [one_line(f"{one.get('boundary')} {one.get('name')}", 60) for one in calls[:3]]
@@ -246,33 +216,6 @@ def _not_made(calls: Sequence[dict[str, Any]]) -> Text:
     return Text(
         f"\n{prefix}{noun} not made because of that: {', '.join(named)}{more}", style="quiet"
     )
-
-
-def _nearest(near: dict[str, Any]) -> list[Text]:
-    served = " (served already)" if near.get("served") else ""
-    lines = [
-        Text(
-            f"   nearest is taped call {near.get('number')}{served}: {one_line(str(near.get('name')), 80)}"
-        )
-    ]
-    found = near.get("differences") or []
-    if not found:
-        lines.append(
-            Text(
-                "     the request is the same, but the replay makes it more often than the recording",
-                style="quiet",
-            )
-        )
-    for one in found[:_MOST_SHOWN]:
-        taped, asked = around(_plain(one.get("taped")), _plain(one.get("asked")))
-        lines.append(Text(f"     {one_line(str(one.get('path')), 100)}", style="bold"))
-        lines.append(Text(f"       - {one_line(taped, 200)}", style="failed"))
-        lines.append(Text(f"       + {one_line(asked, 200)}", style="ok"))
-    return lines
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else compact(value)
 
 
 _STYLES = {"tape": "ok", "live": "interrupted", "allowed": "interrupted", "blocked": "failed"}

@@ -52,5 +52,6 @@ def _keys_of(screen: Screen[object]) -> list[tuple[str, str]]:
     for one in type(screen).BINDINGS:
         if isinstance(one, Binding) and one.description:
             first = one.key.partition(",")[0]
-            found.setdefault(one.key_display or _SHOWN.get(first, first), one.description)
+            key = one.key_display or _SHOWN.get(first, first)
+            found.setdefault(key, one.tooltip or one.description)
     return list(found.items())

@@ -11,6 +11,7 @@ from playhead.story import CallItem, Item, NoteItem, Story, TurnItem
 from playhead.story.run_clock import position_of
 from playhead.views.text import words
 from playhead.views.text.call import fact_style, facts, sections, why
+from playhead.views.text.divergence_lines import divergence_lines
 from playhead.views.text.labels import heading, reason
 from playhead.views.text.safe import one_line
 from playhead.views.text.story import Columns
@@ -162,6 +163,8 @@ def item_lines(story: Story, item: Item, width: int) -> list[Text]:
     lines = [heading(item, width), Text()]
     for title, text, style in _facts(story, item):
         lines += _fact(title, text, style, width)
+    if isinstance(item, NoteItem) and _is_divergence(item):
+        lines += [Text(), *divergence_lines(item.data, width)]
     for title, body in _bodies(item):
         lines += [Text(), Text(one_line(title, width), style="name")]
         lines += folded(body[:_LONGEST], width, indent="  ") if body else []
@@ -223,5 +226,9 @@ def _bodies(item: Item) -> Iterator[tuple[str, str]]:
             yield "Result", pretty(item.value)
         if item.failure is not None and item.failure.traceback:
             yield "Traceback", "\n".join(item.failure.traceback)
-    elif item.data is not None:
+    elif item.data is not None and not _is_divergence(item):
         yield "Data", pretty(item.data)
+
+
+def _is_divergence(note: NoteItem) -> bool:
+    return note.kind == events.DIVERGENCE and isinstance(note.data, dict)

@@ -29,6 +29,8 @@ from playhead.views.tui.widgets import LineList, Made, Prompt
 _POLL_S = 0.5
 _WIDE = 120
 _HEAD_LINES = 4
+# A column on each side.
+_HEAD_PADDING = 2
 
 
 class RunScreen(Screen[None]):
@@ -36,17 +38,19 @@ class RunScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "app.pop_screen", "Back", key_display="esc"),
-        Binding("f", "failure", "Failure"),
-        Binding("p", "play", "Play"),
-        Binding("d", "files", "Files"),
-        Binding("slash", "find", "Find"),
-        Binding("n", "again(False)", "Next", show=False),
-        Binding("N", "again(True)", "Previous", show=False),
-        Binding("left", "fold", "Fold"),
-        Binding("right", "unfold", "Unfold", show=False),
-        Binding("z", "zoom", "Zoom"),
-        Binding("o", "output", "Output", show=False),
-        Binding("l", "live", "Live", show=False),
+        Binding(
+            "f", "failure", "Failure", tooltip="the first failure or divergence, then the next"
+        ),
+        Binding("p", "play", "Play", tooltip="play the run with its timing"),
+        Binding("d", "files", "Files", tooltip="the files as they were after this step"),
+        Binding("slash", "find", "Find", tooltip="find a line with a text"),
+        Binding("n", "again(False)", "Next", show=False, tooltip="the next line with that text"),
+        Binding("N", "again(True)", "Previous", show=False, tooltip="the previous one"),
+        Binding("left", "fold", "Fold", tooltip="hide the lines below, or go to the parent"),
+        Binding("right", "unfold", "Unfold", show=False, tooltip="show the lines below"),
+        Binding("z", "zoom", "Zoom", tooltip="show the details alone"),
+        Binding("o", "output", "Output", show=False, tooltip="show what the program printed"),
+        Binding("l", "live", "Live", show=False, tooltip="follow a running run, or stop following"),
         Binding("question_mark", "app.keys", "Keys"),
     ]
     DEFAULT_CSS = """
@@ -141,8 +145,11 @@ class RunScreen(Screen[None]):
 
     def _update_head(self) -> None:
         if self.story is not None:
-            head = list(head_of(self.story, self.size.width))[:_HEAD_LINES]
-            self.query_one("#head", Static).update(_joined(head))
+            room = self.size.width - _HEAD_PADDING
+            head = list(head_of(self.story, room))[:_HEAD_LINES]
+            for line in head:
+                line.truncate(room, overflow="ellipsis")
+            self.query_one("#head", Static).update(Text("\n").join(head))
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         if event.lines.id == "tree":
@@ -175,11 +182,7 @@ class RunScreen(Screen[None]):
         """Go to the first failure, or to the next one if the cursor is on a failure."""
         if self._rows is not None:
             tree = self.query_one("#tree", LineList)
-            here = self._rows.item(tree.cursor)
-            first = here is None or getattr(here, "failure", None) is None
-            self._go_to(
-                self._rows.next_failure(-1 if first else tree.cursor), "Nothing failed in this run."
-            )
+            self._go_to(self._rows.next_failure(tree.cursor), "Nothing failed in this run.")
 
     def action_fold(self) -> None:
         if self._rows is not None:
@@ -248,7 +251,3 @@ class RunScreen(Screen[None]):
     @work(thread=True, group="play")
     def _load_player(self, story: Story) -> None:
         self.post_message(OpenPlayer(frames_of(story)))
-
-
-def _joined(lines: list[Text]) -> Text:
-    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)

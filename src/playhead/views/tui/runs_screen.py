@@ -28,30 +28,29 @@ _STATUSES = (None, "failed", "running", "interrupted", "ok")
 # Newest, most expensive, longest, most tokens.
 _ORDERS = ("-started", "-cost", "-duration", "-tokens")
 _POLL_S = 1.0
-_NO_RUNS = "  No runs here. Record one: playhead record -- python my_agent.py"
-_NO_MATCH = "  No run matches."
+_RECORD = "Record one: playhead record -- python my_agent.py"
 
 
 class RunsScreen(Screen[None]):
     """Lists runs; Enter opens one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "Search"),
-        Binding("f", "status", "Filter"),
-        Binding("s", "sort", "Sort"),
-        Binding("t", "tag", "Tag"),
-        Binding("x", "delete", "Delete"),
-        Binding("c", "compare", "Compare"),
+        Binding("slash", "search", "Search", tooltip="search prompts, responses, tools and errors"),
+        Binding("f", "status", "Filter", tooltip="failed, running, interrupted or ok runs only"),
+        Binding("s", "sort", "Sort", tooltip="by start, cost, duration or tokens"),
+        Binding("t", "tag", "Tag", tooltip="add or remove tags"),
+        Binding("x", "delete", "Delete", tooltip="delete this run"),
+        Binding("c", "compare", "Compare", tooltip="compare this run with the marked one"),
         Binding("question_mark", "app.keys", "Keys"),
         Binding("q", "app.quit", "Quit"),
         # A terminal of 80 columns has no room for more; wider ones show these, too.
-        Binding("m", "mark", "Mark"),
-        Binding("e", "export", "Export"),
-        Binding("b", "browser", "Browser"),
-        Binding("y", "copy", "Copy"),
-        Binding("a", "everywhere", "All"),
-        Binding("l", "live", "Live", show=False),
-        Binding("r", "reload", "Reload", show=False),
+        Binding("m", "mark", "Mark", tooltip="mark this run for a comparison"),
+        Binding("e", "export", "Export", tooltip="write the run as a page to this folder"),
+        Binding("b", "browser", "Browser", tooltip="open this run in the browser"),
+        Binding("y", "copy", "Copy", tooltip="copy the id of this run"),
+        Binding("a", "everywhere", "All", tooltip="all projects, or this one alone"),
+        Binding("l", "live", "Live", show=False, tooltip="update the list, or stop updating"),
+        Binding("r", "reload", "Reload", show=False, tooltip="read the list again"),
     ]
 
     def __init__(self, source: RunSource) -> None:
@@ -123,8 +122,7 @@ class RunsScreen(Screen[None]):
         found = self._page.rows if self._page else ()
         if not found:
             self.query_one("#heading", Static).update(Text())
-            query = self._query.words or self._query.status
-            return [Text(_NO_MATCH if query else _NO_RUNS, style="quiet")]
+            return [Text(f"  {self._reason()}", style="quiet")]
         shown = [(one.entry, one.summary) for one in found]
         heading, *lines = run_lines(shown, width=width, now_ns=clock.wall_ns())
         self.query_one("#heading", Static).update(heading)
@@ -133,13 +131,22 @@ class RunsScreen(Screen[None]):
                 line.stylize("bold reverse", 0, 1)
         return lines
 
+    def _reason(self) -> str:
+        """Return why the list is empty."""
+        if self._query.words or self._query.status:
+            return "No run matches."
+        if self._query.project is not None:
+            return f"No runs of the project {self._project()}. a shows all projects. {_RECORD}"
+        return f"No runs here. {_RECORD}"
+
     def _update_title(self) -> None:
         parts = [f"playhead · {one_line(_short(self._source.home), 40)}"]
         if self._page is None:
             parts.append("reading…")
         else:
             parts.append(f"{words.count(self._page.total)} runs")
-        parts += [one for one in (self._query.status, self._project()) if one]
+        parts += [self._query.status] if self._query.status else []
+        parts += [f"project {self._project()}"] if self._query.project is not None else []
         if self._query.sort != _ORDERS[0]:
             parts.append(f"by {self._query.sort.removeprefix('-')}")
         if self._query.words:
@@ -150,7 +157,7 @@ class RunsScreen(Screen[None]):
             parts.append(one_line(self._problem, 60))
         text = Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
         if self._live:
-            text.append(" ●", style="running")
+            text.append(" ● live", style="running")
         self.query_one("#title", Static).update(text)
 
     def _project(self) -> str:

@@ -181,9 +181,9 @@ async def test_every_key_is_told_on_request(at_terminal, refund):
     async with at_terminal(refund.path) as person:
         for key in ("question_mark", "escape"):
             await person.press("question_mark")
-            assert "Previous" in person.screen()
+            assert "the previous one" in person.screen()
             await person.press(key)
-            assert "Previous" not in person.screen()
+            assert "the previous one" not in person.screen()
             assert "issue_refund" in person.screen()
 
 

@@ -1,0 +1,63 @@
+"""Shorten the traceback of a program that a divergence has ended: the report after it says more than the frames of
+SDKs and of Playhead. Knows `sys.excepthook`; does not know what differs.
+
+The hook is installed when the first divergence is raised, not at the start: libraries (exceptiongroup, trio) look
+whether `sys.excepthook` is still the original, and a replay must show them what the recording showed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from playhead.errors import Divergence
+from playhead.recording.where import is_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from traceback import TracebackException
+    from types import TracebackType
+
+_is_armed = False
+
+
+def arm() -> None:
+    """Allow `shorten` in this process. Only programs that `playhead replay` starts do: a test that replays in its own
+    process keeps its hook.
+    """
+    global _is_armed  # noqa: PLW0603  one for the process
+    _is_armed = True
+
+
+def shorten() -> None:
+    """Install the hook, unless the program has one of its own."""
+    if _is_armed and sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _show
+
+
+def _show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if not _is_caused_by_divergence(error):
+        sys.__excepthook__(kind, error, traceback)
+        return
+    from traceback import TracebackException  # programs that end well do not need it
+
+    told = TracebackException(kind, error, traceback)
+    _keep_own_frames(told)
+    sys.stderr.write("".join(told.format()))
+
+
+def _is_caused_by_divergence(error: BaseException | None) -> bool:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, Divergence):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _keep_own_frames(told: TracebackException | None) -> None:
+    """Leave out frames of libraries, in the whole chain of exceptions. If all are of libraries, the last one stays."""
+    while told is not None:
+        own = [frame for frame in told.stack if not is_foreign(frame.filename)]
+        told.stack[:] = own or told.stack[-1:]
+        told = told.__cause__ or told.__context__
