@@ -123,9 +123,7 @@ def tell(patches: Patches, open_deck: Deck) -> None:
         open_deck.recorder.append(event)
         if event.kind == events.HOLE:
             what, why = event.data["what"], event.data["why"]
-            open_deck.recorder.warn(
-                f"{what} cannot be hooked ({why}); what it does is not recorded."
-            )
+            open_deck.recorder.warn(f"{what} cannot be hooked ({why}); its calls are not recorded.")
 
 
 def report(kind: str, data: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def graft(patches: Patches, kind: type, name: str, made: Any) -> None:
 
     patches.on_undo(undo)
     if kind.__dict__.get(name) is not made:
-        raise NotAsExpected(f"{kind.__qualname__}.{name} does not let itself be replaced")
+        raise NotAsExpected(f"{kind.__qualname__}.{name} cannot be replaced")
 
 
 def _dict_of(kind: type) -> dict[str, Any]:

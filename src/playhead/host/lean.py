@@ -51,7 +51,7 @@ else:
         def __new__(cls, *given: Any, **named: Any) -> Any:
             members = {**cls._defaults, **dict(zip(cls._fields, given)), **named}  # noqa: B905  too few: defaults
             if len(given) > len(cls._fields) or members.keys() != set(cls._fields):
-                raise TypeError(f"{cls.__name__} is made of {', '.join(cls._fields)}")
+                raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)}")
             return tuple.__new__(cls, [members[name] for name in cls._fields])
 
         def _replace(self, **changes: Any) -> Any:

@@ -138,7 +138,7 @@ def _earlier(wish: Wish, home: Path, now: int) -> Path | None:
     if earlier is None or not wish.force:
         return earlier
     if _is_going_on(earlier):
-        say(f"{earlier.name} is being recorded just now, so it is not moved aside.")
+        say(f"{earlier.name} is still being recorded, so it is not moved aside.")
     else:
         stores.move_aside(earlier, now)
     return None
@@ -184,7 +184,7 @@ def _fresh(home: Path, run_id: str | None, now: int) -> tuple[str, Path]:
                 f"{run_id} exists already; recording as {wanted}. Append with resume, replace with force."
             )
         return made
-    raise FileExistsError(f"{run_id} and 10,000 more are taken")
+    raise FileExistsError(f"{run_id} and the next 10,000 names are taken")
 
 
 def _manifest(wish: Wish, settings: Settings, now: int) -> Manifest:

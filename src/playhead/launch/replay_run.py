@@ -73,7 +73,7 @@ def check_tape(path: Path) -> Tape:
     level = tape.manifest.level
     if level != "full":
         raise TapeNotReplayable(
-            f"{path.name} was recorded at level {level!r}: what was asked and answered is not on it. "
+            f"{path.name} was recorded at level {level!r}: its tape has no requests and responses. "
             "Record again with `--level full`."
         )
     if partial := tape.manifest.extra.get("partial"):
@@ -322,8 +322,8 @@ def _fence(
         return build(FenceNeeds(own=own, network=network, sockets=sockets))
     except NoFence as error:
         raise NoFence(
-            f"This machine cannot keep the replay from the world: {error}. Nothing was started. "
-            "With `--unfenced` it runs all the same: hooks alone stop what they see, and the verdict "
+            f"This machine has no fence for the replay: {error}. Nothing was started. "
+            "With `--unfenced` it runs without one: hooks stop only the calls that they see, and the verdict "
             "is `unproven`. `playhead doctor` says what is missing."
         ) from None
 

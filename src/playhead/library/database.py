@@ -92,7 +92,7 @@ def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
 def _make_tables(db: sqlite3.Connection) -> None:
     if db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None:
         raise sqlite3.DatabaseError(
-            "the catalogue is of another version, or not a database of ours"
+            "the catalogue has another version, or is not a catalogue of Playhead"
         )
     for statement in STATEMENTS:
         db.execute(statement)

@@ -87,7 +87,7 @@ def stats(
     """
     heading = next((one for one in BYS if one == by), None)
     if heading is None:
-        raise UsageError(f"Runs cannot be summed up by {by!r}; expected {', '.join(BYS)}.")
+        raise UsageError(f"Runs cannot be grouped by {by!r}; expected {', '.join(BYS)}.")
     if not (home / "runs").is_dir():
         return Stats(by=heading, total=NOTHING, statuses={})
     db = database_of(home)

@@ -188,7 +188,7 @@ def _first_importable(names: tuple[str, ...]) -> Any:
             return import_module(name)
         except ImportError:
             continue
-    raise _Undecodable(f"cannot be undone here (none of {', '.join(names)} is installed)")
+    raise _Undecodable(f"cannot be decoded here (none of {', '.join(names)} is installed)")
 
 
 _DECODERS: dict[str, Callable[[bytes], bytes]] = {

@@ -170,7 +170,7 @@ def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
         so_far = "" if earlier is None else f" ({earlier.total} iterations, {earlier.status})"
         raise UsageError(
             f"Session {session!r} exists already{so_far}. "
-            "Go on with --resume, start over with --force (which keeps the old one aside)."
+            "Continue with --resume, or start over with --force (which keeps the old one aside)."
         )
 
 

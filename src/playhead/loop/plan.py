@@ -63,13 +63,13 @@ def check_plan(plan: Plan, *, replaying: bool = False) -> None:
         path = prompt_path(plan, stage, 1)
         if path is not None and "{iteration}" not in (plan.prompt or "") and not path.is_file():
             raise UsageError(
-                f"The prompt of stage {stage.name} is not there: {path}. "
+                f"The prompt of stage {stage.name} does not exist: {path}. "
                 "--prompt names it, with {stage} and {iteration} in it."
             )
     if replaying or plan.context is None:
         return
     if not plan.context.expanduser().is_file():
-        raise UsageError(f"The context is not there: {plan.context}.")
+        raise UsageError(f"The context file does not exist: {plan.context}.")
 
 
 def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str]) -> list[str]:

@@ -58,7 +58,7 @@ def hold(session: Path) -> int | None:
     except OSError as error:
         os.close(fd)
         if error.errno in (errno.EAGAIN, errno.EACCES):
-            raise UsageError(f"Session {session.name} is going on just now.") from None
+            raise UsageError(f"Session {session.name} is still running.") from None
         return None
     return fd
 

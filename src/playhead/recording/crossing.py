@@ -290,7 +290,7 @@ class Crossing:
 
     def __exit__(self, kind: object = None, error: object = None, traceback: object = None) -> None:
         if self._outside is None:
-            raise AssertionError("only what was entered is left")
+            raise AssertionError("only an entered crossing can be left")
         around, calls, printed, self._outside = self._outside
         try:
             lanes.enclosing.reset(around)

@@ -313,7 +313,7 @@ class Recorder:
     def _warn_of(self, error: Exception) -> None:
         self.warn(
             f"an event could not be recorded in {self.folder} ({safe_str(error)}); "
-            "what is lost is counted."
+            "the tape counts lost events."
         )
 
     def _tell_losses(self) -> None:

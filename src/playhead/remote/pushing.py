@@ -122,7 +122,7 @@ def push(
     if any(remote.facts(blob_key(one.file.sha256)) is None for one in reused):
         if not may_retry:
             raise RemoteError(
-                f"{remote.url}: objects of {run.name} are deleted while it is pushed."
+                f"{remote.url}: another process deletes objects of {run.name} while it is pushed."
             )
         forget_packs(home, remote.url)
         return push(run, remote, force=True, tell=tell, may_retry=False)
@@ -147,7 +147,7 @@ def _commit(remote: ObjectFolder, commit: Commit, *, replace: bool) -> None:
     if there is None or set(there.files) != set(commit.files):
         raise RemoteError(
             f"Another machine pushed a run {commit.run} to {remote.url} at the same time, with other contents. "
-            "That one is there; this one is not."
+            "The other run was stored; this one was not."
         )
 
 

@@ -99,7 +99,7 @@ def replayable(tape: Tape) -> TapedRun:
     level = tape.manifest.level
     if level != "full":
         raise TapeNotReplayable(
-            f"{tape.manifest.run} was recorded at level {level!r}: what was asked and answered is not on it. "
+            f"{tape.manifest.run} was recorded at level {level!r}: its tape has no requests and responses. "
             "Record again with `--level full`."
         )
     return load(tape)

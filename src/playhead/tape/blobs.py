@@ -143,7 +143,7 @@ class _Unspiller:
     def _open(self, digest: str, kind: str, depth: int) -> Any:
         if depth >= _DEEPEST:
             raise TapeDamaged(
-                f"Blob {digest[:80]} in {self._run} holds blobs that hold blobs: not ours."
+                f"Blob {digest[:80]} in {self._run} contains nested references to blobs. Playhead did not write it."
             )
         if (digest, kind) not in self._opened:
             self._opened[digest, kind] = self._payload(digest, kind, depth)

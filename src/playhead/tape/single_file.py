@@ -95,7 +95,7 @@ def folder_of(source: Path, target: Path) -> Path:
         return unpack(source, target)
     if not (Path(announced) / MANIFEST).exists():
         raise TapeDamaged(
-            f"{source} says that the run is in {announced}, and there is no run. "
+            f"{source} says that the run is in {announced}, but that folder has no run. "
             "The recording was interrupted, and its folder has been moved or deleted."
         )
     return Path(announced)
@@ -193,7 +193,7 @@ def unpack(source: Path, target: Path) -> Path:
     version = head.get("playhead")
     if not isinstance(version, int):
         raise TapeDamaged(
-            f'{source} line 1 does not say that it is a tape: expected {{"playhead": {FORMAT_VERSION}, …}}.'
+            f'{source} line 1 is not the header of a tape: expected {{"playhead": {FORMAT_VERSION}, …}}.'
         )
     if version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)

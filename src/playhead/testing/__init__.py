@@ -62,7 +62,7 @@ _HOMES = {
     "Usage": (_SCRIPT, "ScriptedUsage"),
     "When": (_SCRIPT, "When"),
     "load_script": (f"{_SERVERS}.script_file", "load_script"),
-    "explain": ("playhead.testing.taperun", "explain"),
+    "explain": ("playhead.testing.explained", "explain"),
     "replay": ("playhead.testing.taperun", "replay"),
     "serve": (f"{_SERVERS}.server", "serve"),
 }

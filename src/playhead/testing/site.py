@@ -142,7 +142,7 @@ def _ending(request: ReceivedRequest) -> Ending:
         if wanted == known:
             ending: Ending = known
             return ending
-    raise ValueError(f"how={wanted} is none of {', '.join(get_args(Ending))}")
+    raise ValueError(f"how={wanted} is not one of {', '.join(get_args(Ending))}")
 
 
 async def gzipped(exchange: ServedExchange) -> None:

@@ -154,10 +154,6 @@ def _hooked(run: Run, mode: ReplayMode, started_ns: int, taped: list[Any]) -> It
             deck.activate(outer)
 
 
-# Divergences in the message of a failing test.
-_SHOWN = 3
-
-
 def replay(
     tape: str | os.PathLike[str],
     command: Sequence[str] | None = None,
@@ -204,16 +200,3 @@ def replay(
             raise kind(done.stderr.strip() or f"playhead replay exited with {done.returncode}")
         members: dict[str, Any] = json.loads(report.read_text())
         return members
-
-
-def explain(report: Mapping[str, Any]) -> str:
-    """Return a report in words, for the message of a failing test: the verdict and the first divergences."""
-    from playhead.views.text.divergence_lines import (
-        plain_divergence,  # a passing test needs no views
-    )
-
-    found = [one for one in report.get("divergences") or () if not one.get("consequence")]
-    shown = [plain_divergence(one, number=number) for number, one in enumerate(found[:_SHOWN], 1)]
-    more = len(found) - len(shown)
-    last = [f"… and {more} more"] if more > 0 else []
-    return "\n\n".join([f"{report.get('verdict')}: replay of {report.get('run')}", *shown, *last])

@@ -94,7 +94,7 @@ def test_an_encoding_without_a_library_here_says_which_would_do(monkeypatch, nam
     plain = undo(name, b"\x28\xb5\x2f\xfdwhatever")
     assert plain.body == b""
     assert plain.reason == (
-        f"content encoding {name}: cannot be undone here (none of {libraries} is installed)"
+        f"content encoding {name}: cannot be decoded here (none of {libraries} is installed)"
     )
 
 

@@ -130,7 +130,7 @@ def test_a_command_is_run_from_python_as_by_the_command_line(tmp_path):
 def test_a_session_that_goes_on_is_nobody_elses(tmp_path):
     with loop.open_session("s", ["work:2"], store=tmp_path) as session:
         for more in ({}, {"resume": True}, {"force": True}):
-            with pytest.raises(UsageError, match="going on just now"):
+            with pytest.raises(UsageError, match="still running"):
                 loop.open_session("s", ["work:2"], store=tmp_path, **more)
         made(session, 9)
     assert not session.status_file.parent.exists()

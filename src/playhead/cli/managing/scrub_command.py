@@ -55,7 +55,7 @@ def command(
     blobs = f", {done.blobs} blobs deleted" if done.blobs else ""
     names = ", its manifest too" if done.manifest else ""
     click.echo(f"{path.name}: {done.events:,} events changed{blobs}{names}.")
-    click.echo("Exports and copies that you made before are as they were.")
+    click.echo("Earlier exports and copies are unchanged.")
 
 
 def _redactor(home: Path, texts: tuple[str, ...], rules: tuple[str, ...]) -> Redactor:

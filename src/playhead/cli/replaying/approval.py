@@ -100,8 +100,8 @@ def agree(source: Path, tape: Tape, words: Sequence[str], *, trusted: bool) -> N
         if not can_ask():
             # The reason in the last line: a batch shows that one.
             raise TapeNotTrusted(
-                f"{said}\nAnother person recorded {source.name}, so Playhead does not run its command unasked. "
-                "Read it; then add --trust, or your own command: -- CMD…"
+                f"{said}\nAnother person recorded {source.name}, so Playhead does not run its command "
+                "without your approval. Read it; then add --trust, or your own command: -- CMD…"
             )
         click.echo(f"Another person recorded this tape. {said}", err=True)
         if not click.confirm("Run it inside the fence?", err=True):
@@ -109,7 +109,7 @@ def agree(source: Path, tape: Tape, words: Sequence[str], *, trusted: bool) -> N
     try:
         trust(digest)
     except OSError as error:
-        click.echo(f"playhead: this answer is not remembered ({error}).", err=True)
+        click.echo(f"playhead: this answer was not saved ({error}).", err=True)
 
 
 def can_ask() -> bool:

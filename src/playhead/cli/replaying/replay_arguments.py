@@ -181,6 +181,6 @@ def plain(tape: Tape) -> Tape:
     try:
         copy_regular(tape.run, copy)
     except OSError as error:
-        raise StoreError(f"{tape.run} cannot be opened up for a replay ({error}).") from error
+        raise StoreError(f"{tape.run} cannot be unpacked for a replay ({error}).") from error
     unseal(copy)
     return Tape(copy)

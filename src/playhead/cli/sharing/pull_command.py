@@ -61,4 +61,4 @@ def command(
     if as_json:
         print_json(done)
     elif not done:
-        click.echo(f"Every run of {there.url} is here.")
+        click.echo(f"All runs of {there.url} are already here.")

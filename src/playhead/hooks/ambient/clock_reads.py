@@ -144,7 +144,7 @@ def hook_datetime(module: ModuleType, patches: Patches) -> None:
     moment, day, utc = module.datetime, module.date, module.timezone.utc
     from_timestamp = vars(moment).get("fromtimestamp")
     if from_timestamp is None:
-        raise NotAsExpected("datetime.fromtimestamp is not where it was")
+        raise NotAsExpected("datetime.fromtimestamp was replaced by another library")
 
     # `datetime.now` reads the clock in C, past `time.time`. `depth=2` skips the frame of `now`, so that the
     # reading is attributed to the caller's line.

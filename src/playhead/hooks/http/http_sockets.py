@@ -50,7 +50,7 @@ def listen(fp: Any, listener: Listener) -> None:
     """Observe what http.client reads from `fp`. NotAsExpected where that is not a socket's file."""
     raw = getattr(fp, "raw", None)
     if type(raw) is not socket.SocketIO:
-        raise NotAsExpected(f"an answer is read from {type(raw).__name__}, not from SocketIO")
+        raise NotAsExpected(f"the response is read from {type(raw).__name__}, not from SocketIO")
     raw.playhead = listener  # type: ignore[attr-defined]  # it is about to become one that has it
     raw.__class__ = HeardSocketIO
 
@@ -146,7 +146,7 @@ class Unconnected:
 
     def sendall(self, data: Any, flags: int = 0) -> None:
         # The error of a socket whose peer has closed: clients drop the connection and open another.
-        raise BrokenPipeError(32, "this connection was answered from a tape and is gone")
+        raise BrokenPipeError(32, "this connection was served from a tape and is closed")
 
     send = sendall
 

@@ -60,7 +60,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "Popen", "run", "call", "PIPE", "STDOUT", "DEVNULL")
     need(module.Popen, "_get_handles", "_handle_exitstatus", "_get_devnull", "poll", "wait")
     if (module.PIPE, module.STDOUT, module.DEVNULL) != (PIPE, STDOUT, DEVNULL):
-        raise NotAsExpected("subprocess spells PIPE, STDOUT and DEVNULL in another way")
+        raise NotAsExpected("subprocess has other values for PIPE, STDOUT and DEVNULL")
     code = getattr(module.Popen.__init__, "__code__", None)
     if code is not None and code.co_argcount > 1 and code.co_varnames[1:18] != _POSITIONAL:
         raise NotAsExpected("Popen takes other arguments")

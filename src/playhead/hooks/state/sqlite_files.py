@@ -47,7 +47,7 @@ def _heard(event: str, args: tuple[Any, ...]) -> None:
     try:
         _connecting(open_deck.recorder, args[0])
     except Exception as error:  # noqa: BLE001  raising here would forbid the connection
-        open_deck.recorder.warn(f"a SQLite file could not be looked at ({safe_str(error)}).")
+        open_deck.recorder.warn(f"a SQLite file could not be read ({safe_str(error)}).")
 
 
 def _connecting(recorder: Recorder, database: Any) -> None:

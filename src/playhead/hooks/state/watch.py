@@ -156,8 +156,8 @@ class Watch:
             setattr(owner, method, made)
         except (AttributeError, TypeError):
             raise UsageError(
-                f"{type(self.store).__name__} does not let {method!r} be watched. Give `watch` an "
-                "object of a class of your own that holds it."
+                f"{type(self.store).__name__} does not allow {method!r} to be watched. Give `watch` an "
+                "object of a class of your own that wraps it."
             ) from None
         self._hooked.append((owner, method, own, made))
 

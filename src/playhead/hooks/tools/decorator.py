@@ -84,7 +84,7 @@ def _decorate(function: Any, *, effect: Effect | None, name: str | None) -> Any:
     if isinstance(function, type) or not callable(function):
         raise UsageError(
             f"{function!r} cannot be a tool: it is not a function. Decorate the function or method "
-            "that does the work; tools of a framework are recorded by themselves."
+            "that does the work; tools of a framework are recorded without a decorator."
         )
     return _wrap(function, effect, name, method=is_method(function))
 

@@ -93,7 +93,7 @@ class Conversation:
         expected = self._expected.popleft() if self._expected else None
         if expected is None:
             raise Divergence(
-                f"The agent sends one message more over {self.exchange.name} than its tape has: "
+                f"The agent sends one more message over {self.exchange.name} than the tape has: "
                 f"{_short(raw)}. Record the run again, or let this socket go live."
             )
         if expected.stream != stream or not alike(expected.data, raw):

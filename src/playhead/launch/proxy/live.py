@@ -87,7 +87,7 @@ async def _let_through(connection: socket.socket) -> None:
         answer += more
     if answer.split(b" ", 2)[1:2] != [b"200"]:
         said = answer.partition(b"\r\n")[0].decode("latin-1")
-        raise NoTunnel(f"the network's proxy answers {said!r}")
+        raise NoTunnel(f"the proxy of the network responds {said!r}")
 
 
 def _asking(where: SplitResult, place: str) -> bytes:
@@ -196,7 +196,7 @@ class LiveServer:
         await writer.drain()
         first = await reader.read(_PIECE)
         if not first:
-            raise EOFError("the server closed the connection without an answer")
+            raise EOFError("the server closed the connection without a response")
         return reader, first
 
     async def _relay(

@@ -124,7 +124,7 @@ async def _body(asked: ProxiedRequest, reader: asyncio.StreamReader) -> bytes | 
         coding, length = asked.value("transfer-encoding"), asked.value("content-length")
         if coding is not None:
             if coding.strip().lower() != "chunked" or length is not None:
-                raise NotHttp("the length of this body can be read in two ways")
+                raise NotHttp("the headers give the length of this body in two ways")
             return await _chunked(reader)
         size = _length(length)
         return await reader.readexactly(size) if size else b""

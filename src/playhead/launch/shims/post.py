@@ -236,7 +236,7 @@ def _covered(
             raise
         why = f"no shims over the real paths: {safe_str(error)}"
         recorder.append(NewEvent(events.HOLE, {"boundary": "process", "what": "shims", "why": why}))
-        recorder.warn(f"what is started by its full path is not recorded ({why}).")
+        recorder.warn(f"programs that are started by their full path are not recorded ({why}).")
         return Cover(moved={})
 
 

@@ -142,7 +142,7 @@ def _folder() -> str:
 def build(wanted: FenceNeeds, kinds: Sequence[str] = KINDS) -> Fence:
     """The best fence of this machine. NoFence says why there is none."""
     if sys.platform != "linux":
-        raise NoFence(f"{sys.platform} has no fence that Playhead knows.")
+        raise NoFence(f"{sys.platform} has no fence that Playhead supports.")
     reasons = []
     for kind in kinds:
         try:

@@ -56,7 +56,7 @@ def parse_fault(spec: str) -> Fault:
     kind, argument = _action(spec, action)
     if kind not in KINDS[boundary]:
         known = ", ".join(KINDS[boundary])
-        raise UsageError(f"{spec!r}: {boundary} knows no {kind!r}; it knows {known}.")
+        raise UsageError(f"{spec!r}: {boundary} does not support {kind!r}; it supports {known}.")
     if times is None and selector != "*":
         times = 1
     return Fault(

@@ -10,12 +10,15 @@ from __future__ import annotations
 import sys
 
 from playhead.errors import Divergence
+from playhead.host.later import Later
 from playhead.recording.where import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from traceback import TracebackException
+    import traceback
     from types import TracebackType
+else:
+    traceback = Later("traceback")  # programs that end well do not need it
 
 _is_armed = False
 
@@ -34,13 +37,11 @@ def shorten() -> None:
         sys.excepthook = _show
 
 
-def _show(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+def _show(kind: type[BaseException], error: BaseException, frames: TracebackType | None) -> None:
     if not _is_caused_by_divergence(error):
-        sys.__excepthook__(kind, error, traceback)
+        sys.__excepthook__(kind, error, frames)
         return
-    from traceback import TracebackException  # programs that end well do not need it
-
-    told = TracebackException(kind, error, traceback)
+    told = traceback.TracebackException(kind, error, frames)
     _keep_own_frames(told)
     sys.stderr.write("".join(told.format()))
 
@@ -55,7 +56,7 @@ def _is_caused_by_divergence(error: BaseException | None) -> bool:
     return False
 
 
-def _keep_own_frames(told: TracebackException | None) -> None:
+def _keep_own_frames(told: traceback.TracebackException | None) -> None:
     """Leave out frames of libraries, in the whole chain of exceptions. If all are of libraries, the last one stays."""
     while told is not None:
         own = [frame for frame in told.stack if not is_foreign(frame.filename)]

@@ -45,7 +45,9 @@ def sign(run: Path, key: Path) -> Path:
     done = _ssh_keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], _statement(run))
     if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE"):
         why = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise UsageError(f"{key} cannot sign: {why[-1] if why else 'ssh-keygen says nothing'}.")
+        raise UsageError(
+            f"{key} cannot sign: {why[-1] if why else 'ssh-keygen printed no reason'}."
+        )
     replace_file(run / FILE, done.stdout)
     return run / FILE
 

@@ -104,7 +104,7 @@ class Follower:
         try:
             size = os.stat(segment.path).st_size
         except OSError as error:
-            raise StoreError(f"{segment.path} went away ({error.strerror}).") from error
+            raise StoreError(f"{segment.path} was removed ({error.strerror}).") from error
         if size < strand.offset:
             strand = self._strands[segment.name] = Strand(segment.name)
             self._replaced.add(segment.name)

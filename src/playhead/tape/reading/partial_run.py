@@ -176,7 +176,7 @@ class _PartialFile(io.RawIOBase):
         raw = self._source.fetch_range(self._path.name, start, stop)
         if len(raw) != stop - start:
             raise TapeDamaged(
-                f"The shared store gave {len(raw)} bytes of {self._path.name}, not {stop - start}."
+                f"The shared store returned {len(raw)} bytes of {self._path.name}, not {stop - start}."
             )
         self._keep(start, raw)
         _write_at(map_of(self._path.parent), block, b"\1" * (end - block))

@@ -188,7 +188,7 @@ def _index(members: Any) -> SealIndex:
         seqs = {str(name): (_int(low), _int(high)) for name, (low, high) in one["seqs"].items()}
         frames.append(IndexedFrame(**{**_checked(IndexedFrame, one), "seqs": seqs}))
         if not 0 <= frames[-1].bytes <= MOST or frames[-1].offset < 0 or frames[-1].size < 0:
-            raise ValueError("a frame that cannot be")
+            raise ValueError("an impossible frame")
     return SealIndex(**{**_checked(SealIndex, members), "segments": segments, "frames": frames})
 
 

@@ -73,7 +73,7 @@ def open_frame(path: Path, frame: IndexedFrame) -> bytes:
         with open_sealed(path) as file:
             found = frame_at(file, frame.offset, file.seek(0, 2))
             if (found.size, found.bytes) != (frame.size, frame.bytes):
-                raise FrameDamaged("it is not the frame that the index speaks of")
+                raise FrameDamaged("it is not the frame that the index names")
             compressed = read_frame(file, found)
     except OSError as error:
         raise StoreError(f"{path} cannot be read ({error.strerror or error}).") from error

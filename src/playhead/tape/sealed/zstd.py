@@ -44,7 +44,7 @@ def codec() -> Codec:
     except ImportError:
         raise TapeError(
             "This tape is sealed, and this Python has no zstd to open it. "
-            "Open it up with `playhead unseal RUN`, or record with --no-seal; "
+            "Unpack it with `playhead unseal RUN`, or record with --no-seal; "
             "`pip install backports.zstd` here works as well."
         ) from None
     return _codec_of_zstandard(zstandard)
@@ -147,7 +147,7 @@ def frame_at(file: BinaryIO, at: int, end: int) -> ZstdFrame:
     single = flags >> 5 & 1
     field = (single, 2, 4, 8)[flags >> 6]
     if not field:
-        raise FrameDamaged("its frame does not say how much it holds")
+        raise FrameDamaged("its frame has no content size")
     begin = 5 + (0 if single else 1)
     content = int.from_bytes(header[begin : begin + field], "little") + (256 if field == 2 else 0)
     if content > MOST:
@@ -168,7 +168,7 @@ def _end_of_blocks(file: BinaryIO, at: int, end: int) -> int:
         if at > end:
             raise FrameDamaged("its frame is cut off")
         if kind == 3:
-            raise FrameDamaged("its frame holds a block of no known kind")
+            raise FrameDamaged("its frame has a block of an unknown type")
         if last:
             return at
     raise FrameDamaged(f"its frame has more than {_MOST_BLOCKS} blocks")

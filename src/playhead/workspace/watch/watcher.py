@@ -146,7 +146,7 @@ class Watcher:
         try:
             work()
         except Exception as error:  # noqa: BLE001  the command and its other recordings go on
-            self._recorder.warn(f"file changes are not recorded any more ({safe_str(error)}).")
+            self._recorder.warn(f"file changes are no longer recorded ({safe_str(error)}).")
             self._batches.put(None)
 
     def _drain(self) -> None:

@@ -37,7 +37,7 @@ def test_every_kind_of_fault_is_understood(spec, kind, argument):
     [
         ("llm", "is not a fault"),
         ("lmm:1=529", "has no faults"),
-        ("llm:1=exit:3", "knows no 'exit'"),
+        ("llm:1=exit:3", "does not support 'exit'"),
         ("llm:1=slow:long", "takes a duration"),
         ("process:1=exit:x", "takes a code"),
         ("tool:1=raise:", "takes an argument"),

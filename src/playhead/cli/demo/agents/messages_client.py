@@ -16,7 +16,7 @@ class Anthropic:
 
     def __init__(self, max_retries: int = 0) -> None:
         if max_retries:
-            raise ValueError("this client never tries again")
+            raise ValueError("this client does not retry")
         self.messages = self
         self._url = os.environ["ANTHROPIC_BASE_URL"].rstrip("/") + "/v1/messages"
         self._key = os.environ["ANTHROPIC_API_KEY"]

@@ -188,7 +188,7 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     if operation.stream is not None and (wants_stream or operation.handle is None):
         return await operation.stream(desk, asked)
     if operation.handle is None:
-        raise Problem(406, "This is a stream.", "Ask with `Accept: text/event-stream`.")
+        raise Problem(406, "This is a stream.", "Send `Accept: text/event-stream`.")
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
         told = {name: await _told(desk, values, name) for name in operation.needs}
         asked = replace(asked, told=told)
@@ -196,7 +196,7 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
         if operation.shared:
             return await desk.shared.get((operation.id, *sorted(values.items())), handle)
         return await anyio.to_thread.run_sync(handle, abandon_on_cancel=True)
-    raise Problem(503, "This took too long.", "Ask for less, or try again.", {"Retry-After": "5"})
+    raise Problem(503, "This took too long.", "Request less, or try again.", {"Retry-After": "5"})
 
 
 def _check_access(who: Access, operation: Operation, values: Mapping[str, Any]) -> None:
@@ -237,7 +237,7 @@ async def _body(request: Request) -> bytes:
                 raise Problem(413, f"The body has more than {LARGEST_BODY} bytes.")
             parts.append(part)
     except ClientDisconnect:
-        raise Problem(400, "The body ended before it was whole.") from None
+        raise Problem(400, "The body is incomplete.") from None
     return b"".join(parts)
 
 

@@ -147,7 +147,7 @@ def parse_cursor(text: str | None) -> Cursor:
         segment, _, seq = part.rpartition(":")
         if not segment or not seq.isdecimal() or not seq.isascii():
             raise Problem(
-                400, f"{text[:80]!r} is not a position on a tape.", "Use `next` as it came."
+                400, f"{text[:80]!r} is not a position on a tape.", "Use `next` unchanged."
             )
         told[segment] = int(seq[:15])
     return Cursor(told=told)

@@ -58,7 +58,7 @@ async def follow_list(desk: Desk, _: CheckedRequest) -> Response:
 
 def _streamed(desk: Desk, stream: AsyncIterator[bytes]) -> Response:
     if desk.followers >= MOST_FOLLOWERS:
-        raise Problem(429, f"{MOST_FOLLOWERS} are following already.", "Close another page.")
+        raise Problem(429, f"{MOST_FOLLOWERS} streams are open already.", "Close another page.")
     return StreamingResponse(
         _counted(desk, stream), media_type="text/event-stream", headers=_HEADERS
     )

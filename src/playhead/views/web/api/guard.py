@@ -125,7 +125,7 @@ class RequestGuard:
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site")
         if origin is not None and urlsplit_host(origin) != headers["host"].lower():
-            raise Problem(403, f"A page of {origin[:80]!r} may not ask this server.")
+            raise Problem(403, f"A page of {origin[:80]!r} may not send requests to this server.")
         writes = scope["method"] not in _READS
         if writes and site not in (None, "same-origin", "none"):
             raise Problem(403, "A page of another site may not change anything here.")

@@ -45,7 +45,7 @@ class Replays:
         if not self._allowed:
             raise Problem(
                 403,
-                "This server runs nothing.",
+                "This server does not run replays.",
                 "A replay executes the recorded command: allow it with `playhead serve --allow-replay`.",
             )
         for spec in faults:

@@ -88,11 +88,11 @@ def listen(host: str, port: int | None) -> socket.socket:
             if port is None and wanted:
                 continue
             raise UsageError(
-                f"Nothing can listen on {host} port {wanted} ({error.strerror or error}). "
+                f"Cannot listen on {host} port {wanted} ({error.strerror or error}). "
                 "Name another with --port, or 0 for any that is free."
             ) from None
         return listener
-    raise UsageError(f"Nothing can listen on {host}.")
+    raise UsageError(f"Cannot listen on {host}.")
 
 
 def server_for(application: Starlette, wire: Wire = Wire()) -> uvicorn.Server:  # noqa: B008  frozen
