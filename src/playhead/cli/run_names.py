@@ -130,6 +130,7 @@ def find_tape(store: Path | None, asked: str, *, whole: bool = True) -> Path:
     is_named = asked.endswith((SINGLE_SUFFIX, BUNDLE_SUFFIX))
     if not is_named and not source.is_file():
         return find_run_anywhere(store, asked, whole=whole)
+    from playhead.tape.origin import is_own_file, mark_as_own
     from playhead.tape.single_file import folder_of, is_single_file
 
     if not is_named and not is_single_file(source):
@@ -142,7 +143,11 @@ def find_tape(store: Path | None, asked: str, *, whole: bool = True) -> Path:
         from playhead.exporters.bundle import open_bundle
 
         return open_bundle(source.resolve(), folder)
-    return folder_of(source.resolve(), folder / source.name.removesuffix(SINGLE_SUFFIX))
+    is_own = is_own_file(source)
+    found = folder_of(source.resolve(), folder / source.name.removesuffix(SINGLE_SUFFIX))
+    if is_own and found.parent == folder:
+        mark_as_own(found)
+    return found
 
 
 def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

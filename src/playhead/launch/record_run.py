@@ -33,11 +33,13 @@ from playhead.tape.annotations import annotate
 
 if TYPE_CHECKING:
     from playhead.launch.guest import hooking, rules
+    from playhead.tape import origin
     from playhead.tape import single_file as single
 else:
     # A program that only emits events never loads the hooks.
     hooking = Later("playhead.launch.guest.hooking")
     rules = Later("playhead.launch.guest.rules")
+    origin = Later("playhead.tape.origin")
     single = Later("playhead.tape.single_file")
 
 __all__ = ["Opened", "Recording", "Wish", "begin", "finish", "open_run", "record", "write_session"]
@@ -298,6 +300,7 @@ def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
         return
     try:
         single.pack(started.path, Path(target))
+        origin.remember_own_file(Path(target))
     except (PlayheadError, OSError) as error:
         say(f"{target} could not be written ({safe_str(error)}); the tape is in {started.path}.")
 

@@ -30,13 +30,24 @@ class OutputStream:
     pieces: Sequence[tuple[Event, int]]
     until: int | None
 
-    def overlaps(self, other: OutputStream) -> bool:
-        """Return whether both were printed at the same time. An agent that continues its session (`claude --resume`)
-        prints the same session id again, in a later process.
+    def repeats(self, other: OutputStream) -> bool:
+        """Return whether this is the output of `other`, printed once more: by the program, by a process around it,
+        or by another command later (`cat session.jsonl`). An agent that continues its session prints the same
+        session id in a later process (`claude --resume`), and that counts.
         """
-        if self.call is None or other.call is None:
+        mine, first = self.call, other.call
+        if mine is None or first is None:
             return True
-        return _is_before(self.call, other.until) and _is_before(other.call, self.until)
+        if _is_before(mine, other.until) and _is_before(first, self.until):
+            return True
+        return _program(mine) != _program(first) and self.printed() == other.printed()
+
+    def printed(self) -> bytes:
+        return b"".join(_bytes_of(event) for event, _ in self.pieces)
+
+
+def _program(call: Event) -> object:
+    return call.data.get("name") if isinstance(call.data, dict) else None
 
 
 def _is_before(call: Event, end: int | None) -> bool:
@@ -54,8 +65,7 @@ def reported_events(
         stream = _followed(output)
         steps = stream.close()
         session = next((one.session for one in steps if isinstance(one, SessionStarted)), None)
-        # The program, or a process around this one, also prints this output.
-        if not steps or any(one.overlaps(output) for one in known.get(session or "", ())):
+        if not steps or any(output.repeats(one) for one in known.get(session or "", ())):
             continue
         if session is not None:
             known.setdefault(session, []).append(output)
@@ -76,12 +86,15 @@ def _is_recorded(output: OutputStream, llm: Sequence[Event]) -> bool:
 def _followed(output: OutputStream) -> AgentStream:
     stream = AgentStream()
     for event, _ in output.pieces:
-        data = event.data if isinstance(event.data, dict) else {}
-        try:
-            stream.feed(as_bytes(data), event.wall)
-        except (TypeError, ValueError):
-            continue  # a level below full, an edited tape
+        stream.feed(_bytes_of(event), event.wall)
     return stream
+
+
+def _bytes_of(piece: Event) -> bytes:
+    try:
+        return as_bytes(piece.data if isinstance(piece.data, dict) else {})
+    except (TypeError, ValueError):
+        return b""  # a level below full, an edited tape
 
 
 def _place(pieces: Sequence[tuple[Event, int]], draft: Draft) -> int:

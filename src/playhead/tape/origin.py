@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playhead.host.cache_folder import writable_or_private
 from playhead.host.later import Later
 from playhead.host.private_files import file_of, replace_file
-from playhead.tape.manifest import Manifest
+from playhead.tape.manifest import Manifest, read_manifest, write_manifest
 from playhead.tape.store import default_home, private_key
 
 if TYPE_CHECKING:
@@ -48,6 +50,12 @@ def marked_as_own(
         return {**manifest.extra, ORIGIN: _mark(run, manifest, environ)}
     except OSError:
         return manifest.extra
+
+
+def mark_as_own(run: Path) -> None:
+    """Mark a folder that a single-file tape of this user was unpacked into."""
+    manifest = read_manifest(run)
+    write_manifest(run, replace(manifest, extra=marked_as_own(run, manifest)))
 
 
 def is_own(run: Path, manifest: Manifest, environ: Mapping[str, str] = os.environ) -> bool:
@@ -99,6 +107,31 @@ def digest_of(run: Path, manifest: Manifest) -> str:
             digest.update(f"\0{path.name}\0{os.fstat(file.fileno()).st_size}\0".encode())
             while block := file.read(_BLOCK):
                 digest.update(block)
+    return digest.hexdigest()
+
+
+def remember_own_file(source: Path, environ: Mapping[str, str] = os.environ) -> None:
+    """This user has just recorded that single-file tape. An edited copy of it is not the user's own.
+
+    Recording fails open: if the store cannot be written, a replay will ask.
+    """
+    with suppress(OSError):
+        trust(_digest_of_file(source), environ)
+
+
+def is_own_file(source: Path, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether this user recorded a single-file tape, and nobody has changed it since."""
+    try:
+        return is_trusted(_digest_of_file(source), environ)
+    except OSError:
+        return False
+
+
+def _digest_of_file(source: Path) -> str:
+    digest = hashlib.sha256(b"single file\0")
+    with file_of(source) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
     return digest.hexdigest()
 
 

@@ -25,10 +25,10 @@ class Printing(Adapter):
         return {"returncode": 0}
 
 
-def recorded(tmp_path, *, with_llm=False, times=1, level="full"):
+def recorded(tmp_path, *, with_llm=False, programs=("claude",), level="full"):
     with record(store=tmp_path, level=level) as run:
-        for _ in range(times):
-            call = Call(boundary="process", name="claude", request={"argv": ["claude"]})
+        for name in programs:
+            call = Call(boundary="process", name=name, request={"argv": [name]})
             declared().perform(call, Printing(with_llm=with_llm))
     return tell(Tape(run.path))
 
@@ -50,7 +50,11 @@ def test_where_the_exchanges_are_on_the_tape_nobody_listens(tmp_path):
 
 
 def test_a_session_that_is_printed_twice_counts_once(tmp_path):
-    assert recorded(tmp_path, times=2).totals.tokens == 240
+    assert recorded(tmp_path, programs=("claude", "cat")).totals.tokens == 240
+
+
+def test_a_session_that_the_agent_continues_counts_each_time(tmp_path):
+    assert recorded(tmp_path, programs=("claude", "claude")).totals.tokens == 480
 
 
 def test_below_full_there_is_nothing_to_hear(tmp_path):
