@@ -40,6 +40,8 @@ class Settings:
     redact_names: tuple[str, ...] = ()
     # Names and kinds of values that are not redacted.
     redact_keep: tuple[str, ...] = ()
+    # Whether recordings keep redacted secrets in a vault.
+    vault: bool = False
     # Where the key of vaults is: in a file of the user's store, or in the user's keyring.
     vault_key: str = "file"
     # Programs that get a shim; None: the usual ones, for commands that are not Python.
@@ -70,6 +72,7 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
         known["redact_patterns"] = _strings("redact.patterns", redact.get("patterns", []), source)
         known["redact_names"] = _strings("redact.names", redact.get("names", []), source)
         known["redact_keep"] = _strings("redact.keep", redact.get("keep", []), source)
+        known["vault"] = _flag("redact.vault", redact.get("vault", False), source)
         known["vault_key"] = _vault_key(redact.get("vault_key", "file"), source)
     elif redact is not None:
         known["redact"] = _flag("redact", redact, source)
@@ -126,7 +129,7 @@ _VARIABLES = {
 # Members of each table; None: any name.
 _TABLES: dict[str, tuple[str, ...] | None] = {
     "tags": None,
-    "redact": ("enabled", "patterns", "names", "keep", "vault_key"),
+    "redact": ("enabled", "patterns", "names", "keep", "vault", "vault_key"),
     "store": ("path", "remote", "cache"),
     "prices": None,
     "effects": None,

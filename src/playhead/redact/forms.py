@@ -6,7 +6,9 @@ cookie its value: the rest stays. Any other secret becomes a word without charac
 
 - `redacted-KIND-HASH`, after the known beginning of a key (`sk-proj-`) and filled up with `x` to the secret's length;
 - `redacted0KIND0HASH` where the secret has letters and digits alone;
-- `0edac7edHASH` and zeros where it is a hexadecimal number.
+- `0edac7edHASH` and zeros where it is a hexadecimal number;
+- `733228HASH`, sixteen decimal digits, where it is a number: JSON such as `{"pin": 4711}` must stay JSON, and
+  the number must fit the integers of JavaScript.
 
 A secret that is shorter than that gets a longer placeholder, so passwords do not show their length. Tapes of earlier
 versions have `[redacted:KIND:HASH]`, and secrets with blanks (a private key) still get this form.
@@ -37,20 +39,24 @@ _BRACKET = "[redacted:"
 _SHORTEST_NUMBER = 24
 # `0edac7ed`: the word in hexadecimal digits. By chance, one number in 4 thousand million begins with it.
 _NUMBER = "0edac7ed"
+# `redact` on the keys of a telephone, before a hash of ten decimal digits.
+_DECIMAL = "733228"
 # Everything that may stand in the place of a secret, with the beginning of a key: for searches in texts.
 PLACEHOLDER = (
     r"\[redacted:[a-z0-9_-]{1,40}:[0-9a-f]{8}\]"
     r"|(?:\b[A-Za-z][A-Za-z0-9_.-]{1,24}?)?redacted"
     r"(?:-[a-z0-9]{1,40}-[0-9a-f]{8}|0[a-z][a-z0-9]{0,40}?0[0-9a-f]{8})x*"
     rf"|\b{_NUMBER}[0-9a-f]{{8}}0{{8,}}\b"
+    rf"|\b{_DECIMAL}[0-4][0-9]{{9}}\b"
 )
 _placeholder = pattern(PLACEHOLDER)
 _parts = pattern(
     r"\[redacted:([a-z0-9_-]{1,40}):([0-9a-f]{8})\]|redacted-([a-z0-9]{1,40})-([0-9a-f]{8})"
     rf"|redacted0([a-z][a-z0-9]{{0,40}}?)0([0-9a-f]{{8}})|(?<![0-9a-f]){_NUMBER}()([0-9a-f]{{8}})0{{8}}"
-    rf"|\.{_MARK}()([0-9a-f]{{8}})"
+    rf"|\.{_MARK}()([0-9a-f]{{8}})|(?<![0-9]){_DECIMAL}()([0-4][0-9]{{9}})(?![0-9])"
 )
 _one_word = pattern(r"[!-~]{1,4096}\Z")
+_decimal = pattern(r"-?[0-9]{1,23}(?:\.[0-9]{1,23})?\Z")
 
 
 @shapes.cache
@@ -63,7 +69,7 @@ def _beginning() -> re.Pattern[bytes]:
 
 def is_placeholder(text: str) -> bool:
     """Return whether this value is a placeholder: it has gone through a replay, and must stay as it is."""
-    if "redacted" not in text and not text.startswith(_NUMBER):
+    if "redacted" not in text and not text.startswith((_NUMBER, _DECIMAL)):
         return False
     if text.startswith(_BRACKET) or is_redacted_token(text):
         return True
@@ -73,7 +79,7 @@ def is_placeholder(text: str) -> bool:
     before = text.partition("redacted")[0]
     return (
         not before
-        or text.startswith(_NUMBER)
+        or text.startswith((_NUMBER, _DECIMAL))
         or _beginning().fullmatch(before.encode()) is not None
     )
 
@@ -92,6 +98,8 @@ def placeholder_for(kind: str, digest: str, secret: str) -> str:
     if not _one_word.match(secret):
         return f"{_BRACKET}{kind}:{digest}]"
     size = len(secret)
+    if _decimal.match(secret):
+        return f"{_DECIMAL}{int(digest, 16):010d}"
     if size >= _SHORTEST_NUMBER and not secret.strip("0123456789abcdef"):
         return f"{_NUMBER}{digest}".ljust(size, "0")
     beginning = ""

@@ -310,6 +310,9 @@ class Redactor:
             return [self._conceal(value, kind) for value in item]
         if item is None or type(item) is bool:
             return item
+        if type(item) in (int, float):
+            hidden = self._hidden(json.dumps(item), kind)
+            return int(hidden) if hidden.isdigit() else hidden
         # A value with a codec is hidden whole: a placeholder inside of it could not be read back.
         return self.placeholder(kind, json.dumps(item, sort_keys=True))
 

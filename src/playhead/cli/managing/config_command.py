@@ -72,6 +72,7 @@ _NAMES = {
     "redact_patterns": "redact.patterns",
     "redact_names": "redact.names",
     "redact_keep": "redact.keep",
+    "vault": "redact.vault",
     "vault_key": "redact.vault_key",
     "workspaces": "workspace (more folders)",
 }

@@ -119,6 +119,7 @@ def command(
     Non-Python programs (Claude Code, Codex, Gemini CLI) reach their models through a proxy.
     """
     settings = config.load()
+    has_vault = (vault or settings.vault) and settings.redact and not no_redact
     wish = Wish(
         name=name or settings.name or called(command_line),
         tags=dict(tag_of(one) for one in tags),
@@ -129,13 +130,13 @@ def command(
         force=force,
         redact=False if no_redact else None,
         session_file=session,
-        vault=vault,
+        vault=has_vault,
     )
     if vault and no_redact:
         raise click.UsageError(
             "--vault keeps what is redacted: it cannot be combined with --no-redact."
         )
-    if vault:
+    if has_vault:
         check_vault(settings.vault_key)
     if push and not settings.remote:
         raise click.UsageError(

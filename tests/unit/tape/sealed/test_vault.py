@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import subprocess
 import sys
 import types
 import zipfile
@@ -159,6 +160,29 @@ def test_no_export_has_the_vault_and_rm_deletes_it(forge, store, tmp_path, monke
     assert not [one for one in zipfile.ZipFile(out).namelist() if "vault" in one]
     assert CliRunner().invoke(cli, ["rm", run.name, "--yes"]).exit_code == 0
     assert not os.path.exists(path_beside(str(run), ".vault"))
+
+
+def test_the_config_gives_every_recording_a_vault(store, tmp_path, monkeypatch):
+    monkeypatch.setenv("PLAYHEAD_HOME", str(store))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "playhead.toml").write_text("[redact]\nvault = true\n")
+    words = [
+        sys.executable,
+        "-m",
+        "playhead",
+        "record",
+        "--quiet",
+        "--no-workspace",
+        "--",
+        sys.executable,
+    ]
+    # Assembled by the program: the command line is redacted before a run has a vault.
+    code = f"print('sk-proj-' + {SECRET.removeprefix('sk-proj-')!r})"
+    subprocess.run([*words, "-c", code], check=True, capture_output=True)
+    assert [one.suffix for one in (store / "vault").iterdir()] == [".vault"]
+    (tmp_path / "playhead.toml").write_text("[redact]\nvault = 'perhaps'\n")
+    with pytest.raises(config.ConfigError, match=r"redact.vault"):
+        config.load(tmp_path)
 
 
 def test_the_config_names_the_place_of_the_key(tmp_path):
