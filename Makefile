@@ -80,7 +80,9 @@ test-attack: $(READY) ## attack Playhead with hostile tapes, secrets and request
 	@$(BIN)/python -m tests.attack $(ARGS)
 
 # Kill -9 at many moments and loads of many runs. About ten minutes.
-test-engines: $(READY) database ## shared stores and PostgreSQL under kills and load
+test-engines: $(READY) database ## shared stores, PostgreSQL, Dask and Ray under kills and load
+	@$(BIN)/python -c 'import distributed, ray' 2>/dev/null \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m engines --timeout 1200 tests/engines $(ARGS)
 
 check: lint types layers test ## all that must hold before a commit is shared

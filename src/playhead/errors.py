@@ -89,6 +89,10 @@ class RemoteError(StoreError):
     """The shared store cannot be reached, refuses, or has something else than expected."""
 
 
+class EngineError(PlayheadError):
+    """A cluster for batches cannot be reached, has no workers, or has workers without Playhead."""
+
+
 class Divergence(PlayheadError):
     exit_code = 3
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.reader import Tape
 from playhead.views.text.replay_results import BatchProgress, print_results
+
+Verdicts = Generator[Verdict, None, None]
+RunJobs = Callable[[Iterator[Job | None]], Verdicts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,7 @@ class BatchRequest:
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Number of parallel replays. Default: the number of cores.",
+    help="Number of parallel replays. Default: the number of cores, or of the cluster's slots.",
 )
 @click.option(
     "--shard",
@@ -87,6 +91,12 @@ class BatchRequest:
 )
 @click.option(
     "--allow-unproven", is_flag=True, help="Count replays without a fence (--unfenced) as passed."
+)
+@click.option(
+    "--on",
+    "engine",
+    metavar="ENGINE",
+    help="Replay on a cluster: dask:tcp://HOST:PORT, ray:auto or ray:ray://HOST:PORT. Default: this machine.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop after the first failure.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted batch.")
@@ -111,6 +121,7 @@ def command(
     shard: tuple[int, int] | None,
     repeat: int,
     allow_unproven: bool,
+    engine: str | None,
     fail_fast: bool,
     resume: bool,
     timeout: float,
@@ -131,12 +142,14 @@ def command(
     playhead batch tag:golden=true --live llm --min-similarity 0.8 --must-not-call send_mail
     playhead batch tests/tapes/ --shard 2/4 --json shard-2.json
     playhead batch tag:golden=true --live llm --repeat 5 --min-pass-rate 0.9 --budget 2.50
+    playhead batch tag:golden=true --trust --on dask:tcp://scheduler:8786
 
     SELECTOR is a run, tag:K[=V], name:GLOB, status:S, since:7d, a file, a folder or a glob. All options
     of `playhead replay`, and a command after `--`, are passed to each replay. Invariants can also be
     set in the config, under [batch.invariants].
 
-    Tapes that another person recorded need --trust, or a command after `--`.
+    Tapes that another person recorded need --trust, or a command after `--`. Workers of a cluster fetch tapes from the
+    shared store (PLAYHEAD_REMOTE there), and keep their replays.
 
     Exit codes: 0 all passed, 3 diverged, 4 unusable tape, 5 invariant violated.
     """
@@ -161,8 +174,9 @@ def command(
             asked,
             targets,
             home_to_read(store),
-            jobs or cores(),
-            timeout,
+            partial(_local, jobs or cores(), timeout)
+            if engine is None
+            else partial(_on_engine, engine, jobs, timeout),
             Budget(budget),
             fail_fast=fail_fast,
             resume=resume,
@@ -195,8 +209,7 @@ def _run(
     asked: BatchRequest,
     targets: Sequence[Target],
     home: Path,
-    lanes: int,
-    timeout: float,
+    run: RunJobs,
     budget: Budget,
     *,
     fail_fast: bool,
@@ -215,8 +228,11 @@ def _run(
         jobs = budget.limit(_jobs(asked, targets, home, done))
         progress = BatchProgress(len(targets) * asked.repeat, len(found))
         try:
-            with closing(WorkerPool(lanes, timeout).verdicts(jobs)) as verdicts:
+            with closing(run(jobs)) as verdicts:
                 for verdict in verdicts:
+                    if (verdict.tape, verdict.round) in done:
+                        continue  # an engine ran the job twice
+                    done.add((verdict.tape, verdict.round))
                     journal.write(verdict.as_json())
                     found.append(verdict)
                     budget.book(verdict, in_flight=True)
@@ -242,6 +258,18 @@ def _run(
         not_run=len(targets) - len(cases),
         stopped=budget.stopped,
     )
+
+
+def _local(lanes: int, timeout: float, jobs: Iterator[Job | None]) -> Verdicts:
+    return WorkerPool(lanes, timeout).verdicts(jobs)
+
+
+def _on_engine(
+    engine: str, lanes: int | None, timeout: float, jobs: Iterator[Job | None]
+) -> Verdicts:
+    from playhead.cli.batch.batch_engines import EnginePool
+
+    return EnginePool(engine, lanes, timeout).verdicts(jobs)
 
 
 def _jobs(

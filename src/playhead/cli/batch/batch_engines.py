@@ -1,0 +1,196 @@
+"""Run the jobs of a batch on a cluster: Dask or Ray. Knows the two libraries; not what a job does.
+
+Both are extras, imported when `--on` names them. An engine hands jobs to workers and repeats those of a worker that
+died. Playhead only keeps as many jobs in flight as keep all workers busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator
+from importlib import import_module
+from typing import Any, Protocol
+
+from playhead._version import __version__
+from playhead.cli.batch.batch_job import Job
+from playhead.cli.batch.engine_job import failed, members_of, run_on_worker, version
+from playhead.errors import EngineError, UsageError
+from playhead.story.verdicts import Verdict, verdict_from
+
+# How often an engine repeats a job whose worker died.
+_RETRIES = 3
+_CONNECT_S = 10
+# Jobs in flight for each slot: a worker that is done finds the next job waiting.
+_AHEAD = 2
+
+
+class Engine(Protocol):
+    """A cluster. A handle stands for a job that was submitted."""
+
+    def slots(self) -> int:
+        """The number of jobs that run at the same time. EngineError: no worker, or one without Playhead."""
+
+    def submit(self, members: dict[str, Any]) -> Any: ...
+
+    def wait(self, handles: Collection[Any]) -> list[Any]:
+        """Wait until at least one of these is done; those that are."""
+
+    def result(self, handle: Any) -> dict[str, Any]:
+        """The verdict as JSON. Any exception: the engine gave the job up."""
+
+    def close(self) -> None:
+        """Cancel the jobs that are left, and disconnect."""
+
+
+def open_engine(where: str) -> Engine:
+    """`dask:tcp://host:8786`, `ray:auto`, `ray:ray://host:10001`. EngineError: it cannot be reached."""
+    name, _, address = where.partition(":")
+    if name == "dask" and address:
+        return DaskEngine(address)
+    if name == "ray":
+        return RayEngine(address or "auto")
+    raise UsageError(
+        f"--on {where}: expected dask:tcp://HOST:PORT, ray:auto or ray:ray://HOST:PORT."
+    )
+
+
+class EnginePool:
+    """The counterpart of `WorkerPool` for an engine. `size`: None for all slots of the cluster."""
+
+    def __init__(self, where: str, size: int | None, limit_s: float) -> None:
+        self._engine = open_engine(where)
+        try:
+            self._slots = min(size or 10**6, self._engine.slots())
+        except BaseException:
+            self._engine.close()
+            raise
+        # Without a limit of the user's, one more job waits at each slot.
+        self._in_flight = self._slots if size is not None else _AHEAD * self._slots
+        self._limit_s = limit_s
+
+    def verdicts(self, jobs: Iterator[Job | None]) -> Generator[Verdict, None, None]:
+        """Yield verdicts as they arrive. Closing the generator cancels the jobs that are left.
+
+        None among the jobs: the next one must wait for a verdict. With none in flight, the batch ends there.
+        """
+        running: dict[Any, dict[str, Any]] = {}
+        try:
+            while True:
+                while len(running) < self._in_flight and (job := next(jobs, None)) is not None:
+                    members = members_of(job, self._limit_s)
+                    running[self._engine.submit(members)] = members
+                if not running:
+                    return
+                for handle in self._engine.wait(running.keys()):
+                    yield self._verdict(handle, running.pop(handle))
+        finally:
+            self._engine.close()
+
+    def _verdict(self, handle: Any, members: dict[str, Any]) -> Verdict:
+        try:
+            return verdict_from(self._engine.result(handle))
+        except Exception as error:  # noqa: BLE001  whatever an engine raises is the end of one job
+            return failed(members, f"the engine gave up: {type(error).__name__}: {error}"[:300])
+
+
+class DaskEngine:
+    """A Dask cluster, by the address of its scheduler."""
+
+    def __init__(self, address: str) -> None:
+        self._dask = _library("distributed", "dask")
+        self._address = address
+        try:
+            self._client = self._dask.Client(address, timeout=_CONNECT_S)
+        except (OSError, ValueError) as error:
+            raise _unreachable("dask", address, error) from None
+
+    def slots(self) -> int:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
+            raise EngineError(f"The Dask cluster at {self._address} has no workers. Start some.")
+        try:
+            found = self._client.run(version, on_error="return")
+        except Exception as error:  # noqa: BLE001  the worker cannot even load the question
+            raise _without_playhead(self._address, str(error)) from None
+        _check_versions(found)
+        return sum(int(one["nthreads"]) for one in workers.values())
+
+    def submit(self, members: dict[str, Any]) -> Any:
+        return self._client.submit(run_on_worker, members, pure=False, retries=_RETRIES)
+
+    def wait(self, handles: Collection[Any]) -> list[Any]:
+        return list(self._dask.wait(list(handles), return_when="FIRST_COMPLETED").done)
+
+    def result(self, handle: Any) -> dict[str, Any]:
+        found: dict[str, Any] = handle.result()
+        handle.release()
+        return found
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class RayEngine:
+    """A Ray cluster: the one of this machine (`auto`), or one by its address."""
+
+    def __init__(self, address: str) -> None:
+        self._ray = _library("ray", "ray")
+        self._address = address
+        try:
+            self._ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _unreachable("ray", address, error) from None
+        self._run = self._ray.remote(num_cpus=1, max_retries=_RETRIES)(run_on_worker)
+
+    def slots(self) -> int:
+        slots = int(self._ray.cluster_resources().get("CPU", 0))
+        if not slots:
+            raise EngineError(f"The Ray cluster at {self._address} has no workers. Start some.")
+        ask = self._ray.remote(num_cpus=0, max_retries=0)(version)
+        try:
+            found = self._ray.get(ask.remote(), timeout=6 * _CONNECT_S)
+        except Exception as error:  # noqa: BLE001  Ray wraps whatever happened on the worker
+            raise _without_playhead(self._address, str(error)) from None
+        _check_versions({"its first worker": found})
+        return slots
+
+    def submit(self, members: dict[str, Any]) -> Any:
+        return self._run.remote(members)
+
+    def wait(self, handles: Collection[Any]) -> list[Any]:
+        done, _ = self._ray.wait(list(handles), num_returns=1)
+        return list(done)
+
+    def result(self, handle: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self._ray.get(handle)
+        return found
+
+    def close(self) -> None:
+        self._ray.shutdown()
+
+
+def _library(name: str, extra: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UsageError(
+            f"This needs the extra {extra!r}: pip install 'playhead[{extra}]'."
+        ) from None
+
+
+def _unreachable(engine: str, address: str, error: BaseException) -> EngineError:
+    return EngineError(f"No {engine} cluster answers at {address} ({str(error)[:200]}).")
+
+
+def _without_playhead(address: str, why: str) -> EngineError:
+    line = why.strip().rpartition("\n")[2][:200]
+    return EngineError(
+        f"A worker at {address} cannot run Playhead ({line}). Install playhead=={__version__} on every worker."
+    )
+
+
+def _check_versions(found: dict[str, Any]) -> None:
+    """Every worker has Playhead, and the same: verdicts of different versions cannot be compared."""
+    for worker, answer in found.items():
+        if answer != __version__:
+            said = answer if isinstance(answer, str) else f"{type(answer).__name__}: {answer}"
+            raise _without_playhead(worker, f"it answers {said}")

@@ -1,0 +1,113 @@
+"""A batch on an engine: jobs in flight, lost workers, and errors before the first job."""
+
+from pathlib import Path
+
+import pytest
+
+from playhead.cli.batch import batch_engines
+from playhead.cli.batch.batch_engines import EnginePool, open_engine
+from playhead.cli.batch.batch_job import Job
+from playhead.cli.batch.batch_selection import Target
+from playhead.cli.batch.engine_job import members_of, run_on_worker
+from playhead.errors import EngineError, UsageError
+from playhead.story import Prices
+from playhead.story.invariants import Invariants
+
+
+class FakeEngine:
+    """Answers the newest job first, and loses the worker of one tape for good."""
+
+    def __init__(self):
+        self.most = self.closed = 0
+
+    def slots(self):
+        return 2
+
+    def submit(self, members):
+        return members["key"]
+
+    def wait(self, handles):
+        self.most = max(self.most, len(handles))
+        return [list(handles)[-1]]
+
+    def result(self, handle):
+        if handle == "tape 3":
+            raise RuntimeError("worker lost")
+        return {"tape": handle, "name": handle, "outcome": "passed", "round": 1}
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    fake = FakeEngine()
+    monkeypatch.setattr(batch_engines, "open_engine", lambda _: fake)
+    return fake
+
+
+def job(name, path="/nowhere", **more):
+    return Job(
+        target=Target(key=name, id=name, name=name, path=Path(path)),
+        round=1,
+        home=Path("/nowhere"),
+        options=(),
+        command=(),
+        invariants=Invariants(must_call=("search",), max_steps=3),
+        prices=Prices(),
+        **more,
+    )
+
+
+def test_every_job_has_one_verdict_and_a_lost_one_is_an_error(engine):
+    jobs = iter([job(f"tape {number}") for number in range(9)])
+    found = list(EnginePool("dask:x", None, 60).verdicts(jobs))
+    assert sorted(one.tape for one in found) == [f"tape {number}" for number in range(9)]
+    (lost,) = [one for one in found if one.outcome != "passed"]
+    assert (lost.tape, lost.outcome) == ("tape 3", "error")
+    assert "worker lost" in lost.why[0]
+    assert (engine.most, engine.closed) == (4, 1)
+
+
+def test_a_limit_of_jobs_is_kept_and_a_pause_waits_for_a_verdict(engine):
+    jobs = iter([job("a"), None, job("b"), job("c"), job("d"), None])
+    found = [one.tape for one in EnginePool("dask:x", 2, 60).verdicts(jobs)]
+    assert found == ["a", "c", "d", "b"]
+    assert engine.most == 2
+
+
+def test_an_interrupted_batch_closes_the_engine(engine):
+    verdicts = EnginePool("dask:x", None, 60).verdicts(iter([job("a"), job("b")]))
+    next(verdicts)
+    verdicts.close()
+    assert engine.closed == 1
+
+
+def test_a_worker_without_the_tape_says_so(playhead_home_is_empty):
+    found = run_on_worker(members_of(job("20261115-071105-none"), 60))
+    assert found["outcome"] == "error"
+    assert "`playhead push` the run" in found["why"][0]
+
+
+@pytest.fixture
+def playhead_home_is_empty(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLAYHEAD_HOME", str(tmp_path / "worker"))
+    monkeypatch.delenv("PLAYHEAD_REMOTE", raising=False)
+
+
+@pytest.mark.parametrize("where", ["dask", "dask:", "slurm:x", "", "tcp://x:1"])
+def test_an_unknown_engine_is_a_usage_error(where):
+    with pytest.raises(UsageError, match="expected dask:tcp"):
+        open_engine(where)
+
+
+def test_an_extra_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(UsageError, match=r"playhead\[ray\]"):
+        open_engine("ray:auto")
+
+
+def test_workers_of_another_version_are_refused(monkeypatch):
+    monkeypatch.setattr(batch_engines, "__version__", "9.9")
+    with pytest.raises(EngineError, match=r"Install playhead==9.9"):
+        batch_engines._check_versions({"tcp://w:1": "0.1"})
