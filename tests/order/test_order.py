@@ -153,6 +153,36 @@ def test_what_http_libraries_log_about_connections_is_left_out(tmp_path, site):
     assert b"log lines of HTTP libraries" in now.stderr
 
 
+FILLED = """
+import multiprocessing, time
+
+def fill(items, name, seconds):
+    time.sleep(seconds)  # takes no time in a replay
+    for n in range(3):
+        items.put((name, n))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    items = context.Queue()
+    workers = [
+        context.Process(target=fill, args=(items, name, seconds))
+        for name, seconds in (("late", 1.0), ("early", 0.0))
+    ]
+    for one in workers:
+        one.start()
+    for _ in range(6):
+        print(*items.get())
+    for one in workers:
+        one.join()
+"""
+
+
+def test_items_that_processes_put_into_a_queue_come_in_the_order_of_the_tape(tmp_path):
+    then = record(tmp_path, FILLED)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
+
+
 INTERRUPTED = {
     "while it sleeps": """
         import threading, time

@@ -44,10 +44,12 @@ ROWS: tuple[Row, ...] = (
     # order
     Row("asyncio.base_events", "order.event_loops", "clock"),
     Row("asyncio.tasks", "order.task_sets", "clock"),
+    Row("anyio._backends._asyncio", "order.task_sets:hook_anyio", "clock"),
     Row("trio", "order.trio_batches", "clock"),
     Row("asyncio.taskgroups", "order.task_sets:hook_groups", "clock"),
     Row("sys", "order.outputs", "clock"),
     Row("logging", "order.log_handlers", "clock"),
+    Row("multiprocessing.queues", "order.process_queues", "clock"),
     Row("queue", "order.queues", "clock"),
     Row("threading", "order.thread_waits", "clock"),
     Row("threading", "order.noted_locks", "clock"),

@@ -139,6 +139,9 @@ printing: ContextVar[Crossing | None] = ContextVar("playhead_printing", default=
 carried: list[ContextVar[Any]] = [enclosing, printing]
 
 
+# The attribute of a task of asyncio: how many were made before it.
+NUMBER = "_playhead_number"
+
 # The attribute of a future that has the lane of its job.
 OF_JOB = "_playhead_lane"
 

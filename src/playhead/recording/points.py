@@ -47,6 +47,8 @@ FROM_LOOP = "loop"
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
 # A statement of SQLite is done; pipes of other processes were looked at (the detail says which were ready).
 STATEMENT, PIPES, POLLED = "statement", "pipes", "polled"
+# The program got an item of a queue between processes; the detail is a digest of it.
+ITEM = "item"
 # The detail of a wait that ended without what it was for.
 IN_VAIN = "in vain"
 # The program ends because of Ctrl-C.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from playhead.replay.points_table import Place
 
 _NEVER = float("inf")
+# How often more than there are turns up to its place a task may be cancelled that waits there although it is cancelled.
+_MOST_CANCELS = 16
 
 
 class LoopState:
@@ -61,7 +63,6 @@ class LoopState:
         is_dead: Callable[[], bool],
         call_soon: Callable[[Callable[[], bool]], None] | None = None,
     ) -> Pending:
-        """See `Pending`."""
         made = Pending(place, run, is_dead, call_soon)
         self._pending.append(made)
         self.come(place)
@@ -92,6 +93,7 @@ class LoopState:
             await _Yield()
             if _is_over(place) or self._take(place):
                 return
+        patience = max(0, place.turn - self._anchor[1]) + _MOST_CANCELS
         while True:
             future = self._make_future()
             pending = self._pend_task(place, future)
@@ -100,6 +102,13 @@ class LoopState:
                 await (
                     future.shielded() if is_cancelled and hasattr(future, "shielded") else future
                 )
+            except BaseException:
+                # A scope of anyio cancels its tasks in each turn, and the client cleaned up in a scope that shields it
+                # from that. Not for ever: a loop whose tasks are cancelled in each turn never waits.
+                patience -= 1
+                if not is_cancelled or patience <= 0 or not _was_cancelled(future):
+                    raise
+                continue
             finally:
                 self.drop(pending)
             # Released, or only tried.
@@ -369,6 +378,10 @@ class _Yield:
 def _set(future: Any) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def _was_cancelled(future: Any) -> bool:
+    return bool(getattr(future, "cancelled", bool)())
 
 
 def _is_over(place: Place) -> bool:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import _thread
 import os
 import sys
+from contextlib import suppress
 from contextvars import Context
+from itertools import count
 
 from playhead.host.importing import forget, when_imported
 from playhead.host.lean import partial, wrapping
@@ -27,6 +29,7 @@ _POOL = "concurrent.futures.thread"
 _LUGGAGE = "_playhead_luggage"
 # As C has it: a replay hooks this method for the program.
 _acquire = type(_thread.allocate_lock()).acquire
+_numbers = count(1)
 _originals: list[tuple[type, str, Any]] = []
 
 
@@ -93,14 +96,22 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
         # A task made while no loop runs is the program's own main: it is not a branch of anything.
         # A context given by the caller is the caller's business.
         if options.get("context") is not None or not loop.is_running():
-            return create_task(loop, coro, **options)
+            return _numbered(create_task(loop, coro, **options))
         token = lanes.current.set(lanes.current.get().child())
         try:
-            return create_task(loop, coro, **options)  # copies the context as it is now
+            # Copies the context as it is now.
+            return _numbered(create_task(loop, coro, **options))
         finally:
             lanes.current.reset(token)
 
     return carried
+
+
+def _numbered(task: Any) -> Any:
+    """Sets of tasks iterate in the order of these numbers (`task_sets`)."""
+    with suppress(AttributeError):  # a task of the program's own class, with slots
+        setattr(task, lanes.NUMBER, next(_numbers))
+    return task
 
 
 def _carry_trio_task(spawn: Callable[..., Any]) -> Callable[..., Any]:

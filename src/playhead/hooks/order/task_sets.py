@@ -1,8 +1,8 @@
-"""Sets of asyncio tasks in the order in which the tasks were made.
+"""Sets of asyncio tasks, and of tasks and cancel scopes of anyio, in the order in which these were made.
 
 A set of tasks iterates by address, which differs from run to run: which task `as_completed` starts first,
-which one a task group cancels first. Here they iterate by the number in the task's name, while recording
-and in a replay. Knows where asyncio hands out such sets.
+which one a task group cancels first. Here they iterate in the order in which the tasks were made, while recording and
+in a replay. Knows where asyncio hands out such sets, and where anyio keeps its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from playhead.hooks.guest import Patches, holders, need
+from playhead.recording import lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +24,69 @@ class TaskSet(set[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(in_order(set.__iter__(self)))
 
+    # `all_tasks() - {current_task()}` and `pending | {task}`: a set would return a plain set.
+    def __sub__(self, other: Any) -> Any:
+        return _as_tasks(super().__sub__(other))
+
+    def __or__(self, other: Any) -> Any:
+        return _as_tasks(super().__or__(other))
+
+    def __and__(self, other: Any) -> Any:
+        return _as_tasks(super().__and__(other))
+
+    def difference(self, *others: Any) -> Any:
+        return _as_tasks(super().difference(*others))
+
+    def union(self, *others: Any) -> Any:
+        return _as_tasks(super().union(*others))
+
+    def pop(self) -> Any:
+        """The one that was made first."""
+        first = next(iter(self), None)
+        if first is None:
+            return super().pop()  # raises
+        self.remove(first)
+        return first
+
+
+def _as_tasks(made: Any) -> Any:
+    return TaskSet(made) if type(made) is set else made
+
+
+class AddedSet(set[Any]):
+    """A set that iterates in the order in which its members were added."""
+
+    def __init__(self, members: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self._order: dict[int, Any] = {}
+        for one in members:
+            self.add(one)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([*self._order.values()])
+
+    def add(self, member: Any) -> None:
+        super().add(member)
+        self._order.setdefault(id(member), member)
+
+    def discard(self, member: Any) -> None:
+        super().discard(member)
+        self._order.pop(id(member), None)
+
+    def remove(self, member: Any) -> None:
+        super().remove(member)
+        self._order.pop(id(member), None)
+
 
 def in_order(tasks: Iterable[Any]) -> list[Any]:
     return sorted(tasks, key=_number)
 
 
 def _number(task: Any) -> int:
-    """Of a task without a name of its own: asyncio counts them. Others keep the order they have."""
+    """The place of this task in the order in which tasks were made. Where it has no number, the one in its name."""
+    made = getattr(task, lanes.NUMBER, None)
+    if type(made) is int:
+        return made
     name = task.get_name() if hasattr(task, "get_name") else ""
     number = name.removeprefix("Task-")
     return int(number) if number.isdecimal() else 0
@@ -89,3 +146,26 @@ def hook_groups(module: ModuleType, patches: Patches) -> None:
         return __init__
 
     patches.replace(module.TaskGroup, "__init__", wrap)
+
+
+def hook_anyio(module: ModuleType, patches: Patches) -> None:
+    """`module` is anyio._backends._asyncio. A scope cancels its tasks, then those of the scopes inside it."""
+    need(module, "CancelScope", "TaskGroup")
+    for owner, names in (
+        (module.CancelScope, ("_tasks", "_child_scopes")),
+        (module.TaskGroup, ("_tasks",)),
+    ):
+        patches.replace(owner, "__init__", _with_added_sets(names))
+
+
+def _with_added_sets(names: tuple[str, ...]) -> Callable[[Any], Callable[..., None]]:
+    def wrap(original: Callable[..., None]) -> Callable[..., None]:
+        def __init__(self: Any, *args: Any, **options: Any) -> None:  # noqa: N807  it stands for that
+            original(self, *args, **options)
+            for name in names:
+                if type(getattr(self, name, None)) is set:
+                    setattr(self, name, AddedSet(getattr(self, name)))
+
+        return __init__
+
+    return wrap

@@ -1,0 +1,107 @@
+"""Items of a `multiprocessing.Queue` that several processes fill, in the order in which the program got them.
+
+The other processes of a run do their work again in a replay, in any order. So the tape has a digest of each item that
+the program got. In a replay an item that arrives early is kept until it is due. An item whose content differs in each
+run (it has a process id, for example) never comes: the items then come as they arrive.
+
+Only the process that made the queue is ordered. Processes that share a queue of tasks would wait for items that
+another one has taken.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+
+from playhead.hooks.guest import Patches, need
+from playhead.recording import order_slot, points
+from playhead.recording.where import OWNERS, PROGRAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, ModuleType
+    from typing import Any
+
+_EARLY = "_playhead_early"
+_FILES = ("multiprocessing/queues.py", "multiprocessing\\queues.py")
+# How long the clock of a replay waits for an item that should come, once nothing else can happen.
+_LONGEST_S = 1.0
+
+
+class _Early:
+    """Items of one queue that have arrived and are not due yet."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int | None, Any]] = []
+        # An item of the tape has not come: the rest comes as it arrives.
+        self.is_lost = False
+
+    def take(self, digest: int | None) -> list[Any]:
+        """The first item with this digest, without one the first of all; empty: there is none."""
+        for at, (known, item) in enumerate(self.items):
+            if digest is None or known == digest:
+                del self.items[at]
+                return [item]
+        return []
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is multiprocessing.queues."""
+    need(module, "Queue", "Empty", "_ForkingPickler")
+    need(module.Queue, "get")
+    dumps = module._ForkingPickler.dumps
+    patches.replace(module.Queue, "get", lambda original: _get(original, module.Empty, dumps))
+
+
+def _get(
+    original: Callable[..., Any], empty: type[Exception], dumps: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    def digest_of(item: Any) -> int | None:
+        try:
+            return zlib.crc32(bytes(dumps(item)))
+        except Exception:  # noqa: BLE001  an item that can be received only: it has no digest
+            return None
+
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        if not _is_noted(self, sys._getframe(1)):
+            return original(self, block, timeout)
+        if order_slot.active() is None:
+            return record(self, block, timeout)
+        early = self.__dict__.setdefault(_EARLY, _Early())
+        place = order_slot.wait_for(points.ITEM)
+        order_slot.acted()
+        then = None if place is None else place.what[3]
+        if then == points.IN_VAIN:
+            raise empty
+        if type(then) is not int or early.is_lost:
+            found = early.take(None)
+            return found[0] if found else original(self, block, timeout)
+        while not (found := early.take(then)):
+            try:
+                item = original(self, True, _LONGEST_S if early.items else None)
+            except empty:
+                early.is_lost = True
+                return early.take(None)[0]
+            early.items.append((digest_of(item), item))
+        return found[0]
+
+    def record(self: Any, block: bool, timeout: float | None) -> Any:
+        try:
+            item = original(self, block, timeout)
+        except empty:
+            order_slot.happened(points.ITEM, points.IN_VAIN)
+            raise
+        order_slot.happened(points.ITEM, digest_of(item))
+        return item
+
+    return get
+
+
+def _is_noted(queue: Any, frame: FrameType) -> bool:
+    """Return whether the program itself asks for an item, in the process that made the queue."""
+    if frame.f_code.co_filename.endswith(_FILES) and frame.f_back is not None:  # `get_nowait`
+        frame = frame.f_back
+    is_program = OWNERS[frame.f_code.co_filename] == PROGRAM
+    return is_program and queue.__dict__.get("_opid") == os.getpid() and order_slot.is_kept()
