@@ -40,6 +40,7 @@ LOADED_LATER = {
         (f"playhead.hooks.stream.{name}" for name in STREAMS), "loaded with `socket` or `asyncio`"
     ),
     "playhead.hooks.order.pipe_waits": "loaded with `multiprocessing`",
+    "playhead.hooks.order.process_queues": "loaded with `multiprocessing`",
     "playhead.hooks.state.sqlite_order": "loaded with `sqlite3`",
     "playhead.encoding.form_fields": "loaded where a form is described or compared",
     "playhead.hooks.state.written_files": "loaded where the files of a workspace are recorded",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import _thread
 import os
 import sys
-from contextlib import suppress
 from contextvars import Context
 from itertools import count
 
@@ -109,8 +108,10 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
 
 def _numbered(task: Any) -> Any:
     """Sets of tasks iterate in the order of these numbers (`task_sets`)."""
-    with suppress(AttributeError):  # a task of the program's own class, with slots
+    try:
         setattr(task, lanes.NUMBER, next(_numbers))
+    except AttributeError:
+        return task  # of the program's own class, with slots
     return task
 
 
