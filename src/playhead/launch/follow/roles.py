@@ -134,8 +134,14 @@ def _is_setup(argv: Sequence[str]) -> bool:
 def _keeps_house(argv: Sequence[str]) -> bool:
     """Claude Code lets a shell write the functions and aliases of its user into a file, and starts its tools
     otherwise if that file is not there. A taped shell would not write it.
+
+    uv asks an interpreter and the loader about themselves, unless its cache has the answer from an earlier run.
     """
-    return any(word.startswith("SNAPSHOT_FILE=") and "shell-snapshots" in word for word in argv)
+    if any(word.startswith("SNAPSHOT_FILE=") and "shell-snapshots" in word for word in argv):
+        return True
+    if _name(argv[0]).startswith(("ld-linux", "ld-musl")):
+        return list(argv[1:]) in ([], ["--version"])
+    return is_python(argv[0]) and any("get_interpreter_info" in word for word in argv[1:])
 
 
 def _after_prefix(argv: Sequence[str]) -> Sequence[str]:
