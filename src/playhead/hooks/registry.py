@@ -81,6 +81,8 @@ ROWS: tuple[Row, ...] = (
     Row("asyncio.base_events", "input.asyncio_stdin", "input"),
     Row("asyncio.base_events", "input.asyncio_servers", "input"),
     Row("socketserver", "input.threaded_servers", "input"),
+    Row("socket", "input.threaded_servers:hook_accept", "input"),
+    Row("socket", "input.shared_listeners", "input"),
     Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
     Row("uvloop", "input.asyncio_servers:hook_uvloop", "input"),
     # streams

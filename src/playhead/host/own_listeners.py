@@ -29,9 +29,14 @@ def around_listen(original: Callable[..., None]) -> Callable[..., None]:
             address = self.getsockname()
         except OSError:
             return
-        if isinstance(address, tuple):
-            _ports.add(address[1])
-        else:
-            _paths.add(address)
+        add(address)
 
     return listen
+
+
+def add(address: Any) -> None:
+    """This process listens on the address."""
+    if isinstance(address, tuple):
+        _ports.add(address[1])
+    else:
+        _paths.add(address)

@@ -17,7 +17,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.input import input_slot
+from playhead.hooks.input import input_slot, shared_listeners
 from playhead.hooks.input.inbound import (
     ArrivedConnection,
     InboundConnection,
@@ -27,7 +27,7 @@ from playhead.hooks.input.inbound import (
     is_own_client,
     loopback,
 )
-from playhead.recording import lanes, order_slot
+from playhead.recording import deck, lanes, order_slot
 from playhead.recording.crossing import END, HEAD
 from playhead.recording.lanes import Lane
 
@@ -65,12 +65,18 @@ def _create_server(original: Callable[..., Any]) -> Callable[..., Any]:
         open_deck = input_slot.deck_for_read()
         if open_deck is None or options.get("ssl") is not None:
             return await original(self, protocol_factory, *args, **options)
-        followed = _Followed(open_deck)
+        followed, sock = _Followed(open_deck), options.get("sock")
+        target = None
+        if sock is not None and isinstance(sock.getsockname(), tuple):
+            followed.address = sock.getsockname()
+            followed.is_shared = shared_listeners.is_shared(sock)
+            if open_deck.brings_input and followed.is_shared:
+                target = shared_listeners.separate(sock)
         server = await original(
             self, lambda: followed.observed(protocol_factory()), *args, **options
         )
         if open_deck.brings_input:
-            followed.drive(self, server)
+            followed.drive(self, server, target)
         return server
 
     return create_server
@@ -85,6 +91,9 @@ class _Followed:
         self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
         # In a replay: the taped connections that were opened, by the port of the client.
         self._expected: dict[int, InboundConnection] = {}
+        # Where the program listens, if it brought the socket, and whether other processes accept from it as well.
+        self.address: Any = None
+        self.is_shared = False
 
     def observed(self, protocol: Any) -> Any:
         """The protocol, which also reports what it receives."""
@@ -107,12 +116,16 @@ class _Followed:
             return None
         with in_lane(self._lane):
             connection: InboundConnection = self._deck.perform(
-                call_for(transport.get_extra_info("sockname")), ArrivedConnection(peer[1])
+                self._call_for(self.address or transport.get_extra_info("sockname")),
+                ArrivedConnection(peer[1]),
             )
         return connection
 
-    def drive(self, loop: Any, server: Any) -> None:
-        """Open the taped connections, each at its place."""
+    def _call_for(self, address: Any) -> deck.Call:
+        return call_for(address, self._lane.name if self.is_shared else None)
+
+    def drive(self, loop: Any, server: Any, target: Any = None) -> None:
+        """Open the taped connections, each at its place, to `target` or where the server listens."""
         inet = [one for one in server.sockets if isinstance(one.getsockname(), tuple)]
         if not inet:
             return
@@ -120,14 +133,15 @@ class _Followed:
         sock = min(inet, key=lambda one: one.family != _socket.AF_INET)
         # Not `create_task`, which would count it as a task of the program.
         tasks = sys.modules["asyncio"]
-        task = tasks.Task(self._open_all(loop, sock.family, sock.getsockname()), loop=loop)
+        address = self.address or sock.getsockname()
+        opening = self._open_all(loop, sock.family, address, target or loopback(address))
+        task = tasks.Task(opening, loop=loop)
         _driving.add(task)
         task.add_done_callback(_driving.discard)
 
-    async def _open_all(self, loop: Any, family: int, address: Any) -> None:
+    async def _open_all(self, loop: Any, family: int, address: Any, target: Any) -> None:
         lanes.current.set(self._lane)
-        call = call_for(address)
-        target = loopback(address)
+        call = self._call_for(address)
         tasks = sys.modules["asyncio"]
         while self._deck.has_answer(call):
             connection: InboundConnection = await self._deck.perform_async(call, TapedConnection())

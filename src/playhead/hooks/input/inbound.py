@@ -167,9 +167,14 @@ def requests_in(data: bytes) -> list[str]:
     return [found.decode("ascii", "replace") for found in _REQUEST.findall(data)]
 
 
-def call_for(address: Any) -> deck.Call:
-    """The call of a connection to this address of the program."""
-    return deck.Call(boundary="input", name=f"connection to port {address[1]}")
+def call_for(address: Any, worker: str | None = None) -> deck.Call:
+    """The call of a connection to this address of the program. `worker`: the lane that it belongs to, where several
+    processes accept from one listener. A replay of each of them must not open the connections of the others.
+    """
+    name = f"connection to port {address[1]}"
+    if worker is None:
+        return deck.Call(boundary="input", name=name)
+    return deck.Call(boundary="input", name=name, request={"worker": worker})
 
 
 def loopback(address: Any) -> Any:

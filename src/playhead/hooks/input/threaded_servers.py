@@ -1,8 +1,8 @@
 """Connections that others open to a server that blocks: `socketserver`, and with it `http.server`, wsgiref and the
-development server of werkzeug (Flask).
+development server of werkzeug (Flask); and those that a program accepts by `socket.accept`, as gunicorn does.
 
 As `asyncio_servers`, but a thread of ours opens the taped connections in a replay, and the hooks of sockets
-(`hooks.stream.sockets`) report what the program receives and sends. Knows `socketserver.TCPServer`.
+(`hooks.stream.sockets`) report what the program receives and sends. Knows `socketserver.TCPServer` and `socket.accept`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import _socket
 import _thread
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from playhead import clock
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.input import input_slot
+from playhead.hooks.input import input_slot, shared_listeners
 from playhead.hooks.input.inbound import (
     ArrivedConnection,
     InboundConnection,
@@ -38,6 +40,12 @@ if TYPE_CHECKING:
 
 # By the id of a server.
 _followed: dict[int, _FollowedServer] = {}
+# Listeners from which the program accepts without a server of the standard library.
+_listeners: WeakKeyDictionary[Any, _FollowedServer] = WeakKeyDictionary()
+# Their connections have hooks of their own, or none that could be followed.
+_OTHER_SERVERS = frozenset(
+    {"asyncio", "multiprocessing", "playhead", "socketserver", "ssl", "trio"}
+)
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -49,6 +57,43 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.on_undo(_followed.clear)
 
 
+def hook_accept(module: ModuleType, patches: Patches) -> None:
+    """`module` is socket."""
+    need(module.socket, "accept")
+    patches.replace(module.socket, "accept", _accept)
+    patches.on_undo(_listeners.clear)
+
+
+def _accept(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def accept(self: Any) -> Any:
+        followed = _listeners.get(self)
+        if followed is None:
+            followed = _follow_listener(self, sys._getframe(1))
+        sock, address = original(self)
+        if followed is not None:
+            followed.accept(sock, address)
+        return sock, address
+
+    return accept
+
+
+def _follow_listener(listener: Any, frame: Any) -> _FollowedServer | None:
+    """Follow a listener from which the program is about to accept for the first time in this process."""
+    if listener.family not in (_socket.AF_INET, _socket.AF_INET6):
+        return None
+    if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _OTHER_SERVERS:
+        return None
+    open_deck = input_slot.deck_for_read()
+    if open_deck is None:
+        return None
+    followed = _listeners[listener] = _FollowedServer(open_deck, listener)
+    if open_deck.brings_input and followed.has_connections:
+        if shared_listeners.is_shared(listener):
+            followed.target = shared_listeners.separate(listener)
+        followed.start()
+    return followed
+
+
 def _server_activate(original: Callable[[Any], None]) -> Callable[[Any], None]:
     def server_activate(self: Any) -> None:
         original(self)
@@ -57,11 +102,7 @@ def _server_activate(original: Callable[[Any], None]) -> Callable[[Any], None]:
             return
         followed = _followed[id(self)] = _FollowedServer(open_deck, self.socket)
         if open_deck.brings_input:
-            # Below `threading`: it is not a thread of the program.
-            _thread.start_new_thread(followed.drive, ())
-            # From here on the replay sees it, and waits for it (see `outside_activity`).
-            while not followed.is_driven:
-                clock.sleep(0.000_5)
+            followed.start()
 
     return server_activate
 
@@ -114,7 +155,25 @@ class _FollowedServer:
         self._address = listener.getsockname()
         self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
         self._expected: dict[int, InboundConnection] = {}
-        self.is_driven = False
+        is_shared = shared_listeners.is_shared(listener)
+        self._call = call_for(self._address, self._lane.name if is_shared else None)
+        # Where a replay connects to.
+        self.target = loopback(self._address)
+        self._is_driven = False
+
+    @property
+    def has_connections(self) -> bool:
+        """Return whether the tape has connections to this listener in this process."""
+        with in_lane(self._lane):
+            return self._deck.has_answer(self._call)
+
+    def start(self) -> None:
+        """Let a thread of ours open the taped connections."""
+        # Below `threading`: it is not a thread of the program.
+        _thread.start_new_thread(self.drive, ())
+        # From here on the replay sees it, and waits for it (see `outside_activity`).
+        while not self._is_driven:
+            clock.sleep(0.000_5)
 
     def accept(self, sock: Any, address: Any) -> None:
         port = address[1]
@@ -124,7 +183,7 @@ class _FollowedServer:
             made = None
         else:
             with in_lane(self._lane):
-                made = self._deck.perform(call_for(self._address), ArrivedConnection(port))
+                made = self._deck.perform(self._call, ArrivedConnection(port))
         if made is not None:
             sockets.follow(sock, _Reported(_BlockingConnection(made.crossing, made.port)))
 
@@ -134,13 +193,13 @@ class _FollowedServer:
         One thread for all of them: of several, one that is just starting would not wait for its place yet, and the
         replay would pass it by.
         """
-        self.is_driven = True
+        self._is_driven = True
         lanes.current.set(self._lane)
-        call = call_for(self._address)
+        call = self._call
         opened: list[_TapedClient] = []
         while self._deck.has_answer(call):
             connection = self._deck.perform(call, TapedConnectionOfThread())
-            opened.append(_TapedClient(connection, self._family, self._address))
+            opened.append(_TapedClient(connection, self._family, self.target))
         steps = [(*step, client) for client in opened for step in client.steps()]
         for _, point, client in sorted(steps, key=lambda step: step[0]):
             client.connection.crossing.reach(point)
@@ -152,9 +211,9 @@ class _FollowedServer:
 class _TapedClient:
     """The other side of a taped connection."""
 
-    def __init__(self, connection: InboundConnection, family: int, address: Any) -> None:
+    def __init__(self, connection: InboundConnection, family: int, target: Any) -> None:
         self.connection = connection
-        self._target = loopback(address)
+        self._target = target
         # The C type: its methods are not hooked, because this connection is no call of the program.
         self._socket = _socket.socket(family, _socket.SOCK_STREAM)
 

@@ -1,0 +1,61 @@
+"""Listeners that several processes share: worker processes of gunicorn and uvicorn accept from a socket that their
+parent has bound, and the system decides which of them gets a connection.
+
+In a replay each process gets a listener of its own under the same descriptor, so that each taped connection comes to
+the process that had it. Knows sockets; does not know who accepts or who connects.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.input.inbound import loopback
+from playhead.host import own_listeners
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+_BACKLOG = 128
+# The process that has bound each socket.
+_bound_by: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+
+def hook(module: ModuleType, patches: Patches) -> None:
+    """`module` is socket."""
+    need(module.socket, "bind")
+    patches.replace(module.socket, "bind", _bind)
+
+
+def _bind(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def bind(self: Any, address: Any, /) -> None:
+        original(self, address)
+        _bound_by[self] = os.getpid()
+
+    return bind
+
+
+def is_shared(listener: Any) -> bool:
+    """Return whether another process has bound this socket."""
+    return _bound_by.get(listener) != os.getpid()
+
+
+def separate(listener: Any) -> Any:
+    """Put a listener of this process alone under the descriptor. Returns its address."""
+    host, *_ = loopback(listener.getsockname())
+    own = _socket.socket(listener.family, _socket.SOCK_STREAM)
+    try:
+        own.bind((host, 0))
+        own.listen(_BACKLOG)
+        fd = listener.fileno()
+        is_blocking, is_inheritable = os.get_blocking(fd), os.get_inheritable(fd)
+        os.dup2(own.fileno(), fd, is_inheritable)
+        os.set_blocking(fd, is_blocking)
+        own_listeners.add(own.getsockname())
+        return own.getsockname()
+    finally:
+        own.close()
