@@ -85,7 +85,68 @@ print(f"process [{os.getpid()}]", flush=True)
 print(f"Running on http://127.0.0.1:{server.server_address[1]}", flush=True)
 server.serve_forever()
 """
-PROGRAMS = {"uvicorn": UVICORN, "aiohttp": AIOHTTP, "http.server": HTTP_SERVER}
+# As gunicorn: worker processes accept from the socket of their parent.
+WORKERS = """
+import http.server, json, os, select, signal, socket, sys, time, urllib.request, uuid
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        with urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=body)) as got:
+            answer = {"length": json.load(got)["length"], "id": str(uuid.uuid4())}
+        self.answer(json.dumps(answer).encode())
+
+    def do_GET(self):
+        self.answer(b"".join(b"data: %d %f;" % (n, time.time()) for n in range(3)))
+
+    def answer(self, content):
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+def work(listener):
+    while True:
+        try:
+            made, address = listener.accept()
+        except BlockingIOError:
+            select.select([listener], [], [])
+            continue
+        made.setblocking(True)
+        Handler(made, address, None)
+        made.close()
+
+listener = socket.create_server(("127.0.0.1", 0))
+listener.setblocking(False)
+workers = []
+for _ in range(2):
+    worker = os.fork()
+    if not worker:
+        work(listener)
+    workers.append(worker)
+
+def stop(*_):
+    for worker in workers:
+        os.kill(worker, signal.SIGTERM)
+    for worker in workers:
+        os.waitpid(worker, 0)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, stop)
+print(f"process [{os.getpid()}]", flush=True)
+print(f"Running on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+while True:
+    signal.pause()
+"""
+PROGRAMS = {
+    "uvicorn": UVICORN,
+    "uvicorn on uvloop": UVICORN.replace('loop="asyncio"', 'loop="uvloop"'),
+    "aiohttp": AIOHTTP,
+    "http.server": HTTP_SERVER,
+    "workers": WORKERS,
+}
 
 
 def play(folder, *words):
@@ -133,8 +194,12 @@ def served(folder, program, upstream):
     return running.returncode
 
 
-# aiohttp.web is left to SERVERS=all: about one replay in five closes its connection before the last answer.
-SHORT = [one for one in PROGRAMS if one != "aiohttp" or os.environ.get("SERVERS") == "all"]
+# SERVERS=all has all of them. aiohttp.web: of 20 runs on a busy machine one replay did not end.
+SHORT = [
+    one
+    for one in PROGRAMS
+    if one in ("uvicorn", "http.server", "workers") or os.environ.get("SERVERS") == "all"
+]
 
 
 @pytest.mark.parametrize("kind", SHORT)
@@ -147,7 +212,7 @@ def test_a_replay_sends_the_taped_requests_and_compares_the_answers(tmp_path, ki
     replayed = play(tmp_path, "replay")
     assert replayed.returncode == 0, replayed.stderr
     assert "identical" in replayed.stderr
-    assert code == (0 if kind == "aiohttp" else 143)
+    assert code == (0 if kind in ("aiohttp", "workers") else 143)
     path.write_text(program.replace('"length": ', '"size": '))
     changed = play(tmp_path, "replay")
     assert changed.returncode == 3
