@@ -251,9 +251,10 @@ def _opened(
 
 def _end(run: Run, session: Session) -> None:
     """The run ends as its session does."""
-    error: BaseException | None = None
-    if session.status == "error":
+    # An exception that the program raised, in an iteration or between two.
+    error: BaseException | None = session.error
+    if error is None and session.status == "error":
         error = IterationFailed(session.state.reason or "error")
-    elif session.status != "done":
+    elif error is None and session.status != "done":
         error = KeyboardInterrupt()
     recording.finish(run, error)

@@ -4,7 +4,7 @@ Knows what is written where; does not know how the agent is run, nor which itera
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,8 @@ from playhead.loop import state as states
 from playhead.loop.files import Answer, Tell, begin_call, begin_turn, end_call, end_turn
 from playhead.loop.stages import Decision, Stage, decide
 from playhead.loop.state import Open, clear_status
-from playhead.recording import lanes
+from playhead.recording import deck, lanes
+from playhead.recording.adapter import FunctionAdapter
 
 if TYPE_CHECKING:
     from playhead import transcripts as streams
@@ -159,7 +160,10 @@ class Iteration:
         `complaint` is the last line of its stderr.
         """
         self._close_stream()
-        left = self.left() if left is None else left
+        if left is None:
+            # In a replay no agent runs that could write the status file.
+            found = as_call("loop.status", self, self.left)
+            left = found if isinstance(found, dict) else {}  # a tape may hold anything
         self.took_ns = int(left.get("took_ns") or 0)
         written = str(left.get("status") or "")
         failure = None if self.outline is None else self.outline.error
@@ -251,3 +255,14 @@ def _files_of(session: Session, recorded: RecordedLoop, opened: Open) -> files.I
     return files.IterationFiles(
         folder, level=recorded.level, redactor=recorded.redactor, complain=session.complain
     )
+
+
+def as_call(name: str, iteration: Iteration, live: Callable[[], Any]) -> Any:
+    """Record the result of `live` as a call of the iteration; a replay serves it from the tape."""
+    active = deck.declared()
+    recorded = iteration.session.recorded
+    if active is None or recorded is None or recorded.calls or recorded.level != "full":
+        return live()
+    asked = {"stage": iteration.stage.name, "iteration": iteration.number}
+    call = deck.Call(boundary="state", name=name, request=asked, effect="read")
+    return active.perform(call, FunctionAdapter(live))

@@ -17,7 +17,7 @@ from types import FrameType, TracebackType
 from typing import IO, Any
 
 from playhead.loop.beginning import is_replaying, open_session
-from playhead.loop.iteration import Iteration
+from playhead.loop.iteration import Iteration, as_call
 from playhead.loop.plan import (
     Plan,
     argv_of,
@@ -30,8 +30,6 @@ from playhead.loop.plan import (
 from playhead.loop.progress import Progress
 from playhead.loop.resumed_parts import taped_parts
 from playhead.loop.session import Session
-from playhead.recording import deck
-from playhead.recording.adapter import FunctionAdapter
 
 # As shells say it.
 INTERRUPTED, TERMINATED = 130, 143
@@ -281,7 +279,7 @@ def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[s
     """Record the result of an iteration's command as one call. In a replay no command runs that could write a
     status file, and no Ctrl-C arrives, so both come from the tape.
     """
-    found = _as_call("loop.status", iteration, live)
+    found = as_call("loop.status", iteration, live)
     return found if isinstance(found, dict) else {}  # a tape may hold anything
 
 
@@ -293,19 +291,8 @@ def _prompt_of(plan: Plan, iteration: Iteration) -> str | None:
     def read() -> str | None:
         return read_prompt(plan, iteration.stage, iteration.number)
 
-    found = _as_call("loop.prompt", iteration, read) if plan.resume and plan.prompt else read()
+    found = as_call("loop.prompt", iteration, read) if plan.resume and plan.prompt else read()
     return found if isinstance(found, str) else None
-
-
-def _as_call(name: str, iteration: Iteration, live: Callable[[], Any]) -> Any:
-    """Record the result of `live` as a call of the iteration; a replay serves it from the tape."""
-    active = deck.declared()
-    recorded = iteration.session.recorded
-    if active is None or recorded is None or recorded.calls or recorded.level != "full":
-        return live()
-    asked = {"stage": iteration.stage.name, "iteration": iteration.number}
-    call = deck.Call(boundary="state", name=name, request=asked, effect="read")
-    return active.perform(call, FunctionAdapter(live))
 
 
 __all__ = ["Result", "Session", "run"]

@@ -39,6 +39,8 @@ class Session:
         self._held = held
         self._warned = False
         self.current: Iteration | None = None
+        # The exception that ended the block of the session.
+        self.error: Exception | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +78,7 @@ class Session:
             self.current.interrupt(error)
         if self.state.status == "running":
             self.save(states.interrupted(self.state))
+        self.error = error if isinstance(error, Exception) else None
         if self.keeps_state:
             let_go(self.folder, self._held)
             self._held = None

@@ -298,3 +298,29 @@ def test_the_promoted_test_of_a_session_runs_from_any_folder(project, tmp_path):
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         assert "1 passed" in done.stdout
+
+
+IN_PYTHON = """
+import os, subprocess, sys
+from playhead import loop
+with loop.open_session("fix", ["work:5"], level="full") as session:
+    for iteration in session.iterations():
+        iteration.prompt("Do the work.")
+        env = {**os.environ, **iteration.environment()}
+        done = subprocess.run(sys.argv[1:], input=b"x", stdout=subprocess.PIPE, env=env)
+        iteration.response(done.stdout)
+        print(iteration.end(exit_code=done.returncode))
+"""
+
+
+def test_a_session_in_python_replays_with_the_decisions_that_its_agent_wrote(project):
+    (project.folder / "loop.py").write_text(IN_PYTHON)
+    done = subprocess.run(
+        [sys.executable, "loop.py", *project.agent[1:]],
+        cwd=project.folder, env=project.env(AGENT_STOPS_AT="work2"), capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.count("Decision") == 2
+    replayed = project.playhead("replay", "fix")
+    assert "identical" in replayed.stderr
+    assert replayed.stdout == done.stdout

@@ -28,6 +28,21 @@ def made(session, count, *, say="stop"):
     return numbers
 
 
+def test_an_exception_between_two_iterations_fails_the_run(tmp_path):
+    def divide():
+        with loop.open_session("s", ["work:5"], record=True, store=tmp_path) as session:
+            for iteration in session.iterations():
+                iteration.prompt("Divide.")
+                iteration.end(exit_code=0)
+                _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        divide()
+    story = tell(Tape(tmp_path / "runs" / "s"))
+    assert (story.status, story.failure.type) == ("failed", "ZeroDivisionError")
+    assert story.turns()[0].failure is None
+
+
 def test_iterations_run_through_the_stages_until_one_says_stop(tmp_path):
     with loop.open_session("s", ["plan:1", "work:5"], record=True, store=tmp_path) as session:
         assert made(session, 3) == ["plan 1/1", "work 1/5", "work 2/5"]
