@@ -9,6 +9,7 @@ from hypothesis import given
 
 from playhead.encoding.values import freeze
 from playhead.event import Event
+from playhead.recording import lanes
 from playhead.recording.ambient import CLOCKS
 from playhead.replay.time import virtual_time
 from playhead.replay.time.taped_source import TapedSource
@@ -84,6 +85,19 @@ def test_the_wall_clock_follows_the_time_of_the_replay():
 def test_the_steady_clock_is_the_tape_s_own():
     source = source_of()
     assert abs(source.time.now_ns() - BOOTED) < 10**9
+
+
+def test_a_wait_in_a_lane_that_is_further_than_the_clock_sees_the_time_move_on():
+    source, lane = source_of(), lanes.Lane("ahead")
+    virtual_time.begin(source.time)
+    token = lanes.current.set(lane)
+    try:
+        lane.reach(source.time.now_ns() + 1_000_000_000)
+        seen = [source.pass_by("monotonic", lambda: 1.0, waits=True) for _ in range(3)]
+    finally:
+        lanes.current.reset(token)
+        virtual_time.end(source.time)
+    assert lane.reached_ns / 1e9 < seen[0] < seen[1] < seen[2]
 
 
 def test_who_waits_sees_real_time_until_waiting_is_hooked():
