@@ -13,6 +13,8 @@ class FilesReport:
     why: str | None = None
     # Files that the recorded run changed.
     changed: int = 0
+    # Changes of the recorded run that are not on its tape: the disk was full, or a file changed again too early.
+    gaps: int = 0
     differing: tuple[str, ...] = ()
     # Source files of the program that are not those of the recording.
     code: tuple[str, ...] = ()

@@ -44,6 +44,8 @@ class FileEffect:
     before: str | None = None
     # Folders that git ignores, and of which not everything is recorded from here on.
     exceeded: tuple[str, ...] = ()
+    # Paths that changed and are not stored, each with the reason.
+    left_out: tuple[tuple[str, str], ...] = ()
     # Whether changes by the program's own code are in effects of their own, without calls.
     own_apart: bool = False
     # The run was resumed after this call, and the files were changed in between.
@@ -87,7 +89,11 @@ class FileHistory:
 
     @property
     def gaps(self) -> int:
-        return sum(one.gaps for one in self.effects)
+        return self.gaps_until(None)
+
+    def gaps_until(self, moment: int | None) -> int:
+        """The number of changes before a moment that are not on the tape; None: in the whole run."""
+        return sum(one.gaps for one in self.effects if moment is None or one.until_ns <= moment)
 
     def start(self, number: int = 0) -> Tree:
         """The workspace before the first call. UsageError where the run has none."""
@@ -248,6 +254,9 @@ def _effect(event: Event) -> FileEffect:
             ref=event.ref,
             before=data.get("before"),
             own_apart=data.get("own_apart") is True,
+            left_out=tuple(
+                (str(one["path"]), str(one["why"])) for one in data.get("left_out") or ()
+            ),
             exceeded=tuple(
                 str(one["path"]) for one in data.get("left_out") or () if one["why"] == "ignored"
             ),

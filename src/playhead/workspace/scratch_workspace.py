@@ -149,6 +149,7 @@ class ScratchWorkspace:
         """At the end: what differs from the end of the recording."""
         report = FilesReport(
             changed=self._changed,
+            gaps=self._history.gaps,
             code=tuple(sorted(self._code_differs)),
             unused_edits=self._unused_edits,
             not_restored=tuple(shown(one) for one in sorted(self._not_restored)),

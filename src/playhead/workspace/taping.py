@@ -105,15 +105,20 @@ def _open(
     number, root = len(tape.states), os.fsencode(os.path.realpath(folder))
     if queue is not None:
         queue.check(root)
-    snapshot, state = take_snapshot(
-        str(folder),
-        tape.pool,
-        tape.writer,
-        excluded=(str(home), *output_files()),
-        secrets=_secrets(recorder),
-        entering=None if queue is None else lambda one: queue.watch(number, root, one),
-        only=None if only is None else os.fsencode(only),
-    )
+    try:
+        snapshot, state = take_snapshot(
+            str(folder),
+            tape.pool,
+            tape.writer,
+            excluded=(str(home), *output_files()),
+            secrets=_secrets(recorder),
+            entering=None if queue is None else lambda one: queue.watch(number, root, one),
+            only=None if only is None else os.fsencode(only),
+        )
+    except BaseException:
+        if queue is not None:
+            queue.drop(number)
+        raise
     data = {"workspace": number, **snapshot.as_data()}
     if only is not None:
         data["only"] = [only]

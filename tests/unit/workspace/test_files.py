@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
@@ -9,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.unit.workspace.conftest import Session, fingerprint
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
 from playhead.tape.reader import Tape
+from playhead.workspace import taping
 from playhead.workspace.blobs import packs
 from playhead.workspace.blobs.packs import apply_delta, encode_delta
 from playhead.workspace.blobs.pool import Pool, PoolWriter
@@ -54,6 +57,35 @@ def test_special_files_are_named_and_left_out(session: Session, tmp_path: Path) 
     found = restored(session, tmp_path / "out")
     assert b"plain" in found
     assert b"pipe" not in found
+
+
+def test_a_call_that_makes_only_a_special_file_names_it(session: Session) -> None:
+    session.call("mkfifo pipe")
+    call = session.call("echo x > plain")
+    first, second = session.stop().effects
+    assert (first.calls, first.left_out) == (("1:1",), (("pipe", "special: FIFO"),))
+    assert (second.calls, second.left_out) == ((call,), ())
+
+
+def test_changes_of_a_folder_whose_snapshot_failed_stop_nothing(
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The store is full when the run starts, and the folder is watched already."""
+
+    def take(*_: object, entering: Callable[[bytes], object], **__: object) -> None:
+        entering(b"")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(taping, "take_snapshot", take)
+    session = Session(tmp_path / "home", project)
+    session.call("echo x > plain")
+    history = session.stop()
+    assert history.effects == []
+    assert "No space left" in str(history.starts[0].refused)
+    assert "not recorded any more" not in capfd.readouterr().err
 
 
 def test_a_secret_file_is_recorded_as_a_hash(project: Path, tmp_path: Path) -> None:

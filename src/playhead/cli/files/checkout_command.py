@@ -68,6 +68,11 @@ def command(
     files = sum(not entry.is_folder for entry in tree.values()) - len(missing)
     click.echo(f"{target}: {files:,} files as they were after step {step}.")
     print_missing(missing)
+    if gaps := found.history.gaps_until(moment):
+        click.echo(
+            f"{gaps:,} changes before that were not recorded: some files may differ from those of the run.",
+            err=True,
+        )
 
 
 def _restore_in_place(found: FileRun, root: str, tree: Tree, then: Read, what: str) -> None:

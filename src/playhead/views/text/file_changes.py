@@ -47,13 +47,21 @@ def print_changes(history: FileHistory, steps: list[FileStep], *, everything: bo
 
 
 def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> list[Text]:
-    """Return one line per file; files below `.git` are counted in one line."""
+    """Return one line per file; files below `.git` are counted in one line. Files that are not stored have a reason."""
     changes = step.effect.changes
+    reasons = dict(step.effect.left_out)
     plain = [one for one in changes if everything or not (one.path + b"/").startswith(_GIT)]
     number = step.effect.workspace
-    rows = [_row(one, count_lines(history, one, number)) for one in plain]
+    rows = [
+        _row(one, count_lines(history, one, number), reasons.pop(shown(one.path), None))
+        for one in plain
+    ]
     if len(changes) > len(plain):
         rows.append(Text(f"    .git: {len(changes) - len(plain):,} files", style="quiet"))
+    rows += [
+        Text.assemble(f"    ? {one_line(path, 200)}", (f" not stored ({why})", "quiet"))
+        for path, why in reasons.items()
+    ]
     return rows
 
 
@@ -202,11 +210,13 @@ def step_title(step: FileStep, width: int) -> Text:
     return heading(step.calls[0], width)
 
 
-def _row(change: Change, lines: LineCount) -> Text:
+def _row(change: Change, lines: LineCount, why: str | None = None) -> Text:
     row = Text(f"    {_LETTERS[change.how]} {one_line(shown(change.path), 200)}")
     if lines.added is None:
         entry = change.after or change.before
-        row.append(" binary" if entry is not None and entry.is_stored else " not stored", "quiet")
+        is_stored = entry is not None and entry.is_stored
+        row.append(" binary" if is_stored else " not stored", "quiet")
+        row.append(f" ({why})" if why and not is_stored else "", "quiet")
         return row
     if lines.added:
         row.append(f" +{lines.added:,}", "ok")

@@ -78,7 +78,8 @@ def _file_lines(report: Report) -> list[str]:
     if report.forked_at is not None:
         lines.append(f"files: as they were before step {report.forked_at}, restored from the tape")
     elif files.changed and files.same:
-        lines.append(f"files: identical ({files.changed:,} changed by the run)")
+        missing = f"; {files.gaps:,} more changes were not recorded" if files.gaps else ""
+        lines.append(f"files: identical ({files.changed:,} changed by the run{missing})")
     elif files.same is None and not report.live:
         lines.append(f"files: not compared ({files.why})")
     if files.code:
@@ -86,7 +87,7 @@ def _file_lines(report: Report) -> list[str]:
     if files.not_restored:
         lines.append(
             f"not restored: {_named(files.not_restored)}. The content is not on the tape (secret or large); "
-            "this run had the files of today."
+            "this run had the files of today, if there are any."
         )
     if files.unused_edits:
         lines.append(

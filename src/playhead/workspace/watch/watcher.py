@@ -75,6 +75,11 @@ class WatchQueue:
         if is_silent(root):
             self.why_scan = "the file system reports no changes"
 
+    def drop(self, number: int) -> None:
+        """Forget a workspace that could not be recorded: its watches stay, and their events say nothing."""
+        for watch, places in list(self.places.items()):
+            self.places[watch] = {one for one in places if one[0] != number}
+
     def forget(self, number: int, folder: bytes) -> None:
         """A folder was moved or deleted: events of its watches say nothing until it is found again."""
         prefix = folder + b"/"
@@ -348,7 +353,7 @@ class Watcher:
         self, number: int, changes: list[Change], calls: list[str], until: int, before: str | None
     ) -> None:
         capture = self._all[number].state.capture
-        if not (changes or self._gaps):
+        if not (changes or self._gaps or capture.left_out):
             return
         gaps, self._gaps = self._gaps + capture.torn, 0
         left_out, capture.left_out, capture.torn = capture.left_out, [], 0
