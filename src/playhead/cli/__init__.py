@@ -35,7 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "watching.search_commands:stats_command",
         "Summarise outcomes, tokens, cost and latency.",
     ),
-    "sql": ("watching.sql_command:command", "Ask all runs in SQL."),
+    "sql": ("watching.sql_command:command", "Query all runs with SQL."),
     "show": ("watching.show_command:command", "Show a run as a conversation, or one call in full."),
     "play": ("watching.play_command:command", "Play a run at its original speed."),
     "open": ("watching.serve_commands:open_command", "Open a run in the browser."),

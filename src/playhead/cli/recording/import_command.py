@@ -34,7 +34,7 @@ def command(
     tool: str, path: Path | None, everything: bool, since: float | None, limit: int | None,
     no_redact: bool, as_json: bool, store: Path | None,
 ) -> None:  # fmt: skip
-    """Import sessions that Claude Code or Codex have saved as runs.
+    """Import the saved sessions of Claude Code or Codex as runs.
 
     Without PATH, imports the sessions of this project from ~/.claude/projects or ~/.codex/sessions.
     Imported runs can be listed, shown, played and compared, but not replayed. The session files are

@@ -54,7 +54,7 @@ _MIXED = (
     ),
     click.option(
         "--expect", type=click.Choice(("any", "same")), default="any",
-        help="With live calls: `same` exits with 3 if the run goes another way. Default: any.",
+        help="With live calls: `same` exits with 3 if the run differs from the recording. Default: any.",
     ),
     click.option("--strict", is_flag=True, help="Stop at the first call that is not on the tape."),
     click.option("--model", metavar="NAME", help="Send live LLM requests to this model."),

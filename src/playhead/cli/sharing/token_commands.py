@@ -64,7 +64,7 @@ def token_command() -> None:
 def create(
     *, name: str, role: Role, expires: float | None, as_json: bool, store: Path | None
 ) -> None:
-    """Make a token for NAME and print it. It is stored as a hash, so it is printed this once."""
+    """Make a token for NAME and print it. Only its hash is stored, so it is printed only now."""
     home = home_of(store)
     text, made = AccessTokens(home).make(name, role, expires_s=expires)
     AuditLog(home).note(_HERE, f"create token {made.id} for {name}", given=role)
@@ -95,7 +95,7 @@ def list_tokens(*, as_json: bool, store: Path | None) -> None:
 @click.argument("token", metavar="NAME|ID")
 @store_option
 def revoke(*, token: str, store: Path | None) -> None:
-    """Revoke the token with this id, or all tokens of this name. A server refuses them from its next request on."""
+    """Revoke the token with this id, or all tokens of this name. A running server refuses them at once."""
     home = home_to_read(store)
     gone = AccessTokens(home).revoke(token)
     if not gone:

@@ -61,7 +61,7 @@ _OPTIONS = (
     ),
     click.option(
         "--trust-proxy", "proxies", multiple=True, metavar="ADDRESS",
-        help="Believe the X-Forwarded headers of a reverse proxy at this address.",
+        help="Trust the X-Forwarded headers of a reverse proxy at this address.",
     ),
     click.option("--allow-replay", is_flag=True, help="Allow clients to start replays of recorded commands."),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from playhead.views.text.safe import one_line
     "--parquet",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     metavar="DIR",
-    help="Ask the files of `playhead export --parquet DIR`, not the catalogue.",
+    help="Query the files of `playhead export --parquet DIR`, not the catalogue.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @json_option
@@ -30,7 +30,7 @@ from playhead.views.text.safe import one_line
 def command(
     *, query: str, parquet: Path | None, as_csv: bool, as_json: bool, store: Path | None
 ) -> None:
-    """Ask all runs of the store in SQL.
+    """Query all runs of the store with SQL.
 
     \b
     playhead sql "select * from daily_cost order by cost_usd desc limit 10"
