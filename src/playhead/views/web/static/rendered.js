@@ -1,6 +1,7 @@
 // Renders the contents of an item: requests, answers, messages, values.
 
 import { styled } from "./ansi.js";
+import { divergence } from "./divergence.js";
 import { fill, h } from "./dom.js";
 import { count, duration, plural, size } from "./format.js";
 import { jsonTree, parsed } from "./jsontree.js";
@@ -77,6 +78,7 @@ function note(item) {
   const { data } = item;
   if (item.kind === "output" && typeof data?.text === "string")
     return h("pre", { class: "terminal" }, styled(data.text).nodes);
+  if (item.kind === "divergence" && data?.kind) return divergence(data, { isOpen: true, value });
   return data === null ? h("p", { class: "quiet" }, "Nothing was noted with it.") : value(data);
 }
 

@@ -2,7 +2,7 @@
 // of the report.
 
 import { fill, h } from "./dom.js";
-import { diffView } from "./diff.js";
+import { divergence } from "./divergence.js";
 import { count, duration } from "./format.js";
 import { value } from "./rendered.js";
 
@@ -58,7 +58,7 @@ export function reportView(told, isEmbedded) {
     told.divergences.length
       ? [
           h("h2", {}, `Divergences (${told.divergences.length})`),
-          told.divergences.slice(0, 200).map((one, at) => divergence(one, at === 0)),
+          told.divergences.slice(0, 200).map((one, at) => divergence(one, { isOpen: at === 0, value })),
         ]
       : null,
     part("Served though not the same", told.inexact),
@@ -131,77 +131,6 @@ function coverage(rows) {
       ),
     ),
   ];
-}
-
-function divergence(one, isOpen) {
-  const title = [one.kind, one.boundary, one.name].filter(Boolean).join(" ");
-  return h(
-    "details",
-    { class: "divergence", open: isOpen },
-    h(
-      "summary",
-      {},
-      h("span", { class: "sign sign-changed" }, "≠"),
-      h("strong", {}, title),
-      one.step ? h("span", { class: "quiet" }, ` step ${one.step}`) : null,
-      one.lane ? h("span", { class: "quiet" }, ` lane ${one.lane}`) : null,
-      one.at ? h("span", { class: "quiet" }, ` ${one.at}`) : null,
-    ),
-    one.detail ? h("p", {}, String(one.detail)) : null,
-    one.nearest ? differences(one.nearest) : null,
-    one.request === null || one.request === undefined
-      ? null
-      : [h("h3", {}, one.kind === "unused" ? "Taped" : "Asked now"), value(one.request)],
-    one.advice ? h("p", { class: "lead" }, one.advice) : null,
-  );
-}
-
-// Compares a call with the nearest taped call field by field: taped left, requested right.
-function differences(nearest) {
-  const served = nearest.served ? ", served already" : "";
-  if (!nearest.differences?.length)
-    return h("p", {}, `Nearest is taped call ${nearest.number}: the same request${served}.`);
-  const rows = nearest.differences.map((one) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, one.path),
-      h("td", {}, h("del", {}, text(one.taped))),
-      h("td", {}, h("ins", {}, text(one.asked))),
-    ),
-  );
-  const long = nearest.differences.filter(
-    (one) =>
-      typeof one.taped === "string" &&
-      typeof one.asked === "string" &&
-      (one.taped + one.asked).includes("\n"),
-  );
-  return [
-    h("p", {}, `Nearest is taped call ${nearest.number}${served}:`),
-    h(
-      "div",
-      { class: "wide" },
-      h(
-        "table",
-        { class: "side-by-side" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            ["field", "on the tape", "asked now"].map((name) => h("th", { scope: "col" }, name)),
-          ),
-        ),
-        h("tbody", {}, rows),
-      ),
-    ),
-    long.map((one) => [h("h3", {}, one.path), diffView(one.taped, one.asked)]),
-  ];
-}
-
-function text(one) {
-  return typeof one === "string" ? one : JSON.stringify(one);
 }
 
 function part(title, rows) {
