@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -70,6 +71,8 @@ def open_partial(run_id: str, remote: ObjectFolder, cache: Path) -> Path | None:
         if target.is_dir():  # another process was quicker
             return target
         run = stage / "run"
+        # An interrupted pull may have left unfinished files.
+        shutil.rmtree(run, ignore_errors=True)
         fetch_files(remote, [(one, run / one.path) for one in beside])
         with open(run / SEALED_FILE, "wb") as file:
             file.truncate(files[SEALED_FILE].size)

@@ -69,8 +69,9 @@ def pull(
         finish_run(stage / "run", run_id, remote)
         if target.is_dir():  # a part of the run: readers that have it open keep their files
             target.rename(stage / "part")
-            mark_of(target).unlink(missing_ok=True)
-            map_of(target).unlink(missing_ok=True)
+        # A process that was killed may have left a mark without a run.
+        mark_of(target).unlink(missing_ok=True)
+        map_of(target).unlink(missing_ok=True)
         (stage / "run").rename(target)
     note_upload(home, run_id, RunUpload(state="pushed", remote=remote.url))
     announce(target)

@@ -177,3 +177,21 @@ def test_the_cache_forgets_the_mark_of_a_run_that_it_evicts(counted, tmp_path, m
     monkeypatch.setattr("playhead.remote.run_cache._IN_USE_NS", -1)
     open_run("large", counted, tmp_path / "me", limit_bytes=1)
     assert (run.exists(), partial_run.is_partial(run)) == (False, False)
+
+
+def test_unfinished_files_of_an_interrupted_pull_are_not_taken_for_a_part(counted, tmp_path):
+    run = open_run("large", counted, tmp_path / "me")
+    cache = run.parent.parent
+    shutil.rmtree(run)
+    left = cache / ".pull-large" / "run" / "tape-1.jsonl"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half of a line")
+    again = open_run("large", counted, tmp_path / "me")
+    assert (again / "tape-1.jsonl").exists() is False
+    assert len(list(Tape(again).events())) == Tape(again).manifest.events
+
+
+def test_a_mark_without_a_run_does_not_make_a_whole_run_partial(counted, tmp_path):
+    run = open_run("large", counted, tmp_path / "me")
+    shutil.rmtree(run)  # as if the process was killed after it had written the mark
+    assert not partial_run.is_partial(fetch("large", counted, tmp_path / "me"))

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -40,8 +39,7 @@ from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.reader import Tape
 from playhead.views.text.replay_results import BatchProgress, print_results
 
-Verdicts = Generator[Verdict, None, None]
-RunJobs = Callable[[Iterator[Job | None]], Verdicts]
+RunJobs = Callable[[Iterator[Job | None]], Generator[Verdict, None, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,14 +167,18 @@ def command(
         click.echo("".join(f"{one.key}  {one.name}\n" for one in targets), nl=False)
         return
     _ask_once(asked, targets)
+    # Before the journal is opened: an engine that cannot be used is not an interrupted batch.
+    run = (
+        WorkerPool(jobs or cores(), timeout).verdicts
+        if engine is None
+        else _on_engine(engine, jobs, timeout)
+    )
     results = replace(
         _run(
             asked,
             targets,
             home_to_read(store),
-            partial(_local, jobs or cores(), timeout)
-            if engine is None
-            else partial(_on_engine, engine, jobs, timeout),
+            run,
             Budget(budget),
             fail_fast=fail_fast,
             resume=resume,
@@ -260,16 +262,10 @@ def _run(
     )
 
 
-def _local(lanes: int, timeout: float, jobs: Iterator[Job | None]) -> Verdicts:
-    return WorkerPool(lanes, timeout).verdicts(jobs)
-
-
-def _on_engine(
-    engine: str, lanes: int | None, timeout: float, jobs: Iterator[Job | None]
-) -> Verdicts:
+def _on_engine(engine: str, lanes: int | None, timeout: float) -> RunJobs:
     from playhead.cli.batch.batch_engines import EnginePool
 
-    return EnginePool(engine, lanes, timeout).verdicts(jobs)
+    return EnginePool(engine, lanes, timeout).verdicts
 
 
 def _jobs(

@@ -17,7 +17,6 @@ from playhead.cli.common import (
 )
 from playhead.cli.run_names import find_run, run_argument
 from playhead.errors import UsageError
-from playhead.views.text import words
 from playhead.views.text.safe import one_line
 from playhead.views.web.access_tokens import (
     ROLES,
@@ -182,7 +181,7 @@ def _running(home: Path) -> str:
 def _until(token: AccessToken) -> str:
     if token.expires_ns is None:
         return "does not expire"
-    return f"expires {words.moment(token.expires_ns)}"
+    return f"expires {clock.iso(token.expires_ns)[:16].replace('T', ' ')} UTC"
 
 
 def _json(token: AccessToken) -> dict[str, str | None]:

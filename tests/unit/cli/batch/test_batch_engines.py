@@ -111,3 +111,10 @@ def test_workers_of_another_version_are_refused(monkeypatch):
     monkeypatch.setattr(batch_engines, "__version__", "9.9")
     with pytest.raises(EngineError, match=r"Install playhead==9.9"):
         batch_engines._check_versions({"tcp://w:1": "0.1"})
+
+
+def test_an_engine_that_cannot_be_used_is_not_an_interrupted_batch(forge, store, playhead):
+    forge("2026-first").end()
+    ended = playhead("batch", "2026-first", "--on", "slurm:x", "--store", store)
+    assert ended.code == 2
+    assert ended.err.count("playhead:") == 1

@@ -40,4 +40,6 @@ def test_a_link_names_the_server_and_opens_one_run(store, run, playhead):
     access = AccessTokens(store).access_of(text)
     assert (access.role, access.run) == ("read", "2026-refund")
     assert found["expires_at"] > found["made_at"]
+    listed = playhead("token", "list", "--store", store).out
+    assert f"expires {found['expires_at'][:10]} " in listed
     assert playhead("share", "nowhere", "--store", store, "--url", "http://x").code == 2
