@@ -155,8 +155,8 @@ class FileHistory:
         if refused is not None:
             return f"This run has no workspace on its tape. {refused.refused}"
         return (
-            "This run has no workspace on its tape: it was recorded without one (--no-workspace, a level "
-            "below full, or an earlier version of Playhead)."
+            "This run has no workspace on its tape: it is a replay or a fork, or was recorded without one "
+            "(--no-workspace, a level below full, or an earlier version of Playhead)."
         )
 
 
