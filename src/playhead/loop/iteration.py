@@ -16,15 +16,17 @@ from playhead.loop import state as states
 from playhead.loop.files import Answer, Tell, begin_call, begin_turn, end_call, end_turn
 from playhead.loop.stages import Decision, Stage, decide
 from playhead.loop.state import Open, clear_status
-from playhead.recording import deck, lanes
-from playhead.recording.adapter import FunctionAdapter
+from playhead.recording import lanes
 
 if TYPE_CHECKING:
     from playhead import transcripts as streams
     from playhead.loop.session import Session
+    from playhead.recording import adapter, deck
     from playhead.redact import Redactor
     from playhead.transcripts import AgentStream, ProgressLine, StreamSummary
 else:
+    # A step of a shell script makes no calls.
+    adapter, deck = Later("playhead.recording.adapter"), Later("playhead.recording.deck")
     streams = Later("playhead.transcripts")  # a step that reads no response need not wait for it
 
 
@@ -259,10 +261,12 @@ def _files_of(session: Session, recorded: RecordedLoop, opened: Open) -> files.I
 
 def as_call(name: str, iteration: Iteration, live: Callable[[], Any]) -> Any:
     """Record the result of `live` as a call of the iteration; a replay serves it from the tape."""
-    active = deck.declared()
     recorded = iteration.session.recorded
-    if active is None or recorded is None or recorded.calls or recorded.level != "full":
+    if recorded is None or recorded.calls or recorded.level != "full":
+        return live()
+    active = deck.declared()
+    if active is None:
         return live()
     asked = {"stage": iteration.stage.name, "iteration": iteration.number}
     call = deck.Call(boundary="state", name=name, request=asked, effect="read")
-    return active.perform(call, FunctionAdapter(live))
+    return active.perform(call, adapter.FunctionAdapter(live))
