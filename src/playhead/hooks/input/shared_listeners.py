@@ -15,10 +15,15 @@ from weakref import WeakKeyDictionary
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.input.inbound import loopback
 from playhead.host import own_listeners
+from playhead.host.later import Later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+
+    from playhead.replay.time import virtual_time
+else:
+    virtual_time = Later("playhead.replay.time.virtual_time")  # a recorded program never loads it
 
 _BACKLOG = 128
 # The process that has bound each socket.
@@ -45,7 +50,13 @@ def is_shared(listener: Any) -> bool:
 
 
 def separate(listener: Any) -> Any:
-    """Put a listener of this process alone under the descriptor. Returns its address."""
+    """Put a listener of this process alone under the descriptor. Returns its address.
+
+    From here on this process may wait as long as it likes: its parent ends it.
+    """
+    time = virtual_time.active()
+    if time is not None:
+        time.on_stall = _wait_on
     host, *_ = loopback(listener.getsockname())
     own = _socket.socket(listener.family, _socket.SOCK_STREAM)
     try:
@@ -59,3 +70,7 @@ def separate(listener: Any) -> Any:
         return own.getsockname()
     finally:
         own.close()
+
+
+def _wait_on(seconds: float) -> None:
+    """In the place of a report that nothing can happen any more."""

@@ -87,10 +87,11 @@ def _follow_listener(listener: Any, frame: Any) -> _FollowedServer | None:
     if open_deck is None:
         return None
     followed = _listeners[listener] = _FollowedServer(open_deck, listener)
-    if open_deck.brings_input and followed.has_connections:
+    if open_deck.brings_input:
         if shared_listeners.is_shared(listener):
             followed.target = shared_listeners.separate(listener)
-        followed.start()
+        if followed.has_connections:
+            followed.start()
     return followed
 
 

@@ -1,9 +1,9 @@
 """Runs in every Python of a recorded run before its own code. Knows how to load Playhead from where
 this file lies, and how to leave no trace of itself; not what a recording is.
 
-Whatever Python finds this file may be any: so nothing here is newer than 2.7, and those older than
-3.10 are left alone. Nothing is ever written to stdout (uv asks interpreters about themselves and
-reads their answer there) and nothing is raised.
+Any Python may find this file, so nothing here is newer than 2.7. Versions older than 3.10 are left alone, and so are
+interpreters that the hooks are not made for (`_why_not`), with a message. Nothing is ever written to stdout (uv asks
+interpreters about themselves and reads their answer there) and nothing is raised.
 """
 
 import gc
@@ -38,9 +38,29 @@ def _load_playhead(here):
     spec.loader.exec_module(module)  # type: ignore[union-attr]
 
 
+def _why_not():
+    # type: () -> str
+    """Why this interpreter cannot be recorded; empty: it can. The hooks change types of C and read frames and private
+    attributes of asyncio, which other implementations and later versions may lay out differently.
+    """
+    if sys.implementation.name != "cpython":
+        return "its Python is " + sys.implementation.name
+    if sys.version_info >= (3, 14):
+        return "its Python is " + ".".join(map(str, sys.version_info[:2]))
+    if "t" in getattr(sys, "abiflags", ""):
+        return "its Python is a free-threaded build"
+    return ""
+
+
 def _begin(here):
     # type: (str) -> None
     if sys.version_info < (3, 10) or "PLAYHEAD_RUN" not in os.environ:
+        return
+    why = _why_not()
+    if why:
+        if sys.stderr is not None:
+            told = "playhead: this process is not recorded: %s, and CPython 3.10 to 3.13 is supported.\n"
+            sys.stderr.write(told % why)
         return
     # Nothing that is loaded here is ever garbage; looking for some takes a tenth of the time.
     collecting = gc.isenabled()
