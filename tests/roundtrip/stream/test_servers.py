@@ -194,7 +194,7 @@ def served(folder, program, upstream):
     return running.returncode
 
 
-# SERVERS=all has all of them. aiohttp.web: of 26 runs on a busy machine one replay did not end.
+# SERVERS=all has all of them. aiohttp.web: of 20 runs on a busy machine one replay did not end.
 SHORT = [
     one
     for one in PROGRAMS
