@@ -38,6 +38,8 @@ _LAST_THREE = bytes(_CLASS_OF.get(letter, ord("x")) for letter in range(256))
 _TELLING = frozenset(b".: +0=/")
 _DOT = ord(".")
 _HEXADECIMAL = b"0123456789abcdef-"
+# The beginning of a key that could also stand in a UUID.
+_HEXADECIMAL_START = b"fc-"
 # Base64 of at least this length is a file, not a secret: images in requests, attachments, archives. In its middle no
 # secret is looked for, because its `+` and `/` cut it into thousands of runs, each of which looks like a token.
 _BLOCK = 1024
@@ -104,7 +106,8 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
 def _may_assign(raw: bytes) -> bool:
     """Whether a name of a secret stands before a `=` or `:`."""
     assigned = raw.translate(_ASSIGNMENTS, _BETWEEN)
-    if not _LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")]):
+    # The last piece stands before no sign.
+    if not _LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")[:-1]]):
         return True
     return b";" in raw and b";pwd=" in assigned
 
@@ -163,8 +166,11 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
         # Before the first byte stands the last one: a look too many, and no harm.
         before = raw[at - 1]
         if (
-            # No start is made of hexadecimal digits and dashes alone, as UUIDs and hashes are.
-            (raw[at:end].strip(_HEXADECIMAL) and may_start(raw, at, end) is not None)
+            # Only one start is made of hexadecimal digits and dashes alone, as UUIDs and hashes are.
+            (
+                (raw[at:end].strip(_HEXADECIMAL) or raw.find(_HEXADECIMAL_START, at, end) >= 0)
+                and may_start(raw, at, end) is not None
+            )
             or before in _TELLING
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end, may_start), None) is not None:

@@ -362,3 +362,13 @@ def test_a_form_that_is_sent_in_pieces_is_redacted_as_a_whole_one_is(size):
         out += stream.feed([(FORM[at : at + size], 0)])
     out += stream.feed([], last=True)
     assert b"".join(piece for piece, _ in out) == redactor.clean_bytes(FORM)
+
+
+def test_a_key_of_hexadecimal_digits_alone_is_not_taken_for_a_uuid():
+    raw = json.dumps({"text": "fc-" + "0123456789abcdef" * 2}).encode()
+    assert suspicious(raw)
+    assert len(spans(raw)) == 1
+
+
+def test_a_name_at_the_end_of_a_text_has_no_value():
+    assert not suspicious(b"monkey=3, and no value behind this api_key")
