@@ -214,7 +214,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     which is in JUnit's XML, too.
     """
     reports = [one for those in terminalreporter.stats.values() for one in those]
-    called = (one for one in reports if getattr(one, "when", None) == "call")
+    # Exactly this class: the reports of subtests belong to another one.
+    called = (one for one in reports if type(one) is pytest.TestReport and one.when == "call")
     fences = [str(value) for one in called for name, value in one.user_properties if name == _FENCE]
     reasons = Counter(one.partition(": ")[2] for one in fences if one.startswith("unfenced"))
     for why, count in reasons.items():

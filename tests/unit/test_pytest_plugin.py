@@ -185,7 +185,7 @@ int main(int argc, char **argv) {
 
 # Everything here goes past Playhead's hooks: nothing in Python's audit events, no call on the tape.
 PAST_HOOKS = """
-import ctypes, os, struct, warnings
+import ctypes, os, struct, unittest, warnings
 import pytest
 
 libc = ctypes.CDLL(None)
@@ -240,6 +240,13 @@ def test_fails_with_output():
 @pytest.mark.xfail(raises=ZeroDivisionError, strict=True)
 def test_expected_failure():
     1 / 0
+
+class TestWithSubtests(unittest.TestCase):
+    @pytest.mark.playhead("test_sends")
+    def test_parts(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertNotEqual(number, 1)
 
 @pytest.mark.playhead("test_sends")
 def test_crashes():
@@ -313,7 +320,8 @@ def test_a_replayed_test_sends_nothing_past_the_hooks_and_its_report_is_that_of_
 
     pytester.makepyfile(PAST_HOOKS.partition("@pytest.mark.playhead")[0] + ONLY_IN_REPLAYS)
     failing = run(pytester)
-    failing.assert_outcomes(passed=1, failed=2, xfailed=1)
+    # One of the failures is a subtest: pytest counts its test as passed.
+    failing.assert_outcomes(passed=2, failed=3, xfailed=1)
     failing.stdout.fnmatch_lines(
         [
             "*assert [[]1, 2[]] == [[]1, 3[]]*",

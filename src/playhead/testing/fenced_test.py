@@ -13,10 +13,12 @@ from __future__ import annotations
 import builtins
 import copy
 import json
+import os
 import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +116,11 @@ def _kept(item: pytest.Item) -> list[str]:
 def _run_here(item: pytest.Item, known: frozenset[str]) -> str:
     """In the child: everything about the test that pytest's own process has to know. `known`: modules that it has."""
     told: dict[str, Any] = {"reports": []}
+    # Subtests log reports of their own while the test runs. pytest's own process shows them.
+    logged = LoggedReports()
+    item.config.pluginmanager.register(logged)
+    writer: Any = item.config.get_terminal_writer()
+    writer._file = Path(os.devnull).open("w")  # noqa: SIM115, SLF001  until the child ends
     # A sibling as the next test: only what belongs to this test alone is torn down in the child.
     sibling = copy.copy(item)
     with warnings.catch_warnings(record=True) as caught:
@@ -125,7 +132,7 @@ def _run_here(item: pytest.Item, known: frozenset[str]) -> str:
             return json.dumps({**told, "exit": str(error)})
     told["reports"] = [
         item.config.hook.pytest_report_to_serializable(config=item.config, report=one)
-        for one in reports
+        for one in (*logged.reports, *reports)
     ]
     told["warnings"] = [
         [str(one.message), one.category.__name__, one.filename, one.lineno] for one in caught
@@ -133,6 +140,16 @@ def _run_here(item: pytest.Item, known: frozenset[str]) -> str:
     told["lines"] = _measured()
     told["modules"] = [one for one in sys.modules if one not in known]
     return json.dumps(told, default=repr)
+
+
+class LoggedReports:
+    """A plugin that keeps the reports that are logged."""
+
+    def __init__(self) -> None:
+        self.reports: list[Any] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.reports.append(report)
 
 
 def _died(item: pytest.Item, why: str) -> Any:
