@@ -55,7 +55,7 @@ def test_pushed_runs_are_listed_shown_and_pulled_by_another_user(three, shared, 
     assert "2026-new" in playhead("list", "--remote", "--name", "n*").out
     pulled = playhead("pull", "--all", "--json")
     assert [one["run"] for one in json.loads(pulled.out)] == ["2026-old", "2026-kept"]
-    assert "Every run" in playhead("pull", "--all").out
+    assert "All runs of" in playhead("pull", "--all").out
 
 
 def test_the_command_of_a_pulled_run_does_not_run_unasked(three, playhead):
