@@ -124,8 +124,10 @@ def invariants_from(settings: Settings, told: Mapping[str, Any]) -> Invariants:
     order = tuple(one.strip() for one in (told.get("in_order") or "").split(",") if one.strip())
     changes: dict[str, Any] = {"in_order": order} if order else {}
     for name in _SCALARS:
-        if told.get(name) not in (None, False):
-            changes[name] = told[name]
+        value = told.get(name)
+        # 0 is a limit, though it equals False.
+        if value is not None and value is not False:
+            changes[name] = value
     for name in _LISTS:
         changes[name] = (*getattr(rules, name), *told.get(name, ()))
     return replace(rules, **changes)
