@@ -26,6 +26,8 @@ else:
     virtual_time = Later("playhead.replay.time.virtual_time")  # a recorded program never loads it
 
 _BACKLOG = 128
+# How long a worker without requests waits for its parent: the parent waits for the slowest of them.
+_PATIENCE_S = 60.0
 # The process that has bound each socket.
 _bound_by: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -52,11 +54,11 @@ def is_shared(listener: Any) -> bool:
 def separate(listener: Any) -> Any:
     """Put a listener of this process alone under the descriptor. Returns its address.
 
-    From here on this process may wait as long as it likes: its parent ends it.
+    From here on this process may wait longer than others before the replay gives up: its parent ends it.
     """
     time = virtual_time.active()
     if time is not None:
-        time.on_stall = _wait_on
+        time.stall_s = max(time.stall_s, _PATIENCE_S)
     host, *_ = loopback(listener.getsockname())
     own = _socket.socket(listener.family, _socket.SOCK_STREAM)
     try:
@@ -70,7 +72,3 @@ def separate(listener: Any) -> Any:
         return own.getsockname()
     finally:
         own.close()
-
-
-def _wait_on(seconds: float) -> None:
-    """In the place of a report that nothing can happen any more."""
