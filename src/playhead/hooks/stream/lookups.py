@@ -105,7 +105,8 @@ def _getaddrinfo(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _gethostbyname(original: Callable[[str], str]) -> Callable[[str], str]:
     def gethostbyname(hostname: str) -> str:
-        open_deck = _deck_for(hostname, sys._getframe(1), in_thread=True)
+        # The caller of the `Builtin` that calls this function.
+        open_deck = _deck_for(hostname, sys._getframe(2), in_thread=True)
         if open_deck is None:
             return original(hostname)
         found: str = open_deck.perform(_call(hostname), _LookUp(lambda: original(hostname)))
