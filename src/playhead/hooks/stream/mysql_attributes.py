@@ -4,10 +4,11 @@ is compared byte by byte. Knows PyMySQL and aiomysql.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from playhead.hooks.guest import Patches, need
 from playhead.recording import ambient
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType

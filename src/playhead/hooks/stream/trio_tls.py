@@ -7,12 +7,12 @@ the tape has is not encrypted. Knows `trio.SSLStream` and the sockets of trio.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.stream import sockets
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType

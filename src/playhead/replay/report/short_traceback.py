@@ -8,12 +8,12 @@ whether `sys.excepthook` is still the original, and a replay must show them what
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from playhead.errors import Divergence
 from playhead.host.later import Later
 from playhead.recording.where import is_foreign
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import traceback
     from types import TracebackType
