@@ -15,6 +15,9 @@ from playhead.events import Effect
 # The fact of a call that says what kind of side traffic it is: see `replay.matching.matcher`.
 SIDE = "side"
 
+# The boundaries whose outermost calls own the file changes made while they are open.
+_OWNERS = frozenset({"tool", "process", "mcp"})
+
 # Not frozen, though nothing changes them: a frozen dataclass takes four times as long to make, and every call
 # makes several of these.
 
@@ -31,6 +34,15 @@ class Call:
     effect: Effect | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     at: str | None = None
+
+    @property
+    def owns_changes(self) -> bool:
+        """Return whether a replay makes the file changes of this call from the tape.
+
+        It does not where the call starts a process of the program (`own`: a worker of `multiprocessing`): a replay
+        runs that process again, and the process changes the files itself.
+        """
+        return self.boundary in _OWNERS and not self.facts.get("own")
 
     def told(self) -> dict[str, Any]:
         """The data of its event."""

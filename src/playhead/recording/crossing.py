@@ -82,7 +82,7 @@ class Crossing:
         if deck.marks is not None and self.seq is not None:
             name = f"{self._segment}:{self.seq}"
             if taped is None:
-                self._mark = deck.marks.open(call.boundary, inside.get(), name)
+                self._mark = deck.marks.open(call, inside.get(), name)
             else:
                 deck.marks.serve(taped.match.get("of"))
 
@@ -311,6 +311,8 @@ class Crossing:
         if self._mark is not None:
             self._mark.end()  # before the outcome: that tells readers that the changes are on the tape
         taped, deck = self.taped, self.deck
+        if taped is not None and deck.marks is not None:
+            deck.marks.finish(taped.match.get("of"))
         if taped is not None and taped.quiet:
             if taped.dies is not None:
                 taped.dies()

@@ -270,6 +270,11 @@ class Deck:
         inside = _inside.get()
         return bool(inside) and any(one.boundary in boundaries for one in inside)
 
+    @property
+    def is_inside_owner(self) -> bool:
+        """Return whether a call around the code running now owns the file changes that this code makes."""
+        return any(one.owns_changes for one in _inside.get())
+
     def cause_of(self, call: Call) -> Ref | None:
         """The LLM call whose answer asked for this one. Recording fails open: None if in doubt."""
         if call.boundary not in _CAUSED or not self.asked.anything:

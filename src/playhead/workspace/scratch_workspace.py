@@ -16,12 +16,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from playhead.clock import mono_ns
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.workspace.blobs.stable_read import read_file
 from playhead.workspace.database_compare import is_database, same_rows
 from playhead.workspace.files_report import FilesReport
-from playhead.workspace.folder_compare import compare_folder
+from playhead.workspace.folder_compare import compare_folder, is_now
 from playhead.workspace.fork_result import ForkedFiles, forked_files
 from playhead.workspace.history import FileHistory, apply_changes
 from playhead.workspace.open_files import open_for_writing
@@ -29,6 +30,11 @@ from playhead.workspace.restore import apply_effects
 from playhead.workspace.tree_listing import Change, Tree, shown
 from playhead.workspace.watch import call_marks, inotify
 from playhead.workspace.watch.inotify import Inotify, parse_events
+
+# How long a served call that has ended waits for calls of other processes that were open at the same time, and how
+# often the end of this time is looked for.
+_LONGEST_PARTNERS_NS = 500_000_000
+_LOOK_MS = 20
 
 
 class ScratchWorkspace:
@@ -60,6 +66,8 @@ class ScratchWorkspace:
         self._root = next((one.root for one in history.starts if one.number == number), folder)
         # The effect that each path has its content from.
         self._latest: dict[bytes, int] = {}
+        # Changes that were made before all calls that share them were served: (effect, path).
+        self._early: set[tuple[int, bytes]] = set()
         self._code_differs: list[str] = []
         self._unused_edits: tuple[str, ...] = ()
         # Paths whose recorded content is not on the tape (secrets, large files): the replay has the files of today.
@@ -72,6 +80,17 @@ class ScratchWorkspace:
     def calls(self) -> set[str]:
         """The calls that changed files."""
         return {one for _, effect in self._waiting for one in effect.served_with}
+
+    @property
+    def shared_calls(self) -> set[str]:
+        """The calls whose changes may be those of a call that another process made at the same time."""
+        groups = (set(effect.served_with) for _, effect in self._waiting)
+        return {
+            one
+            for calls in groups
+            if len({each.partition(":")[0] for each in calls}) > 1
+            for one in calls
+        }
 
     def prepare(self, until: int | None = 0) -> None:
         """Restore the start of the run, or a later moment."""
@@ -136,11 +155,31 @@ class ScratchWorkspace:
         for at, effect in due:
             self._apply(tuple(self._to_apply(at, effect.changes, own)))
 
+    def awaits_partners(self, call: str) -> bool:
+        """Return whether changes of a served call have not been made, because other calls share them."""
+        return any(call in effect.served_with for _, effect in self._waiting)
+
+    def finish(self, call: str) -> None:
+        """A served call has ended: make the changes that it shares with calls that have not been served.
+
+        Nothing orders the calls of different processes: the program may read now what this call wrote, and the other
+        call may come much later. A path that is not as it was before the change belongs to the other call, whose
+        process has not come so far: such a change waits for that call.
+        """
+        root = os.fsencode(self._folder)
+        for at, effect in self._waiting:
+            if call in effect.served_with:
+                ready = [one for one in effect.changes if is_now(root, one.path, one.before)]
+                self._apply(tuple(self._to_apply(at, ready, set())))
+                self._early.update((at, one.path) for one in ready)
+
     def _to_apply(self, at: int, changes: Iterable[Change], own: set[bytes]) -> Iterator[Change]:
         """The changes of effect `at` that still have to be made. Concurrent calls may be answered in another
         order than their changes came in: newer changes stay.
         """
         for one in changes:
+            if (at, one.path) in self._early:
+                continue
             if one.path not in own and self._latest.get(one.path, -1) <= at:
                 self._latest[one.path] = at
                 yield one
@@ -228,9 +267,14 @@ class EffectServer:
         self._spaces = spaces
         self._folder = os.path.join(run, call_marks.FOLDER)
         os.mkdir(self._folder, 0o700)
-        names = sorted({call for one in spaces for call in one.calls})
-        with open(os.path.join(self._folder, call_marks.SERVED), "w", encoding="utf-8") as file:
-            file.write("\n".join(names))
+        # The marks of served calls that have ended and wait for others: name, call, and until when.
+        self._held: list[tuple[str, str, int]] = []
+        for name, calls in (
+            (call_marks.SERVED, {call for one in spaces for call in one.calls}),
+            (call_marks.SHARED, {call for one in spaces for call in one.shared_calls}),
+        ):
+            with open(os.path.join(self._folder, name), "w", encoding="utf-8") as file:
+                file.write("\n".join(sorted(calls)))
         self._events = Inotify()
         self._events.add(os.fsencode(self._folder))
         self._wake, self._woken = os.pipe()
@@ -257,10 +301,11 @@ class EffectServer:
         poll.register(self._events.fd, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         while True:
-            ready = dict(poll.poll())
+            ready = dict(poll.poll(_LOOK_MS if self._held else None))
             for event in parse_events(self._events.read()):
-                if event.mask & inotify.CREATE and event.name != call_marks.SERVED.encode():
+                if event.mask & inotify.CREATE and b"." in event.name:
                     self._heed(os.fsdecode(event.name))
+            self._release()
             if self._wake in ready:
                 return
 
@@ -277,8 +322,27 @@ class EffectServer:
             call = rest.partition(".")[2]
             for one in self._spaces:
                 one.serve(call)
+        elif kind == call_marks.FINISH:
+            until = mono_ns() + _LONGEST_PARTNERS_NS
+            self._held.append((name, rest.partition(".")[2], until))
+            return
         else:
             self._answer(name)  # a live call starts or ends: nothing has to be stored for it
+        self._remove(name)
+
+    def _release(self) -> None:
+        """Let calls return that waited for others: those have been served, or do not come in time."""
+        held, self._held = self._held, []
+        for name, call, until in held:
+            sharing = [one for one in self._spaces if one.awaits_partners(call)]
+            if sharing and mono_ns() < until:
+                self._held.append((name, call, until))
+                continue
+            for one in sharing:
+                one.finish(call)
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
         # The mark is removed when its changes are made: the process waits for that.
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, name))

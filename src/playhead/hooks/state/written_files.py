@@ -52,9 +52,6 @@ _CREDENTIALS = frozenset(
     {"auth.json", ".credentials.json", "token.json", "oauth_creds.json", "hosts.yml"}
 )
 
-# The boundaries whose calls own changes of files: a copy of `call_marks.OWNERS`, which is loaded later.
-_OWNERS = ("tool", "process", "mcp")
-
 # Folders that the program has made, by a function that always makes a new one: they hold no earlier content.
 new_folders: set[str] = set()
 
@@ -134,7 +131,7 @@ def _connecting(current: Deck, path: str | None) -> None:
         _seen.add(path)
         for suffix in ("", *_SIDE_FILES):
             marks.note_outside(real + suffix)
-    if not current.is_inside(*_OWNERS):
+    if not current.is_inside_owner:
         marks.note_own(real, call_marks.OWN_DATABASE)
 
 
@@ -143,7 +140,7 @@ def _changing(current: Deck, event: str, name: Any, *, is_new: bool) -> None:
         return  # a descriptor that is open already
     recorder, marks = current.recorder, current.marks
     path = os.path.abspath(os.fsdecode(name))
-    is_own = marks is not None and not current.is_inside(*_OWNERS)
+    is_own = marks is not None and not current.is_inside_owner
     if marks is None or not (is_own or (path not in _seen and len(_seen) < _MOST)):
         return
     if path.startswith((*_SKIPPED_STARTS, f"{recorder.folder}{os.sep}")):

@@ -76,14 +76,18 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
         detours=ticket.detours,
         shims=ticket.shims,
         stdin=ticket.stdin,
-        inner=ticket.inner,
+        inner=ticket.inner and not ticket.rerun,
     )
     _end_with(recorder, Tee(recorder, ticket.terminals))
     _branch_lanes()
     when_imported("playhead.recording.runs", lambda runs: _join(runs, recorder))
     stay(
         ticket._replace(
-            parent=f"{recorder.segment}:0", lane=f"{ticket.lane}/~", restore=None, inner=True
+            parent=f"{recorder.segment}:0",
+            lane=f"{ticket.lane}/~",
+            restore=None,
+            inner=True,
+            rerun=False,
         )
     )
 

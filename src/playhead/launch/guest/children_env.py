@@ -10,7 +10,7 @@ import sys
 from playhead.host.later import Later, pattern
 from playhead.launch.guest import variables
 from playhead.launch.guest.variables import Ticket
-from playhead.recording import lanes
+from playhead.recording import deck, lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,11 @@ class Carriage:
         detours: Mapping[str, Detour] | None = None,
         shims: str | None = None,
         stdin: str | None = None,
+        inner: bool = False,
     ) -> None:
+        """`inner`: a call of another process owns the file changes of this process, and of all its children."""
         self._run = run
+        self._inner = inner
         self._detours = detours
         self._shims = shims
         self._terminals = terminals
@@ -62,10 +65,17 @@ class Carriage:
             seed=self._seed,
             detours=self._detours,
             inner=True,
+            rerun=not self._inner and _starts_worker(),
             shims=self._shims,
             stdin=self._stdin,
         )
         return equip(argv, given, ticket)
+
+
+def _starts_worker() -> bool:
+    """Return whether the call that is performed now starts a process that a replay runs again."""
+    calls = deck.inside()
+    return bool(calls) and not any(one.owns_changes for one in calls)
 
 
 def equip(

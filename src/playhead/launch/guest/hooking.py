@@ -48,7 +48,7 @@ def start(
     `source` is where clock and entropy come from; without one, from the world and onto the tape.
     `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
     `shims`. `stdin` identifies the run's stdin. `inner`: a call of another process started this one, and
-    owns the files it changes.
+    owns the file changes that it makes.
     """
     with _changing:
         # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
@@ -77,6 +77,7 @@ def start(
             detours=detours,
             shims=shims,
             stdin=stdin,
+            inner=inner,
         )
         set_carrier(carriage.carry)
     return made

@@ -58,7 +58,8 @@ TERMINALS = "PLAYHEAD_TERMINALS"
 STDIN = "PLAYHEAD_STDIN"
 RESTORE = "PLAYHEAD_RESTORE"
 DETOURS = "PLAYHEAD_DETOURS"
-ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, SHIMS)
+RERUN = "PLAYHEAD_RERUN"
+ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, RERUN, SHIMS)
 
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
@@ -86,6 +87,8 @@ class Ticket(NamedTuple):
     detours: Mapping[str, Detour] | None = None
     # Whether `parent` is a call of a hooked process, and not the run itself.
     inner: bool = False
+    # Whether a replay runs the process again although `inner`: it is a worker of the program.
+    rerun: bool = False
     # Where the shims are: see `shims.paths`.
     shims: str | None = None
     # The run's stdin, if its processes record it: kind, device and inode.
@@ -101,6 +104,8 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
         written[SEED] = ticket.seed
         restore.setdefault(SEED, None)
     written[RUN], written[PARENT], written[LANE] = ticket.run, ticket.parent, ticket.lane
+    # Also where it is false: a worker's own children must not inherit it.
+    written[RERUN] = "1" if ticket.rerun else "0"
     if ticket.terminals:
         written[TERMINALS] = ",".join(map(str, ticket.terminals))
     if ticket.stdin:
@@ -130,6 +135,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
         parent=parent,
         # The first event of a process is not a call: see `bootstrap.stay`.
         inner=parent.rpartition(":")[2] not in ("", "0"),
+        rerun=env.get(RERUN) == "1",
         lane=env.get(LANE) or "main",
         terminals=tuple(int(word) for word in env.get(TERMINALS, "").split(",") if word),
         seed=env.get(SEED) if restore.get(SEED, "") is None else None,

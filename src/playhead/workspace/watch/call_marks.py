@@ -29,19 +29,19 @@ else:
     socket = Later("socket")
 
 FOLDER = "marks"
-START, END, MOMENT, APPLY = "S", "E", "M", "A"
+START, END, MOMENT, APPLY, FINISH = "S", "E", "M", "A", "F"
 # The program opens a file or a database, moves a file or a folder, or changes a path by another system call.
 OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE = "W", "D", "N", "V"
 OUTSIDE = "O"
 ABOUT_PATHS = frozenset({OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE, OUTSIDE})
 # In a replay: a list of the taped calls that changed files.
 SERVED = "served"
+# In a replay: a list of those among them whose changes may be those of a call of another process.
+SHARED = "shared"
 # While recording: which paths the workspaces of the run have.
 COVERED = "covered"
 # A replay whose files are not ready in this time continues; the comparison at its end reports it.
 _LONGEST_APPLYING_S = 30.0
-# The boundaries whose outermost calls own the changes made while they are open.
-OWNERS = frozenset({"tool", "process", "mcp"})
 NO_ANSWER = "-"
 # How long a mark waits on average. A mark that waits less leaves the rest to later ones: on an overloaded machine the
 # watcher gets the processor late, and a version that it has not read when the next call starts is lost.
@@ -72,8 +72,8 @@ class OpenMark:
 class CallMarks:
     """The marks of this process. Made where the run's folder has a folder for them.
 
-    `inner`: this process is itself a call of another one, which owns all changes: a replay serves that call whole,
-    and never makes the calls inside it.
+    `inner`: this process belongs to a call of another process, which owns all changes: a replay serves that call
+    whole, and never makes the calls inside it.
     """
 
     def __init__(self, folder: str, *, inner: bool = False) -> None:
@@ -83,7 +83,8 @@ class CallMarks:
         self._missed_ns = 0
         # Waiting time that earlier marks did not need.
         self._saved_s = _MOST_SAVED_S
-        self._served: frozenset[str] | None = None
+        # The lists of a replay, by name.
+        self._lists: dict[str, frozenset[str]] = {}
         self._covered: tuple[list[str], list[str]] | None = None
         self._numbers = count()
 
@@ -135,30 +136,37 @@ class CallMarks:
 
     def serve(self, call: object) -> None:
         """A taped call is answered: return when the files are as it left them."""
-        if self._served is None:
+        self._apply(APPLY, SERVED, call)
+
+    def finish(self, call: object) -> None:
+        """A taped call has ended: return when the files have the changes that it shares with other processes."""
+        self._apply(FINISH, SHARED, call)
+
+    def _apply(self, kind: str, listed: str, call: object) -> None:
+        if listed not in self._lists:
             try:
-                with open(f"{self._folder}/{SERVED}", encoding="utf-8") as file:
-                    self._served = frozenset(file.read().split("\n"))
+                with open(f"{self._folder}/{listed}", encoding="utf-8") as file:
+                    self._lists[listed] = frozenset(file.read().split("\n"))
             except OSError:
-                self._served = frozenset()
-        if call not in self._served:
+                self._lists[listed] = frozenset()
+        if call not in self._lists[listed]:
             return
-        name = f"{self._folder}/{APPLY}.{mono_ns()}.{call}"
+        name = f"{self._folder}/{kind}.{mono_ns()}.{call}"
         try:
             os.symlink(NO_ANSWER, name)
         except OSError:
             return
         _wait_until_gone(name, _LONGEST_APPLYING_S)
 
-    def open(self, boundary: str, around: Iterable[Call], call: str) -> OpenMark | None:
+    def open(self, call: Call, around: Iterable[Call], ref: str) -> OpenMark | None:
         """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""
         if self._inner:
             return None
-        if boundary in OWNERS and not any(one.boundary in OWNERS for one in around):
-            self.start(call)
-            return OpenMark(self, call)
-        if boundary == "llm":
-            self.moment(call)
+        if call.owns_changes and not any(one.owns_changes for one in around):
+            self.start(ref)
+            return OpenMark(self, ref)
+        if call.boundary == "llm":
+            self.moment(ref)
         return None
 
     def start(self, call: str) -> None:

@@ -30,6 +30,7 @@ from playhead.workspace.watch import call_marks as marks
 from playhead.workspace.watch import inotify
 from playhead.workspace.watch.effects import Effects
 from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, parse_events
+from playhead.workspace.watch.open_calls import OpenCalls, pid_of
 from playhead.workspace.watch.own_writes import Announcement
 
 # Without a mark for so long, changes so far are stored: a long call, or an agent's own code.
@@ -118,7 +119,7 @@ class Watcher:
         self._watches = watches
         self._recorder = recorder
         self._batches: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
-        self._open: set[str] = set()
+        self._open = OpenCalls()
         # Every call that was open since the changes were stored last.
         self._group: set[str] = set()
         self._last_ended: str | None = None
@@ -177,7 +178,7 @@ class Watcher:
                 batch = self._batches.get(timeout=_QUIET_S if is_dirty else None)
             except queue.Empty:
                 self._settle(until)
-                self._group = set(self._open)
+                self._group = self._open.names
                 continue
             if batch is None:
                 is_ended = True
@@ -256,14 +257,15 @@ class Watcher:
             if self._scans:
                 self._scan()
             self._settle(int(moment), before=None if kind == marks.END else call, long=answer)
+        self._open.end_killed()
         if kind == marks.START:
-            self._open.add(call)
+            self._open.start(call)
             self._group.add(call)
         elif kind == marks.END:
-            self._open.discard(call)
+            self._open.end(call)
             self._last_ended = call
         if is_settled:
-            self._group = set(self._open)
+            self._group = self._open.names
         answer()
         with suppress(OSError):
             os.unlink(path)
@@ -341,7 +343,7 @@ class Watcher:
             self._gaps += effects.missed
             effects.missed = 0
             if calls and changes:
-                own = effects.own.among(changes, {_pid_of(one) for one in calls})
+                own = effects.own.among(changes, {pid_of(one) for one in calls})
                 mine = [one for one in changes if one.path in own]
                 changes = [one for one in changes if one.path not in own]
                 if mine:
@@ -383,9 +385,3 @@ class Watcher:
                 ]
                 left_out = []
             self._recorder.append(NewEvent(events.FILES, data, redacted=True))
-
-
-def _pid_of(call: str) -> int:
-    """The process that made a call: segments of a tape are named by processes."""
-    digits = call.partition(":")[0].partition("-")[0]
-    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,37 @@
+"""The calls that are open, as their marks say. Knows names of calls and processes; does not know files."""
+
+from __future__ import annotations
+
+import os
+
+
+class OpenCalls:
+    """The calls that have started and not ended."""
+
+    def __init__(self) -> None:
+        # The process of each call, where it can be seen from here: another namespace has other numbers.
+        self._processes: dict[str, str | None] = {}
+
+    @property
+    def names(self) -> set[str]:
+        return set(self._processes)
+
+    def start(self, call: str) -> None:
+        process = f"/proc/{pid_of(call)}"
+        # The process waits at its mark, so it exists now.
+        self._processes[call] = process if os.path.exists(process) else None
+
+    def end(self, call: str) -> None:
+        self._processes.pop(call, None)
+
+    def end_killed(self) -> None:
+        """End the calls of processes that are gone: a killed worker does not mark the end of its call."""
+        for call, process in list(self._processes.items()):
+            if process is not None and not os.path.exists(process):
+                del self._processes[call]
+
+
+def pid_of(call: str) -> int:
+    """The process that made a call: segments of a tape are named by processes."""
+    digits = call.partition(":")[0].partition("-")[0]
+    return int(digits) if digits.isdigit() else 0
