@@ -85,7 +85,7 @@ def test_changes_of_a_folder_whose_snapshot_failed_stop_nothing(
     history = session.stop()
     assert history.effects == []
     assert "No space left" in str(history.starts[0].refused)
-    assert "not recorded any more" not in capfd.readouterr().err
+    assert "no longer recorded" not in capfd.readouterr().err
 
 
 def test_a_secret_file_is_recorded_as_a_hash(project: Path, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_a_store_that_cannot_be_looked_at_is_a_hole_and_works_on(taping):
 def test_what_cannot_be_watched_is_refused_with_a_reason():
     with pytest.raises(UsageError, match="no method 'claim' to watch"):
         watch(Queue(), mutations=["claim"])
-    with pytest.raises(UsageError, match="does not let 'append' be watched"):
+    with pytest.raises(UsageError, match="does not allow 'append' to be watched"):
         watch([], mutations=["append"])
     with pytest.raises(UsageError, match="has no 'size'"):
         watch(Queue(), "size")
