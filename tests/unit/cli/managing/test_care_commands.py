@@ -36,7 +36,7 @@ def test_runs_are_completed_by_id(forge, store):
 
 
 def test_verbs_and_options_are_completed(store):
-    assert completed(store, [], "sh") == ["show"]
+    assert completed(store, [], "sho") == ["show"]
     assert "--status" in completed(store, ["list"], "--st")
 
 
