@@ -5,6 +5,7 @@ not know where notices of changes come from, nor who made them.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 
 from playhead import clock
@@ -113,7 +114,8 @@ class Effects:
                 state.entries[path] = old._replace(mode=status.st_mode)
             state.stamps[path] = stamp
             return
-        if status.st_nlink > 1:
+        # A folder has more links, too. Its number may be that of a deleted folder, which did not change.
+        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
             self._note_links(path, status)
         if state.selection.why_not_file(path, status.st_size) is not None:
             return
