@@ -1,5 +1,5 @@
-"""`playhead` and `python -m playhead`: choose the command line. The steps of a shell script's session have a
-small one of their own, which does not wait for the import of all verbs.
+"""`playhead` and `python -m playhead`: choose the command line. The steps of a shell script's session have a small
+command line of their own, which does not import all verbs.
 """
 
 from __future__ import annotations

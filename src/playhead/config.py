@@ -1,5 +1,5 @@
-"""The user's settings: arguments over variables over `playhead.toml` / `[tool.playhead]` over defaults. Knows
-names and types of settings; does not know their effects.
+"""The user's settings. Arguments override variables, which override `playhead.toml` / `[tool.playhead]`, which override
+defaults. Knows names and types of settings; does not know their effects.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Every exception of Playhead.
 
     PlayheadError
-    ├── UsageError            a person asked for something that cannot be: exit 2
+    ├── UsageError            the user asked for something impossible: exit 2
     │   ├── RunNotFound       no run, or more than one, has that name
-    │   └── ConfigError       playhead.toml or a variable holds something else than expected
-    ├── TapeError             this tape cannot be used as asked: exit 4
-    │   ├── TapeDamaged       bytes are not what was written; carries every Damage
+    │   └── ConfigError       playhead.toml or a variable has an unexpected value
+    ├── TapeError             this tape cannot be used for the request: exit 4
+    │   ├── TapeDamaged       the bytes differ from those that were written; carries every Damage
     │   ├── TapeTooNew        made by a newer Playhead
     │   └── TapeNotReplayable recorded below level `full`, or without its world
-    ├── NoFence               this machine cannot keep a replay from the world: exit 4
+    ├── NoFence               this machine cannot isolate a replay from the world: exit 4
     ├── StoreError            the folder of tapes cannot be read or written
     │   └── RemoteError       the shared store cannot be reached, or refuses
-    └── Divergence            the run parted from its tape: exit 3; carries the report's entry
+    └── Divergence            the run differs from its tape: exit 3; carries the report's entry
 
-They carry objects, and a message that says what was wrong, what was expected and what to do.
+Each carries objects, and a message that says what was wrong, what was expected and what to do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The event, damage to a tape, and the types of an event's members: what a reader of tapes gets. Data only.
+"""The event, damage to a tape, and the types of an event's members: the types that a reader of tapes returns. Data
+only.
 
-Import these names from `playhead.events`, which loads this module when they are first used: a recorder never
-makes an `Event`, and dataclasses and typing would cost every recorded process 15 ms at its start.
+Import these names from `playhead.events`, which loads this module when they are first used: a recorder never makes an
+`Event`, and dataclasses and typing would cost every recorded process 15 ms at its start.
 """
 
 from __future__ import annotations

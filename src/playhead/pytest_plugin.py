@@ -1,14 +1,13 @@
-"""Playhead for pytest: a test that runs an agent, replayed from a tape that lies beside it.
+"""Playhead for pytest: replay a test that runs an agent, from a tape in a folder beside the test.
 
     @pytest.mark.playhead("refund_agent")
     def test_a_late_order_is_refunded(playhead_run):
         assert agent.ask("Where is my order?") == "Refunded."
         playhead_run.assert_tools("lookup", "refund")
 
-`--playhead=replay` (default) answers from `tapes/refund_agent.tape.jsonl` and fails where there is
-none; `record` records what is missing; `refresh` records again; `off` leaves the world alone.
-Knows pytest; what a taped run is lives in `testing.taperun`, and the fence around a replayed test in
-`testing.fenced_test`.
+`--playhead=replay` (default) answers from `tapes/refund_agent.tape.jsonl` and fails if there is no tape; `record`
+records missing tapes; `refresh` records again; `off` does nothing. Knows pytest; `testing.taperun` implements taped
+runs, and `testing.fenced_test` the fence around a replayed test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forms as their fields: what a multipart or urlencoded body says, without its boundary. Pure.
+"""Read the fields of multipart and urlencoded form bodies; the random multipart boundary does not count. Pure.
 
 A form is a dict of names and values. The value of a field is its text; a file is its name, type, size and hash; a name
 that occurs twice has a list of values. Knows the two encodings of forms; does not know HTTP clients.

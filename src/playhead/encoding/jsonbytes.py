@@ -1,7 +1,7 @@
-"""JSON to bytes and back: msgspec where the host has it, the standard library elsewhere.
+"""Encode JSON to bytes and decode it: with msgspec where the host has it, with the standard library elsewhere.
 
-Same bytes, other speed: nothing that is written or hashed may depend on which one ran. Knows
-nothing of events or of values that JSON cannot hold (see `values`).
+Both write the same bytes at different speeds: nothing that is written or hashed may depend on which one ran. Does not
+know events, or values that JSON cannot hold (see `values`).
 """
 
 from __future__ import annotations

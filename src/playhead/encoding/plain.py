@@ -1,6 +1,6 @@
-"""Can JSON hold this value exactly, as it stands? Knows JSON's own types; not codecs, not secrets.
+"""Test whether JSON can hold a value exactly as it is. Knows JSON's own types; does not know codecs or secrets.
 
-On the recorder's hot path: everything that is plain is encoded without another look.
+On the recorder's hot path: a plain value is encoded without further checks.
 """
 
 from __future__ import annotations

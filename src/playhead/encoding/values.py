@@ -1,10 +1,9 @@
-"""Any Python value to JSON and back. Knows named codecs; does not know events, secrets or files.
+"""Encode any Python value as JSON and decode it. Knows named codecs; does not know events, secrets or files.
 
-JSON's own types are written unchanged. Everything else becomes an object with one key that starts with `$`
-and names the codec: `{"$bytes": "…"}`, `{"$datetime": "…"}`. A value without a codec is stored as its repr
-(`$opaque`). `freeze` never raises and never runs a host's `__iter__`, `items` or serialiser, because a
-recorder is a guest. `thaw` rebuilds plain types, and classes only if the caller names them, because a tape is
-untrusted data.
+JSON's own types are written unchanged. Everything else becomes an object with one key that starts with `$` and names
+the codec: `{"$bytes": "…"}`, `{"$datetime": "…"}`. A value without a codec is stored as its repr (`$opaque`). `freeze`
+never raises and never runs a host's `__iter__`, `items` or serialiser, because a recorder is a guest. `thaw` rebuilds
+plain types, and classes only if the caller names them, because a tape is untrusted data.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Folders of a user for what is made once per machine. Knows the usual places and who may write there; does not
-know what is kept in them.
+"""Find the user's cache folder, for files that are made once per machine. Knows the usual places and their permissions;
+does not know the files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Call back when a module has been imported, now or later, or is about to be. Knows the import system;
-not what for.
+"""Run a callback after a module has been imported, or just before its code runs. Knows the import system; does not know
+the purpose of the callbacks.
 
-Hooks must not import the libraries they hook: that would cost every program what only some use.
+Hooks must not import the libraries they hook: every program would pay for imports that only some programs need.
 """
 
 from __future__ import annotations

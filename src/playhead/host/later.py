@@ -1,8 +1,8 @@
-"""A module that is imported when it is first used, and a pattern that is compiled then.
+"""Import a module when it is first used, and compile a pattern when it is first used.
 
-Knows the import system; does not know what is deferred. For modules that every recorded process loads (see
-`host.lean`): a child that lives for ten milliseconds must not wait for hashlib's OpenSSL, or for decoders of
-responses that it never receives. Use as
+Knows the import system; does not know which modules are deferred. For modules that every recorded process loads (see
+`host.lean`): a child that lives for ten milliseconds must not wait for hashlib's OpenSSL, or for decoders of responses
+that it never receives. Use as
 
     TYPE_CHECKING = False
     if TYPE_CHECKING:

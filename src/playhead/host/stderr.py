@@ -1,4 +1,4 @@
-"""Print one line to the user on stderr, if there is one."""
+"""Print one line to the user on stderr, if the process has a stderr."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Clock and entropy as the program saw them: taped where they were read, served there again.
+"""Record the clock and entropy readings of the program, and serve them again in a replay.
 
-A reading is known by its lane and by the function that asked for it, so that readings which a replay
-does not repeat (a library that no longer opens a socket) do not shift the ones it does, and neither
-does an edited line above. Knows readings; not which functions are hooked (`boundaries/ambient_*`).
+A reading is identified by its lane and by the function that asked for it. So a reading that a replay does not repeat (a
+library that no longer opens a socket) does not shift the others, and neither does an edit above the line. Knows
+readings; does not know which functions are hooked (`hooks/ambient`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Enclose each call of a function in something: a turn, a recording. Knows the four kinds of functions; does not
-know what encloses them.
+"""Wrap a function so that a frame, such as a turn or a recording, encloses each call. Knows the four kinds of functions
+(plain, coroutine, generator, async generator); does not know what the frames do.
 
-A generator is enclosed as long as it is iterated. The code between two of its items belongs to the caller, so
-the frame is entered and left with each step.
+A generator is enclosed as long as it is iterated. The code between two of its items belongs to the caller, so the frame
+is entered and left with each step.
 """
 
 from __future__ import annotations

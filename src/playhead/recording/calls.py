@@ -1,7 +1,7 @@
-"""A call and its taped answer: what passes through the deck. Data only.
+"""A call and its taped answer, as they pass through the deck. Data only.
 
-Apart from `deck`, which forwards to here: a process that asks the world for nothing need not wait for
-dataclasses.
+Separate from `deck`, which loads these names when they are first used: a process that makes no calls does not have to
+import dataclasses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The playhead of this process, for hooks. Apart from `playhead`, which a recorded program never loads.
+"""The slot that holds the playhead of this process, for hooks. Separate from `replay/playhead`, because a recorded
+program never loads that module.
 
-A hook on something that happens in a lane calls `wait_for` before it, which keeps the order in a replay, and
-`happened` after it, which notes a point while recording.
+A hook on something that happens in a lane calls `wait_for` before it, which keeps the order in a replay, and `happened`
+after it, which notes a point while recording.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""How long taped answers take. Knows the slot for the time of a replay, which `replay` fills.
+"""Make taped answers take as long as they took in the recorded run. Knows the slot for the time of a replay, which
+`replay` fills.
 
-An answer that took nine seconds takes nine seconds of the replay's time, which cost nothing, or nine real
-seconds with `--pace`. So of two concurrent calls the same one is first, a ticker ticks as often, and a
-timeout that did not fire does not fire.
+An answer that took nine seconds takes nine seconds of virtual time, which cost no real time, or nine real seconds with
+`--pace`. So the first of two concurrent calls to finish is the same one as in the recorded run, a ticker ticks as
+often, and a timeout that did not fire does not fire.
 """
 
 from __future__ import annotations

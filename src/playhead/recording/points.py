@@ -1,19 +1,19 @@
 """Points: the moments at which one lane learns something that another lane or the world decided.
 
-A recorded process appends each of them to one list, so that its place in the list is its place in the
-order of the process. The list reaches the tape in packed entries a few milliseconds later. Knows the
-form of these entries; not who notes a point (`hooks/order`, `crossing`), nor how a replay keeps the order
+A recorded process appends each point to one list, so that its place in the list is its place in the order of the
+process. The list is written to the tape in packed entries a few milliseconds later. Knows the form of these entries;
+does not know which code notes a point (`hooks/order`, `crossing`), nor how a replay keeps the order
 (`replay/playhead`).
 
     {"from": ns, "points": [row, row, …]}
 
     [step, loop, turn, call, at_ns, index, queued]   a call: its head, a piece, or its end
-    [step, loop, turn, lane, kind, number, detail]   anything else that happens in a lane
+    [step, loop, turn, lane, kind, number, detail]   any other event in a lane
 
-`step` is the time since the point before, in nanoseconds. `loop` and `turn` name the iteration of the
-event loop that the point was taken in; both are 0 outside of event loops. `number` counts the points of
-that kind in the lane, from 1. `index` counts the callbacks that the loop ran before in that iteration, `queued` those
-that it has for the next iteration by then; both are left out outside of event loops.
+`step` is the time since the previous point, in nanoseconds. `loop` and `turn` name the iteration of the event loop in
+which the point was taken; both are 0 outside of event loops. `number` counts the points of that kind in the lane, from
+1. `index` is the number of callbacks that the loop had already run in that iteration. `queued` is the number of
+callbacks that the loop had already scheduled for the next iteration. Both are left out outside of event loops.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A run being recorded: what the user's code holds in its hand. Knows the recorder, turns and the
-manifest; not how a run is configured (see `record`).
+"""The handle of a run that is being recorded, for the user's code. Knows the recorder, turns and the manifest; does not
+know how a run is configured (see `record`).
 """
 
 from __future__ import annotations

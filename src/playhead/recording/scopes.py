@@ -1,7 +1,7 @@
-"""Choose the deck of a call: that of the process, or that of the run that a thread or a task opened.
+"""Choose the deck of a call: the deck of the process, or the deck of the run that a thread or a task opened.
 
-Knows lanes, and the process-wide slots of clock, entropy and order; does not know what a deck does with a
-call. Import these names from `playhead.recording.deck`.
+Knows lanes, and the process-wide slots of clock, entropy and order; does not know what a deck does with a call. Import
+these names from `playhead.recording.deck`.
 """
 
 from __future__ import annotations

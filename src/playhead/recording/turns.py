@@ -1,8 +1,7 @@
-"""A turn: a unit of agent work with named seams, on the tape however it ends. Knows the recorder;
-not what the work is. The program's values and exceptions pass through untouched.
+"""A turn: a unit of agent work with named seams. It is on the tape however it ends. Knows the recorder; does not know
+the work. The program's values and exceptions pass through unchanged.
 
-A retrieval (the sources that were looked up for a prompt) becomes rows: whatever a source is like, there is
-a row for it.
+A retrieval (the sources that were looked up for a prompt) becomes rows: every source gets a row, whatever its type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Finds the line of the program's own code that asked for something, and whose code a file holds: the
-program's, a scheduler's, the standard library's or ours.
+"""Find the line of the program's own code that made a request, and the owner of a code file: the program, a scheduler,
+the standard library or Playhead.
 
-Knows frames and file names; does not know events. Results are cached by code object and instruction: on
-the recorder's hot path they are a look-up.
+Knows frames and file names; does not know events. Results are cached by code object and instruction, so that the
+recorder's hot path only needs a look-up.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Secrets that a process of a run learns later, for the other processes of the run. Knows one file; no tapes.
+"""Share secrets that one process of a run learns late with the other processes of the run. Knows one file; does not
+know tapes.
 
-A program sets `API_KEY` after its start (`load_dotenv()`, a rotated key) and prints it. The process that tapes its
-output is another one, so the value must reach that process before the output does. The file is in the run's folder
-while the run lasts, and each value in it is encrypted with the store's redaction key: a copy of the folder alone, or
-what a killed run leaves behind, reveals nothing.
+A program sets `API_KEY` after its start (`load_dotenv()`, a rotated key) and prints it. Another process records the
+program's output, so the value must reach that process before the output does. The file is in the run's folder while the
+run lasts. Each value in it is encrypted with the store's redaction key, so a copy of the folder alone, or the folder of
+a killed run, reveals nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find secrets in multipart forms: values of fields that have the name of a secret. Knows the form; not other texts."""
+"""Find secrets in multipart forms: values of fields whose name is that of a secret. Does not know other texts."""
 
 from __future__ import annotations
 

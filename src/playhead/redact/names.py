@@ -1,7 +1,7 @@
-"""Names of fields, headers and variables that hold secrets. Knows words; not values.
+"""Recognise names of fields, headers and variables that hold secrets. Knows words; does not know values.
 
-Not by patterns: every process of a run looks at its variables when it starts, and to compile these few
-would take it longer than all the rest of that.
+Does not use regular expressions: every process of a run checks its variables when it starts, and compiling even these
+few patterns would take longer than the rest of the check.
 """
 
 from __future__ import annotations

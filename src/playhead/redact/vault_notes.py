@@ -1,4 +1,5 @@
-"""The secrets of one run, by placeholder, on their way between its processes and the vault. Knows one file; no tapes.
+"""Pass the secrets of one run, by placeholder, between its processes and the vault. Knows one file; does not know
+tapes.
 
 The processes of a recording with `--vault` write the secrets that they redact into this file, and the launcher moves
 them into the vault at the end. In a replay it is the other way round. The file is in the store but not in the run's

@@ -1,5 +1,6 @@
-"""Run an agent again with the world taken from a tape.
+"""Run an agent again with every answer taken from a tape.
 
-`taped` reads the tape into calls that can be served, `matcher` pairs a call with one of them,
-`mode` is what the deck asks, `nearest` finds what to say when nothing fits, `report` judges.
+`matching/taped` reads the tape into calls that can be served, `matching/matcher` pairs a call with one of them, `modes`
+decide how the deck answers a call, `matching/nearest` explains a call that no taped call fits, and `report` gives the
+verdict.
 """

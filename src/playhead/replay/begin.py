@@ -1,6 +1,6 @@
 """Set a process up for replay: its mode, and the clock and entropy of the tape. Knows the plan.
 
-Fails closed: whatever is wrong here must keep the program from running, not let it run for real.
+Fails closed: any error here must keep the program from running; it must never let the program run for real.
 """
 
 from __future__ import annotations

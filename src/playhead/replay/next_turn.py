@@ -1,8 +1,8 @@
-"""The tasks of an event loop that become ready for its next turn, in the order in which they did on the tape.
+"""Order the tasks that become ready for the next turn of an event loop as they were ordered on the tape.
 
-Callbacks inside a tool or a transport make tasks ready, and a replay does not have these callbacks. So the tape has for
-each point of a call how many callbacks the loop had for its next turn by then. Knows places; not when they are released
-(`loop_points`).
+Callbacks inside a tool or a transport make tasks ready, and a replay does not run these callbacks. So the tape says for
+each point of a call how many callbacks the loop had already scheduled for its next turn. Knows places; does not know
+when they are released (`loop_points`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The points of a tape, and the place of each in the order. Knows packed points; not how they are kept.
+"""The points of a tape, and the place of each in the order. Knows packed points; does not enforce the order
+(`playhead`).
 
-Each process of a run has an order of its own. Places of several processes are compared by their time.
+Each process of a run has an order of its own. Places of different processes are compared by their times.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a run ended, in one word, for every list and view. Pure.
 
-For a replay this is its verdict: its program may exit with 0 and still have done something else than on the tape.
+For a replay this is its verdict: its program may exit with 0 although its behaviour differs from the tape.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The format's number, the names of a tape's files, and which segments are sealed.
 
-Apart from `format`, because every recorded process loads this module and must start quickly.
+Separate from `format`, because every recorded process loads this module and must start quickly.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Append events to one segment of a tape. Knows the format and file descriptors; not who made
-the events, nor what to do when the disk says no (the recorder decides that).
+"""Append events to one segment of a tape. Knows the format and file descriptors; does not know the source of the
+events, nor how to handle a failed write (the recorder decides that).
 """
 
 from __future__ import annotations

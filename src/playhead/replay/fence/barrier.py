@@ -1,5 +1,5 @@
-"""The fence around a replayed command, from the launcher's side: build the best one that this machine has,
-pass its listeners out, start the command in it. Knows which fences there are; each is elsewhere.
+"""The fence around a replayed command, from the launcher's side: build the best fence that this machine supports, pass
+its listeners out, start the command in it. Knows which fences exist; each has a module of its own.
 """
 
 from __future__ import annotations

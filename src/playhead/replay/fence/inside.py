@@ -1,8 +1,8 @@
-"""The process that goes into the fence and becomes the command. Knows the order in which a fence closes; the
-launcher's end is `barrier`.
+"""The process that enters the fence and becomes the command. Knows the order in which a fence closes; the launcher's
+end is `barrier`.
 
-A fork of the launcher and not a program of its own: starting another Python would cost every replay 30 ms.
-Its pid is the command's, so signals and job control need nothing new.
+This process is a fork of the launcher and not a separate program, because starting another Python would cost every
+replay 30 ms. Its pid becomes the command's pid, so signals and job control work unchanged.
 """
 
 from __future__ import annotations

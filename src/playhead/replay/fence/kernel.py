@@ -1,6 +1,6 @@
-"""System calls that Python has no function for. Knows numbers and errno; not why they are made.
+"""System calls that Python has no function for. Knows numbers and errno; does not know why the calls are made.
 
-ctypes and no compiled module: a fence must be available wherever Playhead is installed, with or without a
+Uses ctypes instead of a compiled module: a fence must be available wherever Playhead is installed, with or without a
 compiler.
 """
 

@@ -1,8 +1,8 @@
-"""Stop a connection or a process that no hook has seen. Knows Python's audit events; no library.
+"""Stop a connection or a process that no hook has seen. Knows Python's audit events; does not know any library.
 
-An audit hook sees every connection and every process that Python code makes, and can only let it pass or
-raise. It does not see what C and Rust code does: the fence of the kernel stops that (`barrier`). The hook
-is the better witness all the same: it knows the line of code.
+An audit hook sees every connection and every process that Python code makes, and can only let it pass or raise. It does
+not see actions of C and Rust code: the kernel's fence stops those (`barrier`). The audit hook is still useful, because
+it knows the line of code.
 """
 
 from __future__ import annotations

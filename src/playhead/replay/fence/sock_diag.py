@@ -1,7 +1,7 @@
-"""Ask the kernel which sockets listen on a TCP port or a path. Knows netlink and `/proc`; does not know whose they are.
+"""Ask the kernel which sockets listen on a TCP port or a path. Knows netlink and `/proc`; does not know their owners.
 
-Not from `/proc/net/tcp`: there the kernel walks a table with a slot for every possible connection, which
-takes 20 ms on a machine with much memory. This takes 20 µs.
+Does not read `/proc/net/tcp`: there the kernel walks a table with a slot for every possible connection, which takes 20
+ms on a machine with much memory. Netlink takes 20 µs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The tape up to a step, then on by the rules of mixed mode. Knows edits and what a prefix did.
+"""Fork mode: serve calls from the tape up to a step, then follow the rules of mixed mode. Knows edits and the effects
+of the calls before the fork.
 
-`at` is a call's number, as `playhead show` counts them: the calls before it come from the tape.
+`at` is the number of a call, as `playhead show` counts them: the calls before it come from the tape.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Options of a replay beyond the tape, to and from the plan. Knows JSON and what the modes may do; loads none
-of the modes, because most replays need only one.
+"""Options of a replay beyond the tape: write them to the plan and read them back. Knows JSON and the rules of the
+modes; loads none of the modes, because most replays need only one.
 """
 
 from __future__ import annotations

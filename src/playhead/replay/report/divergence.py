@@ -1,4 +1,4 @@
-"""The place where a run parts from its tape, as a value and as words. Pure."""
+"""The place where a replay differs from its tape, as data and as text. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay did besides exact matches: inexact answers, blocked and allowed tools, faults. Pure.
+"""Report everything that a replay did besides exact matches: inexact answers, blocked and allowed tools, faults. Pure.
 
 Reads the facts that the modes write on the replay's own tape.
 """

@@ -1,6 +1,7 @@
-"""The verdict on a replay, from the two tapes: what was served how, where it parted, what came out.
+"""Judge a replay from its tape and the recorded one: how calls were served, where the two differ, the output.
 
-Pure but for reading tapes. Knows match facts and divergences on the replay's tape; not how it is shown.
+Pure except for reading tapes. Knows match facts and divergences on the replay's tape; does not know how the verdict is
+shown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Clock and entropy from the tape. Knows readings and the time of the replay; not who is hooked.
+"""Serve clock and entropy readings from the tape. Knows readings and the time of the replay; does not know which
+functions are hooked.
 
-Each reading is served once, in order, by lane and place. What the tape does not have (the code reads
-the clock where it did not then) is made from what it does have, the same in each replay, and counted.
+Each reading is served once, in order, by lane and place. A reading that the tape does not have (the code reads the
+clock in a new place) is derived from the tape, is the same in each replay, and is counted.
 """
 
 from __future__ import annotations

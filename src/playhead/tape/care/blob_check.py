@@ -1,5 +1,5 @@
-"""Are the blobs that events speak of there, and what their names say? Knows references and files;
-reads a blob in pieces, whatever its size.
+"""Check that the blobs that events refer to exist and match their names. Knows references and files; reads a blob in
+pieces, whatever its size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The manifest that a tape implies. Pure: rows in, manifest out.
+"""Rebuild the manifest of a run from its tape. Pure: rows in, manifest out.
 
-Used where the manifest is missing or damaged: where the two disagree, the tape is right.
+Used where the manifest is missing or damaged. Where tape and manifest disagree, the tape is right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Take texts out of a tape that exists: every line, blob and name of the run. Knows lines, blobs and the manifest;
-the redactor knows what to take out.
+"""Remove texts from an existing tape: from every line, blob and name of the run. Knows lines, blobs and the manifest;
+the redactor knows which texts to remove.
 
-The run is as before, but for the texts: the same events with the same numbers, and checksums that are right. A secret
-that was split between two chunks of a stream is found only in its parts.
+Apart from the texts, the run stays the same: the same events with the same numbers, and valid checksums. A secret that
+was split between two chunks of a stream is found only in its parts.
 """
 
 from __future__ import annotations

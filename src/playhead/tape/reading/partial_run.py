@@ -1,9 +1,9 @@
-"""Runs of which this disk has only a part, because the rest is in a shared store. Knows byte ranges and a map of those
-that are here; not where the others come from.
+"""Runs of which this disk has only a part, because the rest is in a shared store. Knows byte ranges and a map of the
+ranges that are here; does not know where the others come from.
 
-    HOME/partial/RUN.json    marks the run RUN of the store HOME as partial; what it says is the source's business
+    HOME/partial/RUN.json    marks the run RUN of the store HOME as partial; only the source reads its content
     HOME/partial/RUN.map     one byte per block of the sealed file: 1 if the block is here
-    HOME/runs/RUN/           small files as they are; the sealed file with its full length, and holes in it
+    HOME/runs/RUN/           small files, complete; the sealed file with its full length, and holes in it
 
 The mark is beside the run and not inside it, because another person may have made the files of a run.
 """

@@ -1,7 +1,6 @@
-"""The index of a sealed tape: which frame holds which events. Knows one JSON file; not how frames
-are opened.
+"""The index of a sealed tape: which frame holds which events. Knows one JSON file; does not know how frames are opened.
 
-The index only saves time: whatever it says can be found again in the sealed file itself.
+The index only saves time: all of it can be rebuilt from the sealed file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The facts of a segment's first event, as the index of a sealed tape stores them.
 
-Apart from `seal_index`, because the reader of a plain tape needs this module and nothing else of `sealed`.
+Separate from `seal_index`, because the reader of a plain tape needs this module and nothing else of `sealed`.
 """
 
 from __future__ import annotations
