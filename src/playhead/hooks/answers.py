@@ -43,7 +43,7 @@ def fail(crossing: Crossing, named: Named) -> NoReturn:
     """Raise the taped exception: as a class of `named` if it is one, else as the mode has rebuilt it."""
     taped = _taped(crossing)
     if taped.dies is not None:
-        crossing.cut()  # the run was killed here: so is this one
+        crossing.cut()  # the recorded run was killed here, and so is this one
     told = taped.frozen_error
     known = isinstance(told, dict) and str(told.get("$exception")) in named
     error = error_of(told if known else taped.error, named, what=crossing.call.name)
@@ -87,12 +87,12 @@ def error_of(frozen: Any, named: Named, *, what: str) -> BaseException:
 
 
 def classes(*kinds: Any) -> dict[str, type]:
-    """The classes that a hook names, in a table; what another version lacks is left out."""
+    """Return a table of the classes that a hook names. Classes that this version of a library lacks are left out."""
     return {type_name(kind): kind for kind in kinds if isinstance(kind, type)}
 
 
 def classes_of(function: Any) -> dict[str, type]:
-    """The classes that a function names: those of its module, and those of its annotations."""
+    """Return the classes that a function names: those in its module, and those in its return annotation."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     function = getattr(function, "func", function)  # functools.partial
@@ -110,8 +110,8 @@ def _taped(crossing: Crossing) -> Taped:
 
 
 def _exception(kind: type[BaseException], args: Iterable[Any]) -> BaseException:
-    # Classes of others may do anything in __init__ and want other arguments than they pass on.
-    # Those of the language need it: UnicodeDecodeError keeps its parts there.
+    # Other classes may run any code in `__init__`, and may take other arguments than those in `args`. Builtin
+    # classes need `__init__`: UnicodeDecodeError sets its attributes there.
     if kind.__module__ == "builtins":
         try:
             return kind(*args)
@@ -123,7 +123,9 @@ def _exception(kind: type[BaseException], args: Iterable[Any]) -> BaseException:
 
 
 def _argument(frozen: Any, named: Named, what: str) -> Any:
-    """Exceptions inside exceptions (groups) come back; what cannot stays as the tape shows it."""
+    """Rebuild an argument of an exception. Exceptions in a group are rebuilt; other values stay frozen if they
+    cannot be rebuilt.
+    """
     if isinstance(frozen, list):
         return [_argument(item, named, what) for item in frozen]
     if isinstance(frozen, dict) and "$exception" in frozen:
@@ -134,7 +136,7 @@ def _argument(frozen: Any, named: Named, what: str) -> Any:
 
 
 def _unbuildable(frozen: Any, named: Named) -> Iterator[str]:
-    """Every reason why `frozen` cannot become the value that it was."""
+    """Yield every reason why the value of `frozen` cannot be rebuilt."""
     if isinstance(frozen, list):
         for item in frozen:
             yield from _unbuildable(item, named)
@@ -166,7 +168,7 @@ def _unbuildable(frozen: Any, named: Named) -> Iterator[str]:
 
 
 def _bare(kind: type) -> Any:
-    """How `thaw` makes an instance: of its fields as they were, past validators and `__init__`."""
+    """Return the function with which `thaw` makes an instance from its fields, without validators and `__init__`."""
     construct = getattr(kind, "model_construct", None)
     if construct is not None:
         return construct
@@ -192,7 +194,7 @@ def _hints(thing: Any) -> dict[str, Any]:
 
 
 def _mentioned(hint: Any, seen: set[Any]) -> Iterator[type]:
-    """Classes that an annotation speaks of: Order of list[Order], and those of Order's fields."""
+    """Yield the classes in an annotation: for list[Order], `Order` and the classes of Order's fields."""
     if isinstance(hint, type) and not typing.get_args(hint):
         if hint in seen or hint.__module__ == "builtins":
             return

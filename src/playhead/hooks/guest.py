@@ -1,5 +1,5 @@
-"""Install hooks in other people's libraries: patches that can be undone, a self-check, and a way out when the
-library is not as expected. Knows patching; does not know any library by name.
+"""Install hooks in other people's libraries: patches that can be undone, and a self-check that removes a hook when
+the library is not as expected. Knows patching; does not know any library by name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NotAsExpected(Exception):
 
 
 class Patches:
-    """The replacements of one hook. `undo` restores the very objects that were there."""
+    """The replacements of one hook. `undo` restores the original objects."""
 
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []
@@ -43,9 +43,9 @@ class Patches:
         self._undos.append(undo)
 
     def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        """Replace `owner.name` by `wrap(original)`; NotAsExpected if it is not there.
+        """Replace `owner.name` by `wrap(original)`; raise NotAsExpected if `owner` has no such attribute.
 
-        `wrap` returns a plain function (or whatever belongs there); name, docs and signature are
+        `wrap` returns a plain function (or another object of the right kind). Name, docs and signature are
         copied onto it. A static or class method is unwrapped and wrapped again.
         """
         inherited = getattr(owner, name, _MISSING)
@@ -66,7 +66,7 @@ class Patches:
         while self._done:
             owner, name, own, made = self._done.pop()
             if vars(owner).get(name) is not made:
-                # other code wrapped our wrapper: it must keep working, and ours passes calls through
+                # Other code has wrapped our wrapper and must keep working. Our wrapper passes calls through.
                 continue
             if own is _MISSING:
                 delattr(owner, name)
@@ -75,23 +75,23 @@ class Patches:
 
 
 def need(owner: Any, *names: str) -> None:
-    """The self-check of a hook: NotAsExpected unless `owner` has all of `names`."""
+    """Raise NotAsExpected unless `owner` has all of `names`. This is the self-check of a hook."""
     for name in names:
         if not hasattr(owner, name):
             raise NotAsExpected(f"{_called(owner)} has no {name}")
 
 
 def holders(name: str, original: Any) -> list[ModuleType]:
-    """The modules that have `original` under `name`: its own, and those imported before us that
-    copied it (`from library import name`).
+    """Return the modules that have `original` under `name`: its own module, and those that copied it
+    (`from library import name`) before the hook was installed.
     """
-    loaded: list[object] = list(sys.modules.values())  # a host may have put anything there
+    loaded: list[object] = list(sys.modules.values())  # a program may have put any object there
     modules = [one for one in loaded if isinstance(one, ModuleType)]
     return [module for module in modules if vars(module).get(name) is original]
 
 
 def hook_module(hook: Hook, module: ModuleType, *, boundary: str) -> Patches:
-    """Run one hook on a freshly imported module. A failing one takes itself out and says so."""
+    """Run one hook on a freshly imported module. If the hook fails, undo it and report a coverage gap."""
     patches = Patches()
     library = module.__name__
     try:
@@ -132,7 +132,7 @@ def report(kind: str, data: dict[str, Any]) -> None:
 
 
 def version_of(module: ModuleType) -> str | None:
-    """The library's version as its root module tells it; the metadata would cost a file search."""
+    """Return the `__version__` of the library's root module. Reading the package metadata would search files."""
     root = sys.modules.get(module.__name__.partition(".")[0], module)
     version = getattr(root, "__version__", None)
     return version if isinstance(version, str) else None

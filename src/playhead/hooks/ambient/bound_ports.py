@@ -1,7 +1,8 @@
-"""Ports that the system chooses for a server (`bind` to port 0): a replay gets the recorded ones. Knows `socket.bind`.
+"""Record the ports that the system chooses for a server (`bind` to port 0); a replay binds the recorded ports.
 
-Programs print their address and send it to others. Inside the fence of a replay every port is free. Without it the
-port may be taken; then the system chooses another one, as it did then.
+The ports must be equal because programs print their address and send it to others. Inside the fence of a replay every
+port is free. Without the fence another program may hold the port; then the system chooses a new one. Knows
+`socket.bind`.
 """
 
 from __future__ import annotations

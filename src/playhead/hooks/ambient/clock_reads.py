@@ -1,4 +1,4 @@
-"""The clocks, where Python reads them. Knows `time` and `datetime`; not what readings are for."""
+"""Record every clock reading of Python code. Knows `time` and `datetime`; does not know how readings are used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UTCNOW_IS_DEPRECATED = (
 
 
 def hook_time(module: ModuleType, patches: Patches) -> None:
-    # Before anything is replaced: it must find the C functions that it expects.
+    # Before anything is replaced: time-machine must find the C functions that it expects.
     _give_way_to_time_machine(module, patches)
     _move_to_the_zone(module, patches)
     need(module, "time", "time_ns", "gmtime", "localtime", "ctime", "asctime", "strftime", *_STEADY)
@@ -68,8 +68,9 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
 
 
 def _move_to_the_zone(module: ModuleType, patches: Patches) -> None:
-    """The tape may come from another machine. Told to the C library alone: `os.environ` is the
-    program's.
+    """Set the recorded time zone, because the tape may come from a machine in another one.
+
+    Sets it in the C library only and leaves `os.environ`, which belongs to the program, unchanged.
     """
     here = _zone()
     then = ambient.read_once("zone", hook_time.__code__, lambda: here)
@@ -90,7 +91,7 @@ def _move_to_the_zone(module: ModuleType, patches: Patches) -> None:
 
 
 def _zone() -> str | None:
-    """`Europe/Berlin`; None where the system has it only as a table of numbers."""
+    """Return the name of the time zone, such as `Europe/Berlin`; None if the system has only its table of offsets."""
     if (told := os.environ.get("TZ")) is not None:
         return told
     try:
@@ -103,7 +104,7 @@ def _zone() -> str | None:
 
 
 def _moment(convert: Callable[..., Any], real: Callable[[], float]) -> Callable[..., Any]:
-    """gmtime(), localtime(), ctime(): without an argument they read the clock by themselves."""
+    """Wrap gmtime(), localtime() and ctime(), which read the clock in C if they get no argument."""
 
     def converted(seconds: float | None = None) -> Any:
         return convert(ambient.read("time", real) if seconds is None else seconds)
@@ -114,7 +115,7 @@ def _moment(convert: Callable[..., Any], real: Callable[[], float]) -> Callable[
 def _formatted(
     write: Callable[..., str], before: int, localtime: Callable[..., Any], real: Callable[[], float]
 ) -> Callable[..., str]:
-    """asctime() and strftime(pattern): so do they, without a moment to write."""
+    """Wrap asctime() and strftime(pattern), which read the clock in C if they get no time to format."""
 
     def formatted(*given: Any) -> str:
         if len(given) > before:
@@ -177,8 +178,10 @@ def _like(original: Any, made: Any) -> Any:
 
 
 def _give_way_to_time_machine(module: ModuleType, patches: Patches) -> None:
-    """time-machine writes into the C functions that it finds in `time` and `datetime` when it is
-    imported. Ours are none: it would write into something else. So where it is, the clock is its own.
+    """Remove this hook before time-machine is imported.
+
+    time-machine overwrites the C functions that it finds in `time` and `datetime` when it is imported. Our
+    replacements are not C functions, so it would overwrite other memory. Where it is loaded, it controls the clock.
     """
     why = "time-machine replaces the clock in C; its times are not recorded"
     if _TIME_MACHINE in sys.modules:

@@ -1,6 +1,6 @@
-"""Entropy, where Python draws it: urandom and uuids. Knows those modules.
+"""Record the random bytes and UUIDs that Python code draws, and serve them in a replay.
 
-Bytes are drawn for real and taped; in replay they come from the tape.
+Knows the functions of `os`, `ssl`, `uuid` and `uuid_utils` that draw them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def hook_ssl(module: ModuleType, patches: Patches) -> None:
 
 
 def bytes_of(original: Callable[..., bytes]) -> Any:
-    """Replaces a function that returns a number of random bytes."""
+    """Wrap a function that returns the requested number of random bytes."""
 
     def drawn(size: int, /, *flags: Any) -> bytes:
-        # The size is part of the kind: code that now wants another number must not get that one.
+        # The size is part of the kind, so that changed code that requests another size never gets these bytes.
         taken = ambient.read(
             f"bytes {size}",
             lambda: original(size, *flags).hex(),
@@ -54,7 +54,7 @@ def bytes_of(original: Callable[..., bytes]) -> Any:
 
 
 def hook_uuid(module: ModuleType, patches: Patches) -> None:
-    """uuid4 draws from urandom. uuid1 and its kin ask C for the time: taped whole."""
+    """Record whole UUIDs, except those of uuid4, which draws its bytes from the hooked `os.urandom`."""
     need(module, "UUID", "uuid1")
     for name in _UUIDS:
         # uuid1 reads the MAC address and a C clock, and uuid7 keeps a counter: the whole value is taped.
@@ -63,7 +63,10 @@ def hook_uuid(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_uuid_utils(module: ModuleType, patches: Patches) -> None:
-    """Made in Rust, below every hook: taped whole. `uuid_utils.compat` makes the standard kind."""
+    """Record whole UUIDs, because uuid_utils makes them in Rust, below every hook.
+
+    `uuid_utils.compat` returns the UUID class of the standard library.
+    """
     need(module, "UUID")
     made: dict[int, Any] = {}
     for name in _UUIDS:

@@ -1,6 +1,6 @@
-"""The numbered temporary folders of pytest (`/tmp/pytest-of-me/pytest-17`): a replay gets the recorded numbers.
+"""Record the numbers of pytest's temporary folders (`/tmp/pytest-of-me/pytest-17`); a replay uses the same numbers.
 
-pytest takes the number that follows the highest one it finds, so it depends on earlier runs. Knows
+pytest takes the number after the highest one that it finds, so the number depends on earlier runs. Knows
 `_pytest.pathlib.make_numbered_dir`. Folders that the recorded run left behind are moved aside, as for `tempfile`.
 """
 

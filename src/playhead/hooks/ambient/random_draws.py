@@ -1,8 +1,8 @@
-"""Pseudo-random numbers: `random` and numpy's. Knows their seeds and states.
+"""Make the pseudo-random numbers of `random` and numpy repeatable. Knows their seeds and states.
 
-Their generators are not taped number by number: a seed is, and they run on from there by themselves.
-But where several lanes draw from the one generator that `random`'s functions share, who gets which
-number is a race: from the first such draw on each lane's numbers are taped.
+The tape has the seed of a generator, and not each number: the same seed gives the same numbers in a replay.
+The functions of `random` share one generator. When several lanes draw from it, the order of the draws is a race.
+So each number is recorded from the first draw of a second lane on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _seeded(module: ModuleType, original: Callable[..., None]) -> Callable[..., 
 
 
 def _seed() -> str:
-    """256 bits from the world, or the same ones from the tape."""
+    """Return a seed of 256 bits: a new one while recording, the recorded one in a replay."""
     return ambient.read("seed", lambda: clock.urandom(32).hex(), lambda draw: draw(32).hex())
 
 
@@ -120,7 +120,7 @@ def _share(module: ModuleType, patches: Patches) -> None:
 
 
 class _Drawing:
-    """A method of the shared generator, in place of the one that a module had copied."""
+    """Replaces a method of the shared generator that a module copied before the hooks were installed."""
 
     def __init__(self, shared: Any, name: str) -> None:
         self._shared = shared
@@ -131,7 +131,7 @@ class _Drawing:
 
 
 class _Pair:
-    """As much of a generator as a draw of two numbers needs, of which the second is dropped."""
+    """Has the attributes of a generator that `gauss` uses. The second number that `gauss` makes is dropped."""
 
     __slots__ = ("gauss_next", "random")
 
@@ -150,11 +150,11 @@ class _Turns:
         self._are_several = False
         source = ambient.source()
         self._serves = source is not None and source.log is None
-        # How it was then: the lane that drew alone, and how often, before others came.
+        # From the tape: the only lane that drew at first, and how often it drew before a second lane did.
         self._then: list[Any] | None = self._told(None) if self._serves else None
 
     def is_alone(self, lane: Lane) -> bool:
-        """Whether this draw is one that no other lane can have come before."""
+        """Return whether only this lane has drawn so far, so that the seed alone determines the number."""
         if self._are_several:
             return False
         with self._lock:
@@ -184,8 +184,9 @@ class _Turns:
 
 
 def hook_numpy(module: ModuleType, patches: Patches) -> None:
-    """numpy seeds itself from `secrets`: taped there, if it was made after we came. If not, the state
-    of its old global generator is.
+    """Record the state of numpy's global generator if numpy was loaded before the hooks were installed.
+
+    Otherwise the recorded seed is enough: numpy draws it from `secrets`, whose bytes are on the tape.
     """
     need(module, "get_state", "set_state")
     if ambient.source() is not None and not getattr(module.__spec__, "_initializing", False):

@@ -1,7 +1,7 @@
-"""Names of temporary files: a replay gets the recorded ones. Knows `tempfile`.
+"""Record the names of temporary files; a replay uses the same names. Knows `tempfile`.
 
-All threads draw names from one generator, so each name is recorded where it was drawn. Files that the
-recorded run left behind would block the names in its replay: they are moved aside, never deleted.
+All threads draw names from one generator, so each name is recorded where it is drawn. A file that the recorded run
+left behind would block its name in the replay. The replay moves such a file aside and never deletes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_ASIDE = 1000
 
 
 class _Lent(threading.local):
-    """A name that was drawn already, for the next draw in this thread."""
+    """Holds a name that is drawn already. The next draw in this thread returns it."""
 
     name: str | None = None
 

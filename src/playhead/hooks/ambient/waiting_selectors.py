@@ -1,5 +1,6 @@
-"""Waiting of event loops and of other code that waits for descriptors: `selectors`, `select`, trio. Knows the
-calling convention of each.
+"""Let waits for descriptors use the time of the replay: `selectors`, `select` and trio.
+
+Event loops wait in these functions. Knows the calling convention of each.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _IN, _OUT = select.POLLIN | select.POLLPRI, select.POLLOUT
 
 def hook_selectors(module: ModuleType, patches: Patches) -> None:
     need(module, "BaseSelector", "EVENT_WRITE")
-    # Once each: `DefaultSelector` is another name of one of them.
+    # Each class once: `DefaultSelector` is a second name of one of them.
     for kind in dict.fromkeys(one for one in vars(module).values() if isinstance(one, type)):
         if issubclass(kind, module.BaseSelector) and "select" in vars(kind):
             patches.replace(kind, "select", _select_of)
@@ -64,18 +65,22 @@ def _select_of(original: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 
 def _let_play() -> None:
-    """Several processes may have written before the loop looked then: it must see all of it at once."""
+    """Wait until the players of taped processes have written all output that is due.
+
+    In the recorded run several processes may have written before the loop polled. The loop must see all of that
+    output in one poll.
+    """
     until = clock.mono_ns() + _LONGEST_PLAY_NS
     while order_slot.is_playing() and clock.mono_ns() < until:
         clock.sleep(0.000_05)
 
 
 def _has_ready(selector: Any) -> bool:
-    """Asked from another thread, while the selector's own is inside it."""
+    """Return whether a descriptor of the selector is ready. Another thread calls this while the selector waits."""
     try:
         return _is_ready((key.fd, key.events) for key in list(selector.get_map().values()))
     except (AttributeError, OSError, RuntimeError, ValueError):
-        return True  # it is being changed or closed: then its thread is not waiting
+        return True  # the selector is being changed or closed, so its thread is not waiting
 
 
 def _is_ready(asked: Iterable[tuple[int, int]]) -> bool:
@@ -86,7 +91,7 @@ def _is_ready(asked: Iterable[tuple[int, int]]) -> bool:
 
 
 def hook_select(module: ModuleType, patches: Patches) -> None:
-    """For programs that ask the system themselves. Libraries do that for loops of their own."""
+    """Hook `select`, `poll` and `epoll` for programs that call them. Calls of `poll` by libraries are left alone."""
     need(module, "select", "poll")
     patches.replace(module, "select", lambda original: Builtin(_select(original)))
     poll = type(module.poll())
@@ -123,7 +128,7 @@ def _select(original: Callable[..., Any]) -> Callable[..., Any]:
 def _polled(
     original: Callable[..., list[Any]], unit: float, is_stuck: Callable[[Any], bool]
 ) -> Callable[..., list[Any]]:
-    """`unit`: the factor of the timeout; `poll` takes milliseconds, `epoll` seconds."""
+    """Wrap a `poll` method. `unit` is the number of its timeout units in a second: 1000 for `poll`, 1 for `epoll`."""
 
     def poll(self: Any, timeout: float | None = None, *more: Any, **named: Any) -> list[Any]:
         time = virtual_time.active()
@@ -145,7 +150,7 @@ def _polled(
 
 
 def hook_trio(module: ModuleType, patches: Patches) -> None:
-    """trio has a clock and a wait of its own, both in reach."""
+    """Replace the clock of trio, and the method in which trio waits for events."""
     core = sys.modules["trio._core._run"]
     need(core, "perf_counter", "TheIOManager")
     manager = core.TheIOManager
@@ -154,7 +159,7 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
     def perf_counter(original: Callable[[], float]) -> Callable[[], float]:
         def read() -> float:
             time = virtual_time.active()
-            # A little later each time: deadlines that are equal would be in the order of addresses.
+            # Each reading is a little later than the last: trio would sort equal deadlines by memory address.
             return original() if time is None else time.ticking_ns() / 1e9
 
         return read
@@ -188,7 +193,7 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
 
 
 class _TrioStates:
-    """The points for which tasks of each trio run wait."""
+    """Holds, for each trio run, the points that its tasks wait for."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -209,7 +214,7 @@ class _TrioStates:
 
 
 class _TrioFuture:
-    """As much of a future as `LoopState` needs."""
+    """Has the methods of a future that `LoopState` calls."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -225,6 +230,6 @@ class _TrioFuture:
         return self._event.wait().__await__()
 
     async def shielded(self) -> None:
-        """Wait although the task is cancelled."""
+        """Wait for the result even if the task is cancelled."""
         with self._module.CancelScope(shield=True):
             await self._event.wait()

@@ -1,7 +1,7 @@
-"""How threads wait: `time.sleep`, locks, queues, joins, children. Knows where Python does it in C.
+"""Let threads wait in the time of the replay: `time.sleep`, locks, queues, joins and child processes.
 
-Everything in `threading`, `queue` and `concurrent.futures` waits in a lock. So the lock is where a
-timeout is given the time of the replay, and where it is known that a thread waits at all.
+All waits of `threading`, `queue` and `concurrent.futures` end in a lock. So the hook of the lock makes timeouts
+follow the time of the replay, and tells the replay which threads wait. Knows where Python waits in C.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from playhead.recording import lanes, order_slot, points
 from playhead.replay.time import virtual_time
 from playhead.replay.time.waits import RawGuard
 
-# They had copied the clock when they were imported, which may have been before we came.
+# Modules that copy the clock when they are imported, possibly before the hooks are installed.
 _COPIES = ("threading", "queue", "subprocess", "sched", "socketserver")
 
 
@@ -31,7 +31,8 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
     original = module.sleep
     patches.replace(module, "sleep", lambda real: Builtin(_sleep(real)))
     replace_copies(patches, {id(original): module.sleep})
-    # Without the clock's own hook there is nothing to exchange, least of all every None in there.
+    # If the hook of the clock is not installed, `real` is the clock itself and nothing changes. It must never be
+    # None: every attribute that is None would be replaced.
     real = getattr(module.monotonic, "__wrapped__", module.monotonic)
     for holder in filter(None, map(sys.modules.get, _COPIES)):
         for name in [name for name, value in vars(holder).items() if value is real]:
@@ -41,7 +42,7 @@ def hook_time(module: ModuleType, patches: Patches) -> None:
 
 
 def _default(patches: Patches, function: Any, made: tuple[Any, ...]) -> None:
-    """What a function had copied into its default arguments."""
+    """Replace the default arguments of a function, which are copies of the originals."""
     before, function.__defaults__ = function.__defaults__, made
 
     def undo() -> None:
@@ -78,10 +79,10 @@ def hook_threading(module: ModuleType, patches: Patches) -> None:
         graft(patches, kind, "__enter__", acquire)
         graft(patches, kind, "release", release)
         graft(patches, kind, "__exit__", release)
-    # What a condition does around its wait.
+    # A condition calls these two before and after its wait.
     graft(patches, again, "_release_save", _release_save(again._release_save))
     graft(patches, again, "_acquire_restore", _acquire_restore(again._acquire_restore))
-    handle = getattr(_thread, "_ThreadHandle", None)  # 3.13: what Thread.join waits for
+    handle = getattr(_thread, "_ThreadHandle", None)  # 3.13: Thread.join waits in it
     if handle is not None:
         graft(patches, handle, "join", _join(handle.join))
 
@@ -116,7 +117,7 @@ def _acquire(
             hand_over.waiters += 1
         still_runs = _end_of_thread(self)
         try:
-            # Once more: from here on a release is seen as a hand-over.
+            # Try once more: only from here on does a release count as a hand-over.
             came = original(self, False) or time.wait(
                 None if timeout == -1 else timeout,
                 attempt,
@@ -144,7 +145,7 @@ def _release(original: Callable[..., None], is_mine: Callable[[Any], bool]) -> C
         if not is_mine(self):
             locks.after_release(self)
         elif hand_over is not None:
-            hand_over.in_flight = False  # it was taken twice, and is still this thread's
+            hand_over.in_flight = False  # acquired twice: the thread still holds it
 
     return release
 
@@ -173,9 +174,11 @@ def _acquire_restore(original: Callable[[Any, Any], None]) -> Callable[[Any, Any
 
 
 class _HandOver:
-    """A lock that threads wait for. `in_flight`: it was released, and the thread that has it now has not come
-    back from its wait. Such a thread may have the lock already, so that it is locked, and wait for the
-    interpreter: it would seem to be stuck.
+    """A lock that threads wait for.
+
+    `in_flight` means that the lock was released, and that no waiter has returned from its wait since. A waiter may
+    have acquired the lock and wait for the interpreter. The lock is locked then, and without this flag the waiter
+    would seem to be stuck.
     """
 
     __slots__ = ("in_flight", "waiters")
@@ -196,8 +199,10 @@ def _arrived(lock: Any) -> None:
 
 
 def _end_of_thread(lock: Any) -> Callable[[], bool]:
-    """For the lock that C releases at the end of a thread (until 3.12): whether that thread still runs. For all
-    others: always.
+    """Return a function that tells whether the holder of this lock can still release it.
+
+    Until Python 3.12, C releases one lock when its thread ends. For that lock the function returns whether the thread
+    still runs; for all other locks it returns True.
     """
     threads = list(threading._active.items())  # type: ignore[attr-defined]
     for ident, thread in threads:
@@ -207,7 +212,7 @@ def _end_of_thread(lock: Any) -> Callable[[], bool]:
 
 
 def _is_never_mine(_lock: Any) -> bool:
-    """A plain lock cannot be taken a second time by the thread that has it."""
+    """Return False: a thread that holds a plain lock cannot acquire it again."""
     return False
 
 
@@ -241,7 +246,10 @@ def _join(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def hook_subprocess(module: ModuleType, patches: Patches) -> None:
-    """With a timeout a child is looked after twenty times a second: for a day, that is too much."""
+    """Replace the wait for a child with a timeout, which polls the child twenty times a second.
+
+    In a replay the time of a whole day may pass at once, which would be too many polls.
+    """
     need(module, "Popen", "TimeoutExpired")
     need(module.Popen, "_wait", "poll")
 
@@ -266,11 +274,11 @@ def hook_subprocess(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_queue(module: ModuleType, patches: Patches) -> None:
-    """`SimpleQueue`, in which the workers of a pool wait, has a lock of its own."""
+    """Hook `SimpleQueue`, where the workers of a pool wait: it waits in C for a lock that no other hook sees."""
     need(module, "SimpleQueue", "Empty")
     kind = module.SimpleQueue
-    # An item may be on its way: out of the queue, and not yet with who waits for it. So each has a
-    # token, which is there from before it is put until after it was got.
+    # An item may have left the queue before its waiter has returned from the wait. So each item has a token: it is
+    # added before the item is put, and removed after the waiter has got the item.
     tokens: WeakKeyDictionary[Any, list[None]] = WeakKeyDictionary()
 
     def of(queue: Any) -> list[None]:
@@ -314,7 +322,7 @@ def _get(
         else:
             came = time.wait(timeout, attempt, lambda: not mine)
         if came:
-            # Not before: until the wait is over, this thread would seem to be stuck.
+            # Only after the wait is over: without the token, this thread would seem to be stuck in the wait.
             if mine:
                 mine.pop()
             return got[0]

@@ -1,9 +1,9 @@
-"""Warnings that a tool issues, and filters that it changes: both decide which later warnings are printed.
+"""Record the warnings that a tool issues and the filters that it changes, and repeat both in a replay.
 
-Python prints a warning once for each line of code, and again after the filters have changed. A replay does not run a
-tool, so the tool's warnings and changes are pieces of its call, in the stream `warnings`, and are repeated in a
-replay. The text that the tool printed is in its stream `stderr`. Knows private functions of `warnings`
-(CPython 3.10 to 3.13).
+Python prints a warning once for each line of code, and again after the filters have changed. So a tool's warnings
+decide which later warnings are printed, but a replay does not run the tool. They are recorded as pieces of the
+tool's call, in the stream `warnings`. The text that the tool printed is in its stream `stderr`. Knows private
+functions of `warnings` (CPython 3.10 to 3.13).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# The piece of a tool that has changed the filters.
+# Recorded as a piece of a tool's call when the tool changes the filters.
 _CHANGED = "changed"
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is warnings."""
     need(module, "_showwarnmsg", "_filters_mutated", "warn_explicit")
-    # The threads that repeat a warning of the tape, which is not to be printed.
+    # The threads that repeat a taped warning at the moment. It must not be printed.
     silence: list[int] = []
     changed = module._filters_mutated
 
@@ -41,7 +41,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
         try:
             _warn_again(module, found)
         except Warning:
-            pass  # the filters raise it: it is not registered then either
+            pass  # the filters turn this warning into an exception; Python does not register it then
         finally:
             silence.remove(_thread.get_ident())
 
@@ -74,7 +74,7 @@ def _changed(original: Callable[[], None]) -> Callable[[], None]:
 
 
 def _warn_again(module: ModuleType, found: list[Any]) -> None:
-    """Issue a warning of the tape, so that Python remembers it for its line of code."""
+    """Issue a taped warning again, so that Python registers it for its line of code."""
     name, text, file, line = found
     owner = next(
         (one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == file), None

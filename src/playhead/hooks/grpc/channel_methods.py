@@ -1,7 +1,7 @@
-"""The part that channels of threads and of asyncio share: each of the four methods of a channel makes an object that
-performs RPCs, and gets one of ours in its place.
+"""Hook the four methods of a gRPC channel, sync or asyncio. Each returns an object that performs RPCs; the hook
+returns an object of ours in its place.
 
-The client's own serialisation is kept apart: the RPC below carries bytes.
+The client's functions for serialisation stay with our object, so the RPC below it carries bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from playhead.hooks.guest import Patches
 
-# The name of a method of a channel, and whether requests and answers are streams.
+# The methods of a channel: name, whether requests are a stream, whether answers are a stream.
 _METHODS = (
     ("unary_unary", False, False),
     ("unary_stream", False, True),
@@ -26,8 +26,8 @@ _METHODS = (
 
 
 def hook_channel(channel: type, patches: Patches, made: Callable[..., Any]) -> None:
-    """`made(plain, raw, method, many_in=…, many_out=…)` returns the object that performs RPCs: `plain` is the
-    client's own, `raw` one that carries bytes.
+    """Hook a class of channels. `made(plain, raw, method, many_in=…, many_out=…)` returns the object that performs
+    RPCs: `plain` is the client's own object, and `raw` is one that carries bytes.
     """
     for name, many_in, many_out in _METHODS:
         patches.replace(channel, name, _around(made, many_in=many_in, many_out=many_out))

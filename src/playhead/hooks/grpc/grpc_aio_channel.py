@@ -1,4 +1,4 @@
-"""grpc channels of asyncio: the same four kinds of RPC.
+"""Record and serve the RPCs of grpc's asyncio channels: all four kinds, as in `grpc_channel`.
 
 Knows `grpc.aio._channel.Channel`.
 """
@@ -30,7 +30,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 class _AioCallable:
-    """In the place of the client's own object for a method."""
+    """Replaces the client's own object for a method."""
 
     def __init__(
         self, plain: Any, raw: Any, method: RpcMethod, *, many_in: bool, many_out: bool
@@ -89,7 +89,7 @@ class _AioAdapter(Adapter):
 
 
 class _ObservedAio:
-    """A live RPC of the client. Everything that is not reported is its own."""
+    """A live RPC of the client. Reports messages and the status, and passes everything else through."""
 
     def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
         self.crossing = crossing
@@ -170,7 +170,7 @@ class _ObservedAnswers(_ObservedAio):
 
 
 async def _iterated(rpc_call: Any) -> AsyncIterator[Any]:
-    # By `read`, and not by the client's own iterator: a program may use one of them only, and reports are made here.
+    # Uses our `read`, which reports the messages. The client allows only one of `read` and its own iterator.
     end = sys.modules["grpc.aio"].EOF
     while (message := await rpc_call.read()) is not end:
         yield message
@@ -199,7 +199,7 @@ class _ServedAio:
         return _metadata(self._told.get("trailing"))
 
     async def wait_for_connection(self) -> None:
-        """The tape is always there."""
+        """Return at once: a taped RPC has no connection."""
 
     async def write(self, request: Any) -> None:
         self._script.check(request)

@@ -1,4 +1,4 @@
-"""grpc channels of threads: RPCs of all four kinds, with one or many messages on each side.
+"""Record and serve the RPCs of grpc's sync channels: all four kinds, with one or many messages on each side.
 
 Knows `grpc._channel.Channel`, which is below the interceptors of a program.
 """
@@ -37,7 +37,7 @@ def _callable(
 
 
 class _Callable:
-    """In the place of the client's own object for a method."""
+    """Replaces the client's own object for a method."""
 
     def __init__(self, plain: Any, raw: Any, method: RpcMethod, *, many_in: bool) -> None:
         self._plain, self._raw = plain, raw
@@ -50,7 +50,7 @@ class _Callable:
     def _perform(
         self, kind: Any, request: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        """The answer of the deck; None: nothing records."""
+        """Perform the RPC through the deck. Return None if it is not recorded here."""
         open_deck = deck.active()
         if open_deck is None or open_deck.is_inside("grpc"):
             return None
@@ -105,7 +105,7 @@ class _RpcAdapter(Adapter):
 
 
 class _UnaryAdapter(_RpcAdapter):
-    """A call that waits for its one answer."""
+    """An RPC that blocks until its one answer arrives."""
 
     __slots__ = ()
 
@@ -155,7 +155,7 @@ class _StreamAdapter(_RpcAdapter):
 
 
 class _Observed:
-    """A live RPC of the client. Everything that is not reported is its own."""
+    """A live RPC of the client. Reports messages and the status, and passes everything else through."""
 
     def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
         self.crossing = crossing

@@ -1,4 +1,4 @@
-"""Taped RPCs as a client of threads sees them: the objects that grpc returns and raises."""
+"""Serve taped RPCs to a sync client, with the classes of objects that grpc returns and raises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ServedCall:
-    """The status of a taped RPC, as the client asks for it."""
+    """Has the methods by which a client reads the status of an RPC, answered from the tape."""
 
     def __init__(self, script: RpcScript) -> None:
         self._script = script
@@ -61,7 +61,7 @@ class ServedCall:
 
 
 class ServedFuture(ServedCall):
-    """An RPC that was started and is waited for later."""
+    """A taped RPC that the program has started as a future."""
 
     def __init__(self, script: RpcScript) -> None:
         super().__init__(script)
@@ -94,7 +94,7 @@ class ServedFuture(ServedCall):
 
 
 def served_stream() -> Any:
-    """The class of a taped stream. It is an exception too: a stream that fails raises itself."""
+    """Return the class of a taped stream. It is also an exception, because a stream that fails raises itself."""
     grpc = sys.modules["grpc"]
 
     class TapedStream(ServedCall, grpc.RpcError):  # type: ignore[misc, name-defined]

@@ -1,6 +1,6 @@
-"""One RPC: how it is described, which messages it has, and how it ended. Shared by the sync and the async client.
+"""Describe one RPC: its call, its messages and its status. The sync and the async client share this.
 
-Knows gRPC's metadata and status; does not know channels. Messages are bytes above the client's own serialisation.
+Knows gRPC's metadata and status; does not know channels. Messages are bytes, as the client has serialised them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST_SHOWN = 4096
 
 
 class RpcFailure(Exception):
-    """The status of an RPC that failed, on the tape. The program gets the client's own exception."""
+    """Holds the status of a failed RPC for the tape. The program gets the client's own exception."""
 
 
 class RpcMethod:
@@ -39,7 +39,9 @@ class RpcMethod:
         self._deserialise = deserialise
 
     def pack(self, message: Any) -> bytes:
-        """Maps of Protocol Buffers have no order of their own: ask for a fixed one, so that a replay sends the same."""
+        """Serialise a message. Maps of Protocol Buffers have no order, so request a fixed one: a replay then sends
+        the same bytes.
+        """
         serialise = self._serialise
         if serialise is None:
             return bytes(message)
@@ -54,7 +56,7 @@ class RpcMethod:
         return raw if self._deserialise is None else self._deserialise(raw)
 
     def call(self, metadata: Any, message: bytes | None, shown: Any = None) -> Call:
-        """`message`: of a single request; requests of a stream follow as pieces."""
+        """Return the call. `message` is a single request; the requests of a stream follow as pieces."""
         request: dict[str, Any] = {"to": self.target}
         if message is not None:
             request["message"] = message
@@ -67,7 +69,7 @@ class RpcMethod:
 
 
 def plain(metadata: Any) -> list[list[str]]:
-    """Metadata as text; binary values as base64, as HTTP/2 has them."""
+    """Return metadata as text, with binary values in base64, as HTTP/2 sends them."""
     return [
         [str(key), base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)]
         for key, value in metadata or ()
@@ -101,7 +103,7 @@ def code_of(status: dict[str, Any]) -> Any:
 
 
 def end(crossing: Crossing, status: dict[str, Any]) -> None:
-    """The RPC has ended with this status."""
+    """Report that the RPC has ended with this status."""
     if status["code"]:
         words = f"{code_of(status).name}: {status['details']}"
         crossing.raised(RpcFailure(words), status=status)
@@ -115,7 +117,7 @@ def taped_status(taped: Taped) -> dict[str, Any]:
 
 
 class RpcScript:
-    """The taped messages of both sides, as far as the replay has come."""
+    """The taped messages of both sides, and how far the replay has played them."""
 
     def __init__(self, crossing: Crossing, method: RpcMethod) -> None:
         self.crossing = crossing
@@ -132,7 +134,7 @@ class RpcScript:
 
     @property
     def wants_request(self) -> bool:
-        """Return whether the program sent a message next."""
+        """Whether the next message on the tape is one that the program sent."""
         return self._at < len(self._pieces) and self._pieces[self._at][1].stream == SENT
 
     @property
@@ -140,11 +142,11 @@ class RpcScript:
         return any(piece.stream == RECEIVED for _, piece in self._pieces[self._at :])
 
     def check(self, message: Any) -> None:
-        """The program sends this: a Divergence, if the tape has something else."""
+        """Compare a message that the program sends with the tape; raise a Divergence if it differs."""
         raw = self._method.pack(message)
         redactor = self.crossing.deck.recorder.redactor
         cleaned = raw if redactor is None else redactor.clean_bytes(raw)
-        # Answers may have come in between, which the program has not read yet.
+        # On the tape, answers may precede this message that the program has not read yet in this replay.
         at = next(
             (n for n in range(self._at, len(self._pieces)) if self._pieces[n][1].stream == SENT),
             None,
@@ -161,7 +163,7 @@ class RpcScript:
         raise Divergence(words)
 
     def pull(self, requests: Iterator[Any] | None) -> None:
-        """Take from the program what it sent before the next answer."""
+        """Take the requests from the program that it sent before the next answer on the tape."""
         while requests is not None and self.wants_request:
             try:
                 message = next(requests)
@@ -175,7 +177,7 @@ class RpcScript:
         raise Divergence(words)
 
     def following(self) -> tuple[int, bytes] | None:
-        """The next answer: its index on the tape and its bytes."""
+        """Return the index on the tape and the bytes of the next answer."""
         while self._at < len(self._pieces):
             index, piece = self._pieces[self._at]
             self._at += 1
@@ -198,20 +200,20 @@ class RpcScript:
 
 
 def sent_by(requests: Iterable[Any], method: RpcMethod, crossing: Crossing) -> Iterator[bytes]:
-    """The requests of a stream as bytes, each reported when the client takes it."""
+    """Yield the requests of a stream as bytes. Each is reported when the client takes it."""
     for message in requests:
         raw = method.pack(message)
         crossing.chunk(raw, SENT)
         yield raw
 
 
-# RPCs that have not ended: a program may exit, or forget them.
+# RPCs that have not ended. A program may exit, or drop them without reading them to the end.
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
 _watched: weakref.WeakSet[Recorder] = weakref.WeakSet()
 
 
 def keep(rpc: Any, crossing: Crossing) -> None:
-    """End the RPC as left if the process ends first."""
+    """Report the RPC as left if the process ends before the RPC does."""
     _open.add(rpc)
     recorder = crossing.deck.recorder
     if recorder not in _watched:
