@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def replace_copies(patches: Patches, made: dict[int, Any]) -> None:
-    """Put `made[id(original)]` in place of each original that a module of the program or of a package
-    holds under whatever name.
+    """Replace each copy of an original by `made[id(original)]`, in all modules of the program and of packages, under
+    any name.
     """
-    loaded: list[Any] = list(sys.modules.values())  # where a host may put anything
+    loaded: list[Any] = list(sys.modules.values())  # a program may have put any object there
     for module in loaded:
         if not isinstance(module, ModuleType) or not _is_of_the_program(module):
             continue
@@ -43,13 +43,13 @@ def _is_of_the_program(module: ModuleType) -> bool:
     file = vars(module).get("__file__")
     if module.__name__ == "__main__":
         return True
-    # Extension modules ask C for the time, not Python; the standard library's own copies serve its
-    # own waiting.
+    # Extension modules have no copies: they read the time in C. The copies in the standard library are for its own
+    # waits, and stay.
     return isinstance(file, str) and not where.is_standard(file) and not where.is_own(file)
 
 
 def graft(patches: Patches, kind: type, name: str, made: Any) -> None:
-    """Replace `kind.name` by `made`. NotAsExpected: it is not there, or the change does not show."""
+    """Replace `kind.name` by `made`. Raise NotAsExpected if there is no such method, or if it was not replaced."""
     methods = _dict_of(kind)
     if name not in methods:
         raise NotAsExpected(f"{kind.__qualname__} has no {name}")
@@ -81,7 +81,7 @@ def _put(kind: type, name: str, method: Any) -> None:
 
 
 class Builtin:
-    """Calls a function of ours. A builtin in a class body does not become a method, and neither does this:
+    """Calls a function of ours. Like a builtin, it does not become a method in the body of a class, so
     `class Connection: _read = os.read` keeps working.
     """
 
@@ -93,5 +93,5 @@ class Builtin:
 
 
 def like_builtin(wrap: Callable[[Any], Callable[..., Any]]) -> Callable[[Any], Builtin]:
-    """For `Patches.replace`: what `wrap` makes, as a builtin would be."""
+    """Return a function for `Patches.replace` that makes the result of `wrap` behave like a builtin."""
     return lambda original: Builtin(wrap(original))

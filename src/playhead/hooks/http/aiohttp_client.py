@@ -1,8 +1,8 @@
-"""aiohttp's client: a request is announced where its connection is opened, and observed where its bytes come in.
+"""Record and replay the requests of aiohttp's client.
 
-`BaseConnector.connect` is one attempt of one request (redirects and retries call it again), and
-`ResponseHandler.data_received` sees every byte before the real parser does. Knows aiohttp's connections and
-payloads; `aiohttp_served` feeds a taped answer to the same parser.
+A call begins in `BaseConnector.connect`, which is one attempt of one request: redirects and retries call it again.
+The answer is observed in `ResponseHandler.data_received`, which gets every byte before aiohttp's parser does.
+`aiohttp_served` feeds a taped answer to the same parser. Knows aiohttp's connections and payloads.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
     # Bytes and not parsed chunks: the parser is in C, and decompresses. The tape keeps what the server sent.
     patches.replace(proto.ResponseHandler, "data_received", _around_data_received)
     patches.replace(proto.ResponseHandler, "connection_lost", _around_connection_lost)
-    # For bodies that are made while they are sent. Also called by aiohttp's server, hence the mark.
+    # For bodies that are made while they are sent. aiohttp's server calls `write` too: only a protocol with our
+    # attribute (`_KEY`) is a client's.
     patches.replace(module.http_writer.StreamWriter, "write", _around_write)
     aiohttp_websocket.hook(module.client_ws, patches)
 

@@ -1,10 +1,11 @@
 """Serve a taped answer to aiohttp's client: its own protocol and parser, on a transport without a network.
 
-Knows how aiohttp reads. If the tape has the places of the head, of all pieces and of the end, each of them is fed when
-the replay comes to its place, whether the agent waits for it or not: so it arrived then. The agent gets its connection
-at once: in the recorded run, too, it had sent its request when the head came, and waited in its reader. Other answers
-are fed piece by piece, each time the agent waits for one, so that the agent receives the same pieces as in the recorded
-run. Does not know what is recorded.
+If the tape has the places of the head, of all pieces and of the end, each of them is fed when the replay reaches its
+place, even if the agent does not wait for it: this is how it arrived in the recorded run. The agent gets its connection
+at once, because in the recorded run it had sent its request and waited in its reader when the head arrived. Other
+answers are fed one piece each time the agent waits, so that the agent receives the same pieces as in the recorded run.
+
+Knows how aiohttp reads; does not know what is recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Server:
                 await served.abandon(exchange)
             failure = self._failure(taped, req)
             failure = failure or served.ending(taped, exchange.name, ConnectionError)
-            # While it waits for an answer the client treats errors otherwise: it may try again.
+            # Other errors are raised later, while the client waits for the answer: there it may retry the request.
             if taped.facts.get("stage") == "connect" or isinstance(failure, Divergence):
                 raise failure
         loop = asyncio.get_running_loop()
@@ -59,7 +60,7 @@ class Server:
         return self._connection(connector, req.connection_key, handler, loop)
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
-        """An error of making a connection: it keeps its key, the request's own and no tape's."""
+        """Rebuild a taped connection error, with the connection key of this request: the tape has none."""
         told = taped.error if taped.frozen_error is None else taped.frozen_error
         frozen = told if isinstance(told, dict) else {}
         kind = answers.LOADED.get(str(frozen.get("$exception", "")))
@@ -87,7 +88,7 @@ class _Served:
 
     @property
     def should_close(self) -> bool:
-        return True  # never pooled: the next request has a tape of its own
+        return True  # never pooled: the next request has its own taped answer
 
     def set_response_params(self, **params: Any) -> None:
         params["timer"] = _Asking(params.get("timer"), self.playhead_player.ask)
@@ -108,10 +109,10 @@ class AnswerFeed:
         self._crossing = exchange.crossing
         self._name = exchange.name
         self._ended = False
-        # How much of an upload was taken before the answer came: it is taken again.
+        # How many bytes of the upload the server took before it answered. The replay takes as many.
         self._untaken = sum(len(p.data) for p in taped.pieces if p.stream == "sent")
         self._begun = False
-        # Whether the next piece comes at its place on the tape.
+        # Whether the next piece will be fed when the replay reaches its place on the tape.
         self._is_awaited = False
         self._points = deque(at for at, p in enumerate(taped.pieces) if p.stream == "body")
         self.peer: TapedPeer | None = None
@@ -119,8 +120,8 @@ class AnswerFeed:
         self.is_ordered = self._knows_places()
 
     def begin(self) -> None:
-        """The agent has sent its request: feed the head. Without places the first piece comes with it, as it mostly
-        does.
+        """Feed the head, now that the agent has sent its request. If the tape has no places, feed the first piece
+        together with the head: the two usually arrive together.
         """
         self._begun = True
         if self._untaken > 0 and not self.is_socket:
@@ -139,7 +140,7 @@ class AnswerFeed:
         self._loop.call_soon(self._feed, first)
 
     def took(self, size: int) -> None:
-        """So much more of an upload has been sent."""
+        """Count `size` more bytes of the upload as sent. Begin to answer if the server answered at this point."""
         self._untaken -= size
         if self._begun and self._untaken <= 0 < self._untaken + size:
             self.begin()
@@ -162,7 +163,7 @@ class AnswerFeed:
         self._await_next()
 
     def _take_passed(self) -> bytes:
-        """The pieces that came together with the one before them: they have passed with it."""
+        """Return the pieces whose place the replay has passed: they arrived together with the piece before them."""
         data = b""
         while (
             self._points
@@ -177,7 +178,7 @@ class AnswerFeed:
         return data
 
     def _await_next(self) -> None:
-        """Feed the next piece, or the end that the server made, when the replay comes to its place."""
+        """Feed the next piece, or the end that the server made, when the replay reaches its place."""
         taped = self._taped
         if self._points:
             self._feed_at(taped.pieces[self._points[0]].at_ns, self._feed_passed)
@@ -185,15 +186,15 @@ class AnswerFeed:
             self._feed_at(taped.took_ns, self._feed_passed)
         elif not self._blocks and taped.how == "cut" and taped.error is None:
             self._feed_at(taped.took_ns, self._next)
-        # The agent sees any other end when it waits for more.
+        # The agent learns of any other end when it waits for more.
 
     def _feed_passed(self) -> None:
         self._feed(self._take_passed())
         self._await_next()
 
     def _feed_at(self, moment: int, feed: Callable[[], None]) -> bool:
-        """Call `feed` in the iteration of the loop in which the selector reported these bytes then; False: the replay
-        has passed the place.
+        """Call `feed` in the loop iteration in which the selector reported these bytes in the recorded run. Return
+        False if the replay has passed that place.
         """
 
         def feed_awaited() -> None:
@@ -214,7 +215,7 @@ class AnswerFeed:
         return transport is None or transport.is_closing()
 
     def ask(self) -> None:
-        """The agent waits for more."""
+        """Feed the next piece or the end, because the agent waits for more."""
         if self._is_awaited:
             return
         wait = self._crossing.reach_later(self._points.popleft() if self._points else END)
@@ -224,7 +225,7 @@ class AnswerFeed:
             self._loop.call_soon(self._next)
 
     def wrote(self, data: bytes) -> None:
-        """The agent sent something; before a handshake this is only the request."""
+        """Give bytes that the agent sent to the taped peer. Before a handshake they are only the request."""
         if self.peer is not None and self._handler.upgraded:
             self._answer(self.peer.feed(data))
 
@@ -261,7 +262,7 @@ class AnswerFeed:
         if isinstance(error, ConnectionError) and not type(error).__module__.startswith("aiohttp"):
             self._handler.connection_lost(error)
             return
-        # Not of the connection: the client's own clock, or a divergence.
+        # The connection did not fail: this is a timeout of the client, or a divergence.
         self._handler.set_exception(error)
         if self._handler._payload is not None:
             self._handler._payload.set_exception(error)
@@ -283,7 +284,7 @@ class AnswerFeed:
 
 
 class _Asking:
-    """A request's timer that also says when the agent begins to wait: aiohttp enters it to read."""
+    """Wraps a request's timer, which aiohttp enters to read. Calls `ask` when the agent begins to wait."""
 
     def __init__(self, timer: Any, ask: Callable[[], None]) -> None:
         self._timer = timer
@@ -316,7 +317,7 @@ class Nowhere(asyncio.Transport):
         self.write(b"".join(pieces))
 
     def write_eof(self) -> None:
-        """There is no peer to notify."""
+        """Do nothing: there is no peer to notify."""
 
     def can_write_eof(self) -> bool:
         return False
@@ -332,10 +333,10 @@ class Nowhere(asyncio.Transport):
     abort = close
 
     def pause_reading(self) -> None:
-        """Not needed: a piece is fed only when the agent waits for one."""
+        """Do nothing: a piece is fed at its place on the tape, or when the agent waits for one."""
 
     def resume_reading(self) -> None:
-        """As above."""
+        """Do nothing, as `pause_reading` does."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Nothing is ever held back."""
+        """Do nothing: no data is ever buffered."""

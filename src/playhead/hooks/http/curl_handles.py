@@ -1,8 +1,8 @@
-"""libcurl at its Python surface: pycurl, and curl_cffi with threads and asyncio. Each transfer is an HTTP call.
+"""Record and replay the transfers of libcurl's Python libraries: pycurl, and curl_cffi (sync and asyncio).
 
-Knows the numbers of libcurl's options, which both libraries share. libcurl has sockets of its own, and decompresses
-before Python sees the body; so the tape has the decompressed body, and the header that named the compression is
-renamed on it. Redirects that libcurl follows belong to their transfer.
+Each transfer is one HTTP call; redirects that libcurl follows belong to it. libcurl opens its own sockets, and
+decompresses the body before Python sees it. So the tape has the decompressed body, and the header that names the
+compression has another name there. Knows the numbers of libcurl's options, which both libraries share.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _unsupported(original: Any, what: str) -> Any:
 
 
 class _Library:
-    """The methods of a handle, for one of the libraries."""
+    """Our replacements for the methods of a handle, for one of the libraries."""
 
     def __init__(self, name: str, originals: Any) -> None:
         self.name = name
@@ -181,7 +181,7 @@ class _Library:
         return perform
 
     def prepare(self, curl: Any, handle: CurlHandle) -> None:
-        """A program that wants no headers has not said where they go; the tape wants them."""
+        """Collect the headers of the answer for the tape if the program has not set a target for them."""
         if not handle.options.get(HEADER_DATA) and not handle.options.get(HEADER):
             self._originals["setopt"](curl, HEADER, handle.take_header)
         handle.blocks, handle.is_headed, handle.infos = [], False, None
@@ -251,13 +251,13 @@ class _Transfer(HttpAdapter):
         self.exchange.returned(infos=self._library.infos(self._curl), redirects=self._redirects())
 
     def _redirects(self) -> list[Any] | None:
-        """The heads of the answers before the last one, redacted as that is."""
+        """Return the heads of the answers before the last one, redacted like the last one."""
         redactor = self.exchange.crossing.deck.recorder.redactor
         earlier = self._of.blocks[:-1]
         return [[one[0], cleaned(redactor, map(pair, one[1:]))] for one in earlier] or None
 
     def _give(self, exchange: Exchange, stream: str, data: Any) -> None:
-        """To the program's own functions."""
+        """Pass a taped head or piece to the program's own functions or files, and report it."""
         options = self._of.options
         if stream == "body":
             exchange.chunk(data)
@@ -291,7 +291,7 @@ class _Transfer(HttpAdapter):
 
 
 class _AsyncTransfer(_Transfer):
-    """The same for a handle of an event loop: `live` and `serve` give something to await."""
+    """One transfer of a handle in an event loop: `live` and `serve` return an awaitable."""
 
     def live(self, crossing: Crossing) -> Any:
         return self.live_async(crossing)
@@ -314,14 +314,14 @@ def _around_add_handle(original: Callable[..., Any]) -> Callable[..., Any]:
         library = _library_of_cffi()
         library.prepare(curl, handle)
         transfer = _AsyncTransfer(request, library, curl, lambda: original(self, curl))
-        # Not `perform_async`: the program gets something to await, as before.
+        # Not `perform_async`: `add_handle` is not a coroutine function, and returns an awaitable.
         return open_deck.perform(call, transfer)
 
     return add_handle
 
 
 def _library_of_cffi() -> Any:
-    """With the methods below the hooks."""
+    """Return the library of curl_cffi with the original methods, which are below the hooks."""
     kind = sys.modules["curl_cffi.curl"].Curl
     names = ("setopt", "perform", "getinfo", "reset")
     return _Library(
@@ -331,7 +331,7 @@ def _library_of_cffi() -> Any:
 
 
 def _taped(crossing: Crossing) -> Iterator[tuple[int, str, Any]]:
-    """The points of a taped answer: heads, then pieces of the body."""
+    """Yield the point, the stream and the data of each part of a taped answer: the heads, then pieces of the body."""
     taped = crossing.taped
     if taped is None or not isinstance(taped.head, dict):
         return
@@ -362,7 +362,7 @@ def _observed(value: Any, report: Callable[[bytes], None], *, is_function: bool)
 
 
 class _Tee:
-    """A file that reports what is written into it."""
+    """Wraps a file, and reports the data that is written to it."""
 
     def __init__(self, file: Any, report: Callable[[bytes], None]) -> None:
         self._file, self._report = file, report
@@ -379,7 +379,7 @@ def _as_text(value: Any) -> Any:
 
 
 def _as_bytes(value: Any) -> Any:
-    """curl_cffi has texts as bytes."""
+    """Encode text, because curl_cffi returns text as bytes."""
     if isinstance(value, list):
         return [_as_bytes(one) for one in value]
     return value.encode("latin-1") if isinstance(value, str) else value

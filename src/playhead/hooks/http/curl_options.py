@@ -1,6 +1,6 @@
-"""The options of a handle of libcurl: what they say about its request, and where its answer goes.
+"""Read the options of a libcurl handle: they describe its request, and the targets of its answer.
 
-Knows libcurl's numbers; does not know pycurl, curl_cffi or who answers.
+Knows libcurl's numbers; does not know pycurl or curl_cffi, or whether the answer is live or taped.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _FORM, _MIME, _DECOMPRESSED = 10024, 10269, 10102
 _CONNECT_ONLY = 141
 WRITE_DATA, WRITE, HEADER_DATA, HEADER = 10001, 20011, 10029, 20079
 OBSERVED = {WRITE_DATA: "body", WRITE: "body", HEADER_DATA: "head", HEADER: "head"}
-# Facts of a finished transfer that programs ask for: status, address, counts, times and redirects.
+# The values of a finished transfer that programs read with `getinfo`: status, address, counts, times and redirects.
 INFOS = (
     *(2097154, 1048577, 1048594, 2097198, 2097172, 2097163, 1048607, 1048608, 2097192, 2097194),
     *(3145731, 3145732, 3145733, 3145734, 3145744, 3145745, 3145747, 3145735, 3145736, 3145743),
 )
-# Its name on the tape: the body there is not compressed any more.
+# The header that names the compression, and the prefix that it gets on the tape, where the body is decompressed.
 CODING, RENAMED = "content-encoding", "x-playhead-"
 
 
@@ -38,7 +38,7 @@ class CurlHandle:
         self.exchange: Exchange | None = None
         self.blocks: list[list[str]] = []
         self.is_headed = False
-        # Of the transfer that was served last.
+        # The results of `getinfo` for the transfer that was served last.
         self.infos: dict[str, Any] | None = None
 
     def request(self, library: str) -> Request:
@@ -79,7 +79,7 @@ class CurlHandle:
         return "POST" if body is not None or options.get(_POST) or options.get(_FORM) else "GET"
 
     def take_header(self, line: bytes) -> None:
-        """A line of an answer's head. Every redirect has a head of its own."""
+        """Collect a line of an answer's head. Every redirect has its own head."""
         text = line.decode("latin-1").rstrip("\r\n")
         if text.startswith("HTTP/"):
             self.blocks.append([text])
@@ -92,7 +92,7 @@ class CurlHandle:
             self.exchange.chunk(bytes(data))
 
     def report_head(self) -> None:
-        """The head of the last answer, when nothing can follow but its body."""
+        """Report the head of the last answer. Called when only its body can follow."""
         exchange = self.exchange
         if exchange is None or self.is_headed or not self.blocks:
             return

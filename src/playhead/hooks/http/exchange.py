@@ -1,4 +1,4 @@
-"""One HTTP exchange, whatever client makes it: how a request becomes a call, and how its answer is reported.
+"""Turn an HTTP request of any client into a call, and report its answer.
 
 Knows what of a request is compared, how an LLM call is recognised and how an exchange ends; does not know httpx
 or sockets. `HttpAdapter` is the base of every HTTP client's adapter. Errors in here never reach a program that
@@ -79,7 +79,7 @@ class Exchange:
         return self.crossing.call.boundary == "llm"
 
     def head(self, status: int, reason: str, version: str, headers: Iterable[AnyPair]) -> None:
-        """The answer has begun."""
+        """Report that the answer has begun."""
         self.status = status
         if self.taped is not None and self.taped.quiet:
             return
@@ -93,7 +93,7 @@ class Exchange:
     def whole(
         self, status: int, reason: str, version: str, headers: Iterable[AnyPair], body: bytes
     ) -> None:
-        """The answer has arrived at once and is complete."""
+        """Report an answer that has arrived complete in one piece."""
         if self.ended:
             return
         self.status = status
@@ -114,12 +114,12 @@ class Exchange:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether nothing of this answer has to be reported: all of it is on the tape that it is served from."""
+        """Whether this answer is not reported, because all of it is already on the tape that serves it."""
         taped = self.taped
         return taped is not None and taped.quiet and taped.dies is None
 
     def heard(self, answer: bytes) -> None:
-        """An LLM's answer is complete on a socket that stays open: its tool calls are known now."""
+        """Report an LLM's answer that is complete while its socket stays open, so that its tool calls are known."""
         try:
             if self.crossing.call.boundary == "llm" and self.crossing.seq is not None:
                 head = {"status": 200, "headers": ()}
@@ -128,11 +128,11 @@ class Exchange:
             self._lost(error)
 
     def returned(self, **facts: Any) -> None:
-        """The answer is whole."""
+        """Report that the answer is complete."""
         self._end("returned", {"value": None, **facts})
 
     def failed(self, error: BaseException, **facts: Any) -> None:
-        """The exchange failed, before the answer began or during it.
+        """Report that the exchange failed, before or after the answer began.
 
         An error that is not an `Exception` (a cancelled task, an interrupt) means that the agent stopped
         waiting.
@@ -143,11 +143,11 @@ class Exchange:
             self._end("raised" if self.status is None else "cut", {"error": error, **facts})
 
     def cut(self, **facts: Any) -> None:
-        """The server broke off the answer; the client reports that to the agent itself."""
+        """Report that the server broke off the answer. The client itself raises the error in the agent."""
         self._end("cut", facts)
 
     def left(self, **facts: Any) -> None:
-        """The agent stopped reading: before the end, unless the last line had arrived."""
+        """Report that the agent stopped reading. The answer counts as complete if its last line had arrived."""
         if self.ended:
             return
         if _LAST_LINE.search(self._last):
@@ -170,11 +170,11 @@ class Exchange:
 
 
 class Request(NamedTuple):
-    """A request as its client has it. `headers` are texts, or latin-1 bytes; `body` is bytes, None, or a body that
+    """A request as its client holds it. `headers` are str, or latin-1 bytes; `body` is bytes, None, or a body that
     is sent in pieces: STREAMED or a `StreamedBody`.
 
-    `at` (as JSON) is the place of the call, where that is not in the code of this process; `facts` are further
-    members of its event.
+    `at` (as JSON) is the code location of the call, if it is not in this process; `facts` are further members of
+    the call's event.
     """
 
     library: str
@@ -193,14 +193,14 @@ class Request(NamedTuple):
 class HttpAdapter(Adapter):
     """One request of an HTTP client. Subclasses supply `live`, `serve` and `observe`.
 
-    `exchange` is there as soon as one of them is called (see `begin`): the subclass reports to it.
+    A subclass calls `begin` first in `live` and `serve`, and then reports to `exchange`.
     """
 
     streams = True
     exchange: Exchange
 
     def __init__(self, request: Request, *, rewrites: bool = True) -> None:
-        """`rewrites`: whether this client can still send another body."""
+        """`rewrites` says whether this client can send another body in place of its own."""
         self.request = request
         body = request.body
         if rewrites and type(body) is bytes:
@@ -223,7 +223,7 @@ class HttpAdapter(Adapter):
 
 
 def recording_deck() -> Deck | None:
-    """The deck for a request; None: nothing records, or a client around this one reports the request."""
+    """Return the deck for a request; None if nothing records, or if an outer client reports the request."""
     open_deck = deck.active()
     if open_deck is None or (inside.get() and open_deck.is_inside("http", "llm")):
         return None
@@ -231,13 +231,13 @@ def recording_deck() -> Deck | None:
 
 
 def call_of(open_deck: Deck, request: Request) -> Call | None:
-    """The call for a request; None: the request cannot be described and is not recorded."""
+    """Return the call for a request; None if the request cannot be described. It is not recorded then."""
     redactor = open_deck.recorder.redactor
     return open_deck.describe(partial(describe, request, redactor), "an HTTP request", "http")
 
 
 def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:
-    """The headers of a request whose body is now this one."""
+    """Return the headers with the content length of this body."""
     return [
         (name, str(len(body)) if name.lower() == "content-length" else value)
         for name, value in headers
@@ -248,16 +248,16 @@ class _Outline(NamedTuple):
     """The parts of a call that requests with the same method, address and headers share."""
 
     url: str
-    # The compared headers, and all others.
+    # The headers that a replay compares, and all others.
     compared: dict[str, str]
     others: list[AnyPair]
     place: str
-    # Set where the address alone does not decide whether this is an LLM call; the body does.
+    # Whether the address may be that of an LLM. The request's headers and body then decide it.
     may_be_llm: bool
 
 
-# A client sends the same head again and again, but for the length of the body: what follows from the head is
-# worked out once. No text in here is redacted: that happens for each call (see `cleaned`).
+# A cache: a client sends many requests whose heads are equal, except for the length of the body. The texts in here
+# are not redacted; that happens for each call (see `cleaned`).
 _outlines: dict[Any, _Outline] = {}
 
 
@@ -280,7 +280,7 @@ def _outlined(request: Request) -> _Outline:
 
 
 def describe(request: Request, redactor: Redactor | None = None) -> Call:
-    """The call for a request: the compared parts in `request`, the rest in facts."""
+    """Return the call for a request. A replay compares the parts in `request`; the rest is in `facts`."""
     library, method, url, headers, body, at, more = request
     key = (method, url, *headers)
     try:
@@ -313,8 +313,8 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
 
 
 def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[str]]:
-    """Headers as the tape keeps them: texts, secrets redacted. Cached, because most are the same in every
-    request; the redactor drops this cache when it learns a secret.
+    """Return headers as the tape keeps them: as text, with secrets redacted. Cached, because most headers are the
+    same in every request. The redactor clears the cache when it learns a secret.
     """
     if redactor is None:
         return [list(pair) for pair in decoded(headers)]
@@ -325,14 +325,14 @@ def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[
         if clean is None:
             clean = redactor.clean_header(*decoded([pair])[0])
             if len(known) >= _MOST_CLEANED:
-                known.clear()  # full of dates and ids; the others are soon back
+                known.clear()  # mostly dates and ids; the useful entries soon return
             known[pair] = clean
         kept.append(clean)
     return kept
 
 
 def _is_short(headers: list[list[str]]) -> bool:
-    """Return whether the answer is small and announced its length: it comes at once, and is not a stream."""
+    """Return whether the answer declares a small length: it arrives at once, and is not a stream."""
     for name, value in headers:
         if len(name) == _LENGTH and name.lower() == "content-length":
             return len(value) < 5 or (value.isdigit() and int(value) <= _SHORT)
@@ -353,17 +353,17 @@ def encoded(headers: Iterable[Sequence[str]]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _place(url: str) -> str:
-    """`api.example.com/v1/things` of an address: no scheme, no credentials, no query."""
+    """Return `api.example.com/v1/things` of an address, without scheme, credentials and query."""
     place = url.partition("://")[2].partition("?")[0].partition("#")[0]
     host, slash, path = place.partition("/")
     return f"{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _model(body: bytes | None) -> str | None:
-    """The model that a JSON body names, without decoding it: bodies are whole conversations.
+    """Return the model that a JSON body names. Does not decode the body, which may be a whole conversation.
 
-    Quotes inside JSON strings are escaped, so every hit is a key. Where keys disagree (a tool has
-    a `model` argument too) the body is decoded after all.
+    Quotes inside JSON strings are escaped, so every match is a key. If several keys have different values (a tool
+    may have a `model` argument), the body is decoded after all.
     """
     if body is None:
         return None
@@ -379,7 +379,7 @@ def _model(body: bytes | None) -> str | None:
 
 
 def _api_of_socket(url: str) -> str | None:
-    """OpenAI's Realtime API: a WebSocket that carries the events of the Responses API."""
+    """Recognise OpenAI's Realtime API, a WebSocket that carries the events of the Responses API."""
     if not url.startswith("ws"):
         return None
     path = addresses.urlsplit(url).path.rstrip("/")

@@ -1,7 +1,7 @@
-"""HTTP/1.1 answers as bytes: parsed to separate head and body, and written for a client's own parser. Knows
-framing (RFC 9112); does not know clients or the deck.
+"""Parse HTTP/1.1 answers into head and body, and serialise taped ones for a client's own parser.
 
-`read` takes the bytes that a recorder observes; `blocks` is its inverse, for a taped answer.
+`AnswerReader.read` takes the bytes that a recorder observes; `blocks` is its inverse, for a taped answer. Knows
+framing (RFC 9112); does not know clients or the deck.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LONGEST_LINE = 1 << 16
 _BODILESS = (204, 304)
 _FOLDED = frozenset(" \t")
 _LONG, _CODED = len("content-length"), len("transfer-encoding")
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")  # bare line feeds are read by every client, if rarely sent
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")  # clients accept bare line feeds, too
 
 
 class NotHttp(ValueError):
@@ -23,7 +23,7 @@ class NotHttp(ValueError):
 
 
 class Head(NamedTuple):
-    """The beginning of an answer, names in the case they were sent in."""
+    """The head of an answer. Header names keep the case in which they were sent."""
 
     status: int
     reason: str
@@ -31,13 +31,13 @@ class Head(NamedTuple):
     headers: list[tuple[str, str]]
 
     def value(self, name: str) -> str | None:
-        """All values of a header, joined; None where there is none."""
+        """Return all values of a header, joined; None if the header is missing."""
         values = [value for key, value in self.headers if key.lower() == name]
         return ", ".join(values) if values else None
 
 
 class ChunkReader:
-    """Undoes `transfer-encoding: chunked`, however the bytes are cut."""
+    """Decodes `transfer-encoding: chunked`. The input may be split at any byte."""
 
     __slots__ = ("_held", "_left", "_state", "done", "sizes")
 
@@ -50,7 +50,7 @@ class ChunkReader:
         self.sizes: list[int] = []
 
     def read(self, data: bytes) -> bytes:
-        """The payload within `data`."""
+        """Return the payload in `data`."""
         payload: list[bytes] = []
         at = 0
         while at < len(data) and not self.done:
@@ -93,7 +93,7 @@ class ChunkReader:
 
 
 class AnswerReader:
-    """Reads one answer to a request of that method."""
+    """Parses one answer to a request with the given method."""
 
     __slots__ = ("_held", "_left", "_method", "_until_close", "chunks", "done", "head")
 
@@ -107,7 +107,7 @@ class AnswerReader:
         self.done = False
 
     def read(self, data: bytes) -> bytes:
-        """The part of the body within `data`; `head` is set as soon as it is whole."""
+        """Return the part of the body in `data`. Sets `head` as soon as the head is complete."""
         while self.head is None:
             rest = self._read_head(data)
             if rest is None:
@@ -127,12 +127,12 @@ class AnswerReader:
         return payload
 
     def end(self) -> bool:
-        """The connection has ended: whether the answer is whole."""
+        """Return whether the answer is complete, now that the connection has ended."""
         self.done = self.done or self._until_close
         return self.done
 
     def _read_head(self, data: bytes) -> bytes | None:
-        """The bytes after the head; None: the head is incomplete."""
+        """Parse the head and return the bytes after it; None if the head is incomplete."""
         data = self._held + data
         end = _BLANK_LINE.search(data)
         if end is None:
@@ -144,7 +144,7 @@ class AnswerReader:
         head = read_head(data[: end.start()])
         rest = data[end.end() :]
         if 100 <= head.status < 200 and head.status != 101:
-            return rest  # on the way: the answer itself follows
+            return rest  # an interim answer (1xx): the final one follows
         self.head = head
         self._frame(head)
         return rest
@@ -155,7 +155,7 @@ class AnswerReader:
             return
         length: str | None = None
         for name, value in head.headers:
-            # By its size first: most are neither, and every answer has a dozen.
+            # The length of the name is checked first: it is cheap, and most headers are neither of the two.
             size = len(name)
             if size == _CODED and name.lower() == "transfer-encoding":
                 if "chunked" in value.lower():
@@ -190,10 +190,10 @@ def read_head(raw: bytes) -> Head:
 def blocks(
     head: dict[str, Any], pieces: Sequence[bytes], *, whole: bool, sizes: Sequence[int] = ()
 ) -> Iterator[bytes]:
-    """A taped answer as a peer would send it: the head, then a block for each piece.
+    """Yield a taped answer as a peer would send it: the head, then a block for each piece.
 
-    `sizes` are those of the chunks, where they were others than those of the pieces. A body that
-    is not `whole` stops where the tape does, its framing unfinished.
+    `sizes` are the sizes of the chunks, if they differ from those of the pieces. A body that is not `whole` stops
+    where the tape ends, with its framing incomplete.
     """
     total = sum(map(len, pieces))
     headers = [(str(pair[0]), str(pair[1])) for pair in head.get("headers") or ()]
@@ -222,7 +222,7 @@ def _head(head: dict[str, Any], headers: list[tuple[str, str]]) -> bytes:
 
 
 def _chunked(pieces: Sequence[bytes], sizes: list[int]) -> Iterator[bytes]:
-    """Pieces as they came, framed in chunks of these sizes."""
+    """Yield the pieces, framed in chunks of these sizes."""
     left = 0
     ahead = iter(sizes)
     for piece in pieces:

@@ -1,12 +1,11 @@
-"""http.client, and with it urllib.request and every client built on its connections.
+"""Record and replay the requests of http.client: those of urllib.request and of every client built on it.
 
-Hooked on the methods of a connection and not where it connects, so that a connection that was opened before the
-hook is observed as well, and each request of a kept-alive connection is an exchange of its own. Knows
-http.client's connections; urllib3 announces its requests itself (see `urllib3_pool`).
+The hooks replace the methods of a connection that send and receive. So they also observe a connection that was opened
+before they were installed, and each request of a kept-alive connection is a separate exchange.
 
-A request of http.client takes several calls (`putrequest`, `endheaders`, `send`, `getresponse`). It is performed
+A request of http.client takes several method calls (`putrequest`, `endheaders`, `send`, `getresponse`). It is performed
 through the deck in `endheaders`, where its head is complete; its answer is observed, or served, where the
-connection's response reads it.
+connection's response reads it. Knows http.client's connections; for urllib3, `urllib3_pool` announces the requests.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ _KEY = "_playhead"
 
 
 class Asking:
-    """A request on its way over a connection, until its answer begins."""
+    """A request that a connection is sending, until its answer begins."""
 
     __slots__ = ("busy", "exchange", "pooled", "upload")
 
     def __init__(self, exchange: Exchange, *, pooled: bool, streamed: bool) -> None:
         self.exchange = exchange
-        # Announced by a pool around this connection, which also reports how it fails.
+        # Whether a pool has announced the request. The pool then also reports how it fails.
         self.pooled = pooled
-        # While the head is sent, a connection may be made: its own traffic is not the body.
+        # Whether the head is being sent. A connection may be opened meanwhile; its own traffic is not the body.
         self.busy = False
         self.upload: Upload | None = Upload(exchange) if streamed else None
 
@@ -72,14 +71,14 @@ class Upload:
         try:
             self._exchange.chunk(self._chunks.read(data) if self._chunks else data, "sent")
         except ValueError:
-            self._chunks = None  # not framed as announced: the rest is reported as it is
+            self._chunks = None  # not chunked as announced: report the rest unparsed
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
     connection = module.HTTPConnection
     need(connection, "_send_output", "response_class", "auto_open")
-    # The request line and the headers wait in the private `_buffer` until `endheaders` sends them: the only
-    # place where a request is complete and not sent yet.
+    # The request line and the headers are in the private `_buffer` until `endheaders` sends them. This is the only
+    # place where the head of a request is complete and not sent yet.
     if "_buffer" not in vars(connection("localhost")):
         raise NotAsExpected("HTTPConnection keeps its head elsewhere than in _buffer")
     patches.replace(connection, "endheaders", _around_endheaders)
@@ -89,14 +88,14 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_connect(module: ModuleType, patches: Patches) -> None:
-    """In a replay: a connection waits until it is known who answers its request."""
+    """Hook `connect` in a replay: no connection is opened before its request is known to be live."""
     patches.replace(module.HTTPConnection, "connect", around_connect)
     if hasattr(module, "HTTPSConnection"):
         patches.replace(module.HTTPSConnection, "connect", around_connect)
 
 
 def announce(connection: Any, asking: Asking) -> None:
-    """Say which exchange the next request of this connection belongs to."""
+    """Attach the exchange of the next request to its connection."""
     connection.__dict__[_KEY] = asking
 
 
@@ -105,9 +104,7 @@ def withdraw(connection: Any) -> None:
 
 
 class _Sending(HttpAdapter):
-    """One request of a connection that no pool announces: the sending of its head, and of a body that
-    `endheaders` has whole.
-    """
+    """One request of a connection that no pool announces. Sends its head, and its body if `endheaders` has it whole."""
 
     def __init__(self, connection: Any, body: Any, send: Callable[[Any], None]) -> None:
         headers = _headers(connection._buffer)
@@ -138,7 +135,7 @@ class _Sending(HttpAdapter):
         self._sent(self._body)
 
     def observe(self, crossing: Crossing, result: None) -> None:
-        """The answer is observed from `getresponse` on."""
+        """Do nothing: the answer is observed from `getresponse` on."""
 
     def failed(self, crossing: Crossing, error: BaseException) -> None:
         withdraw(self._connection)
@@ -192,15 +189,15 @@ def _around_send(original: Callable[..., None]) -> Callable[..., None]:
         if upload is not None and upload.begun:
             data = _teed(data, upload)
         elif upload is not None and asking.busy:
-            upload.begun = True  # what goes out first is the head
+            upload.begun = True  # the first data is the head
         if asking.exchange.taped is not None:
             self.sock = self.sock or Unconnected()
             return _exhaust(data)
         if isinstance(self.sock, Unconnected):
-            self.sock = None  # this request is performed: now the connection is made
+            self.sock = None  # a live request: open the connection now
         if upload is None:
             return original(self, data)
-        asking.upload = None  # making the connection sends things too: not the body
+        asking.upload = None  # opening the connection sends data that is not the body
         try:
             return original(self, data)
         finally:
@@ -247,7 +244,9 @@ def _around_close(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def around_connect(original: Callable[..., None]) -> Callable[..., None]:
-    """Keep a replay off the network: only a request decides who answers, and clients connect before."""
+    """Keep a replay off the network. Clients connect before they send the request, and only the request decides
+    whether the answer is live or taped.
+    """
 
     def connect(self: Any) -> None:
         open_deck = deck.active()
@@ -257,7 +256,7 @@ def around_connect(original: Callable[..., None]) -> Callable[..., None]:
         if asking is not None and asking.exchange.taped is None:
             return original(self)
         self.sock = Unconnected()
-        if hasattr(self, "is_verified"):  # urllib3 warns of connections that are not
+        if hasattr(self, "is_verified"):  # urllib3 warns if it is false
             self.is_verified = getattr(self, "cert_reqs", None) not in {0, "CERT_NONE"}
         return None
 
@@ -265,7 +264,7 @@ def around_connect(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def body_of(body: Any) -> Any:
-    """A request's body as `exchange.Request` has it."""
+    """Return a request's body in the form that `exchange.Request` takes."""
     if body is None or isinstance(body, bytes):
         return body
     if isinstance(body, (bytearray, memoryview)):
@@ -290,7 +289,7 @@ def _announces_body(headers: Sequence[Pair]) -> bool:
 
 def _url(connection: Any, target: str) -> str:
     if "://" in target.partition("?")[0]:
-        return target  # through a proxy
+        return target  # the request goes through a proxy
     tunnel = getattr(connection, "_tunnel_host", None)
     host = tunnel or connection.host
     port = getattr(connection, "_tunnel_port", None) if tunnel else connection.port
@@ -336,7 +335,7 @@ def _answering(response_class: Any, exchange: Exchange) -> Callable[..., Any]:
 
 
 def _teed(data: Any, upload: Upload) -> Any:
-    """The data that is sent, reported to the exchange as it is taken."""
+    """Return the data to send, wrapped so that it is reported to the exchange as it is taken."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         upload.feed(bytes(data))
         return data
@@ -363,7 +362,7 @@ class _TeedFile:
 
 
 def _exhaust(data: Any) -> None:
-    """Read what would have been sent, so that the code that makes it runs as it did."""
+    """Read the data that would be sent, so that the code that makes it runs as in the recorded run."""
     if hasattr(data, "read"):
         while data.read(65536):
             continue

@@ -1,4 +1,4 @@
-"""The socket under http.client's responses: the real one with an observer on it, or a taped answer.
+"""Observe the socket under http.client's responses, or put a taped answer in its place.
 
 Knows `socket.SocketIO` and how http.client reads; does not know requests. http.client's own parser runs in both
 cases, so chunks, compression, cut bodies and their exceptions are the client's own.
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class HeardSocketIO(socket.SocketIO):
-    """A socket's reading end that reports to a listener. An existing instance gets this class: objects that
-    hold it (a buffered reader, urllib3, docker's attach) keep the very object that they had.
+    """Reads from a socket and reports to a listener. The class of an existing instance is changed to this one, so
+    that objects that hold the instance (a buffered reader, urllib3, docker's attach) keep the same object.
     """
 
     playhead: Listener
@@ -47,7 +47,7 @@ class HeardSocketIO(socket.SocketIO):
 
 
 def listen(fp: Any, listener: Listener) -> None:
-    """Observe what http.client reads from `fp`. NotAsExpected where that is not a socket's file."""
+    """Observe the bytes that http.client reads from `fp`. Raise NotAsExpected if `fp` is not the file of a socket."""
     raw = getattr(fp, "raw", None)
     if type(raw) is not socket.SocketIO:
         raise NotAsExpected(f"the response is read from {type(raw).__name__}, not from SocketIO")
@@ -56,7 +56,7 @@ def listen(fp: Any, listener: Listener) -> None:
 
 
 class TapedAnswer:
-    """Given to http.client's response in place of a socket: its file is the tape."""
+    """Replaces the socket of an http.client response. Its file reads the taped answer."""
 
     def __init__(self, exchange: Exchange, listener: Listener | None) -> None:
         self._raw = _TapedIO(exchange, listener)
@@ -66,7 +66,7 @@ class TapedAnswer:
 
 
 class _TapedIO(io.RawIOBase):
-    """A taped answer as bytes from a socket, block by block."""
+    """Reads a taped answer block by block, as from a socket."""
 
     def __init__(self, exchange: Exchange, listener: Listener | None) -> None:
         super().__init__()
@@ -132,13 +132,13 @@ class Unconnected:
         return _ended()
 
     def settimeout(self, timeout: float | None) -> None:
-        """Nothing is waited for."""
+        """Do nothing: a taped answer never blocks."""
 
     def gettimeout(self) -> float | None:
         return None
 
     def setsockopt(self, *option: Any) -> None:
-        """There is nothing to set."""
+        """Do nothing: there is no socket to configure."""
 
     # urllib3 checks host names and fingerprints with it.
     def getpeercert(self, binary_form: bool = False) -> Any:
@@ -154,15 +154,15 @@ class Unconnected:
         return io.BufferedReader(io.BytesIO())
 
     def shutdown(self, how: int) -> None:
-        """There is no peer."""
+        """Do nothing: there is no peer."""
 
     def close(self) -> None:
-        """The descriptor is shared, and stays."""
+        """Do nothing: all connections share the descriptor."""
 
 
 @functools.cache
 def _ended() -> int:
-    """A descriptor whose other end is closed. One for all, made when first needed."""
+    """Return a descriptor whose other end is closed. All connections share one, opened when first needed."""
     ours, theirs = os.pipe()
     os.close(theirs)
     return ours

@@ -1,8 +1,8 @@
-"""httpx and httpx2: a transport around the client's own, for one request at a time.
+"""Record and replay the requests of httpx and httpx2: wrap the client's transport for each request.
 
-Below authentication, redirects and cookies, and above any custom transport: so each attempt is an exchange of
-its own, and HTTP/2, proxies and aiohttp underneath need no hook. Knows the transports and streams of the two
-libraries, which have the same names; `exchange` does the reporting.
+The wrapper is below authentication, redirects and cookies, and above any custom transport. So each attempt is a
+separate exchange, and HTTP/2, proxies and an aiohttp transport need no hook. Knows the transports and streams of the
+two libraries, which have the same names; `exchange` does the reporting.
 """
 
 from __future__ import annotations
@@ -195,10 +195,10 @@ class _Exchanging(HttpAdapter):
         super().__init__(Request(library.name, request.method, url, request.headers.raw, content))
 
     def whole_body(self, crossing: Crossing) -> bytes | None:
-        """The body of a taped answer that came in one piece; None: it is a stream, or it broke off.
+        """Return the body of a taped answer that arrived in one piece; None if it is a stream, or if it broke off.
 
-        Also None where the tape knows the place of its end (not a plain `int`): the library's own class for
-        whole bodies has no end to wait for.
+        Also None if the tape has the place of its end (`took_ns` is not a plain `int`): the library's own class for
+        whole bodies cannot wait for an end.
         """
         taped = crossing.taped
         if taped is None or taped.how != "returned" or len(taped.pieces) != 1:
@@ -214,7 +214,7 @@ class _SyncExchanging(_Exchanging):
         exchange, library, request = self.begin(crossing), self._library, self._request
         if crossing.instead is not None:
             return self._inner.handle_request(library.rewritten(request, crossing.instead))
-        # `is_streamed` by its type, because every recorded request comes here.
+        # Tests the type and does not call `is_streamed`, because every recorded request passes here.
         if type(self.request.body) is bytes:
             return self._inner.handle_request(request)
         stream = request.stream

@@ -1,6 +1,7 @@
-"""The bodies of httpx's requests and responses: observed piece by piece, or served from the tape.
+"""Observe the bodies of httpx's requests and responses piece by piece, or serve them from the tape.
 
-Mixed with the stream classes of httpx or httpx2 in `httpx_client`. Knows streams; does not know transports.
+`httpx_client` combines these classes with the stream classes of httpx or httpx2. Knows streams; does not know
+transports.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class AsyncServedBody:
         return self._pieces
 
     async def aclose(self) -> None:
-        # An observed stream does this itself (`AsyncObservedBody`), and a silent one has no other around it.
+        # `AsyncObservedBody` closes the crossing itself, but a silent answer is not wrapped in one.
         taped = self._crossing.taped
         if taped is not None and taped.quiet and taped.dies is None:
             await self._crossing.close_async()

@@ -1,5 +1,6 @@
-"""Follow an answer on the wire and tell the exchange of it. Knows HTTP/1 framing and how an
-answer can end; not whose socket it is.
+"""Parse an answer from the bytes of a connection and report it to the exchange.
+
+Knows HTTP/1 framing and how an answer can end; does not know which client owns the connection.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ _MOST_SIZES = 100_000
 
 
 class Listener:
-    """Receives every byte that arrives, and every way in which the stream can end. Never raises."""
+    """Takes every byte that arrives, and the end of the stream of any kind. Never raises."""
 
     __slots__ = ("_exact", "_lost", "_reader", "exchange")
 
@@ -23,12 +24,12 @@ class Listener:
 
     @property
     def upgraded(self) -> bool:
-        """Whether what follows is another protocol (a WebSocket), which others have to follow."""
+        """Whether the connection has switched to another protocol (a WebSocket), which another hook reports."""
         head = self._reader.head
         return head is not None and head.status == 101
 
     def feed(self, data: bytes) -> None:
-        """Bytes as they came from the socket."""
+        """Take bytes as they arrived from the socket."""
         exchange, reader = self.exchange, self._reader
         begun = reader.head is not None
         if self._lost or exchange.ended or (begun and self.upgraded):
@@ -36,7 +37,7 @@ class Listener:
         seen = len(reader.chunks.sizes) if reader.chunks else 0
         try:
             payload = reader.read(data)
-        except ValueError as error:  # a peer that speaks no HTTP: the client will say so itself
+        except ValueError as error:  # not HTTP: the client will raise its own error
             self._lost = True
             exchange.left(why=str(error))
             return
@@ -53,24 +54,24 @@ class Listener:
             exchange.returned(**self._facts())
 
     def eof(self) -> None:
-        """The other side has closed the connection."""
+        """Report that the other side has closed the connection."""
         if self._reader.end():
             self.exchange.returned(**self._facts())
         elif self._reader.head is not None:
             self.exchange.cut(**self._facts())
 
     def broke(self, error: BaseException) -> None:
-        """Reading failed with the error that the client is about to see."""
+        """Report that reading failed with this error, which the client is about to get."""
         if self._reader.head is not None:
             self.exchange.failed(error, **self._facts())
 
     def closed(self) -> None:
-        """The agent closed its side."""
+        """Report that the agent has closed its side."""
         if self._reader.head is not None and not self.upgraded:
             self.exchange.left(**self._facts())
 
     def _facts(self) -> dict[str, list[int]]:
-        """The sizes of the chunks, where they are not those of the pieces: needed to serve them."""
+        """Return the sizes of the chunks if they differ from those of the pieces. A replay needs them."""
         chunks = self._reader.chunks
         if chunks is None or self._exact or len(chunks.sizes) > _MOST_SIZES:
             return {}

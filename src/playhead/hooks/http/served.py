@@ -1,5 +1,6 @@
-"""A taped HTTP answer, handed out as it came: the same pieces, the same end. Knows `Taped` and how long to wait
-for an agent that gave up then; does not know any HTTP client.
+"""Serve a taped HTTP answer with the same pieces and the same end as in the recorded run.
+
+Knows `Taped`, and how long to wait for an agent that gave up in the recorded run; does not know any HTTP client.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 else:
     answers = Later("playhead.hooks.answers")  # a recorded program never needs it
 
-# An agent that gave up then (a timeout of its own, a race that another task won) gives up again. But what made
-# it leave may not come back, and a replay must never hang.
+# An agent that gave up in the recorded run (its timeout fired, or another task won a race) should give up again. But
+# the reason may not occur again, and a replay must never hang.
 PATIENCE_S = 60.0
 
-# The fact of a taped answer that says by how much it was slowed down.
+# The fact of a taped answer that has the delay, in nanoseconds, that a fault added.
 SLOW_NS = "slow_ns"
 
 
@@ -33,8 +34,8 @@ def taped_of(exchange: Exchange) -> Taped:
 
 
 def take(stream: Any, exchange: Exchange) -> None:
-    """Read as much of the agent's upload as the server read then. The code that makes the upload runs inside
-    the crossing, as it did then.
+    """Read as much of the agent's upload as the server read in the recorded run. The code that makes the upload runs
+    inside the crossing, as it did there.
     """
     left = _sent(taped_of(exchange))
     if not left:
@@ -58,9 +59,9 @@ async def take_async(stream: Any, exchange: Exchange) -> None:
 
 
 def body(exchange: Exchange, broken: Callable[[str], Exception]) -> Iterator[bytes]:
-    """The pieces of an answer's body, then its end.
+    """Yield the pieces of an answer's body, then end as the tape does.
 
-    `broken` makes the client's own error for a server that breaks off, for tapes that have none.
+    `broken` makes the client's own error for a server that breaks off, for tapes that have no error.
     """
     taped, reach = taped_of(exchange), exchange.crossing.reach
     for point, piece in enumerate(taped.pieces):
@@ -113,7 +114,7 @@ async def must_have_begun_async(
 
 
 def is_late(taped: Taped, timeout: object) -> bool:
-    """Whether a fault made the answer slower than its client waits for. Such an answer stays on the tape for
+    """Return whether a fault delays the answer beyond the client's timeout. Such an answer stays on the tape for
     the client's next attempt.
     """
     slow = taped.facts.get(SLOW_NS)
@@ -125,11 +126,11 @@ def is_late(taped: Taped, timeout: object) -> bool:
 
 
 def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseException:
-    """The exception to raise where a taped answer breaks off."""
+    """Return the exception to raise where a taped answer breaks off."""
     if taped.frozen_error is not None:
         error = answers.revived(taped.frozen_error, name)
         if isinstance(error, Divergence) and isinstance(taped.error, BaseException):
-            return taped.error  # a class that is not loaded here, as the mode has rebuilt it
+            return taped.error  # its class is not loaded here: as the mode has rebuilt it
         return error
     if taped.error is not None:
         return answers.revived(taped.error, name)
@@ -147,7 +148,7 @@ def ending(taped: Taped, name: str, broken: Callable[[str], Exception]) -> BaseE
 
 
 async def abandon(exchange: Exchange) -> None:
-    """Wait as a call does that is never answered, until the agent gives up; but not for ever."""
+    """Wait until the agent gives up, as a call without an answer does, but at most `PATIENCE_S` seconds."""
     await exchange.crossing.abandon_async(PATIENCE_S)
 
 

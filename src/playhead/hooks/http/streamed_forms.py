@@ -1,8 +1,8 @@
-"""Describe bodies that an HTTP client sends while it makes them, where their content is known before: forms and files.
+"""Describe the content of forms and files that an HTTP client sends in pieces.
 
-A replay compares a request before the body is sent. For a generator it cannot; for the form classes of httpx, aiohttp
-and requests-toolbelt, and for files, the content can be read beforehand without disturbing the client. Knows those
-classes by their attributes; does not know how bodies are sent.
+A replay compares a request before its body is sent. It cannot know the content of a generator by then. But it can read
+files, and the form classes of httpx, aiohttp and requests-toolbelt, beforehand without disturbing the client. Knows
+those classes by their attributes; does not know how bodies are sent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StreamedBody:
 
 
 def shown_body(body: object) -> dict[str, Any] | None:
-    """A body as a call's request has it: text, base64, or a description of what is sent in pieces."""
+    """Return a body in the form that a call's request has: text, base64, or the description of a streamed body."""
     if body is None or body == b"":
         return None
     if type(body) is bytes:
@@ -49,13 +49,13 @@ class _UnknownError(Exception):
 
 
 def described(body: Any) -> StreamedBody | None:
-    """The description of a streamed body; None: its content is known only when it is sent."""
+    """Return the description of a streamed body; None if its content is not known before it is sent."""
     try:
         fields = _fields(body)
         if fields is not None:
             return StreamedBody({"form": form_fields.form_of(fields)})
         if isinstance(body, (io.BufferedIOBase, io.RawIOBase)):
-            # From its position: a client sends the rest of the file.
+            # From the file's position on, because a client sends the rest of the file.
             size, digest = _hashed(body, body.tell())
             return StreamedBody({"size": size, "sha256": form_fields.spelled(digest)})
     except (_UnknownError, AttributeError, TypeError, ValueError, OSError):
@@ -116,7 +116,7 @@ def _file(filename: str | None, kind: str | None, content: Any, start: int) -> d
 
 
 def _hashed(file: Any, start: int) -> tuple[int, str]:
-    """Size and SHA-256 of a file from `start` on. Its position stays."""
+    """Return the size and SHA-256 of a file from `start` on. Keeps the file's position."""
     if not file.seekable():
         raise _UnknownError
     at = file.tell()

@@ -1,8 +1,8 @@
-"""urllib3's pools (and so requests, botocore, …): announce a request before anything is done for it.
+"""Announce the requests of urllib3's pools (and so of requests, botocore, …) before the pool connects.
 
-`http_client` observes the connection itself. But a pool connects before it sends, so only here is the request
-known when a connection fails, and only here is its body known before it is sent. The private `_make_request` is
-one attempt: redirects and retries call it again. Knows pools; does not know sockets.
+`http_client` observes the connection itself. But a pool connects before it sends. So only the pool knows the request
+when a connection fails, and only the pool knows the body before it is sent. The private `_make_request` is one
+attempt: redirects and retries call it again. Knows pools; does not know sockets.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_connect(module: ModuleType, patches: Patches) -> None:
-    """In a replay: a connection waits until it is known who answers its request."""
+    """Hook `connect` in a replay: no connection is opened before its request is known to be live."""
     for connection in (module.HTTPConnection, module.HTTPSConnection):
-        if hasattr(connection, "connect"):  # without ssl the second is a stand-in that has none
+        if hasattr(connection, "connect"):  # without ssl, the HTTPS class is a stub that has none
             patches.replace(connection, "connect", around_connect)
 
 
@@ -126,7 +126,7 @@ def _request(
 def _rewritten(
     body: bytes, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with another body, and its length."""
+    """Return the arguments with another body and its length."""
     headers = kwargs.get("headers", args[1] if len(args) > 1 else None)
     named = {**dict(zip(_POSITIONAL, args, strict=False)), **kwargs, "body": body}
     if headers is not None:
