@@ -38,17 +38,18 @@ from playhead.tape.store import PLAN
 if TYPE_CHECKING:
     from playhead.tape.sealed import seal as sealing
 else:
-    sealing = Later("playhead.tape.sealed.seal")  # few tapes are worth it
+    sealing = Later("playhead.tape.sealed.seal")  # smaller tapes are not worth sealing
 
 # Below this size compression saves too little; above it, it would delay the prompt.
 _WORTH_SEALING = 256 * 1024
 _QUICK_TO_SEAL = 64 * 1024 * 1024
 
-# Whatever these do, a replay gives their taped result.
+# A replay serves the taped result of these calls, whatever they do inside.
 _SERVED_WHOLE = frozenset({"tool", "mcp", "state"})
 _NEVER = 1 << 63
 
-# A person, a supervisor or the kernel ended the run; every other signal is the program's own fault.
+# These signals mean that a person, a supervisor or the kernel ended the run. Every other signal is a failure of the
+# program.
 _INTERRUPTIONS = frozenset(
     {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL, signal.SIGTERM}
 )
@@ -66,15 +67,15 @@ class Survey:
     failed: set[str] = field(default_factory=set)
     # Segment → the exception that ended its process.
     errors: dict[str, Any] = field(default_factory=dict)
-    # Whether a model was called at all.
+    # Whether any model was called.
     asked: bool = False
     # Ports that recorded calls went to.
     ports: set[int] = field(default_factory=set)
-    # Segment → when it was inside a call that is served whole, whatever the call did.
+    # Segment → the times at which it was inside a call that a replay serves as a whole.
     within: defaultdict[str, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    # Those of these calls that have no outcome yet: the event → its segment and time.
+    # The calls of that kind that have no outcome yet: the event → its segment and time.
     open: dict[str, tuple[str, int]] = field(default_factory=dict)
     segments: list[SegmentSummary] = field(default_factory=list)
     events: int = 0
@@ -112,7 +113,7 @@ class Survey:
                 self.within[segment].append((began, event.mono))
 
     def spans(self) -> Mapping[str, list[tuple[int, int]]]:
-        """`within`, with calls that never ended lasting until the end."""
+        """Return `within`, where calls that never ended last until the end."""
         for segment, began in self.open.values():
             self.within[segment].append((began, _NEVER))
         self.open.clear()
@@ -120,14 +121,15 @@ class Survey:
 
 
 def prepare() -> None:
-    """Called while the command runs, so that this module and all that it imports are loaded at its end.
+    """Do nothing: the call loads this module and its imports while the command runs, so that its end is quick.
 
-    Not msgspec: the tape of a command that has ended by then is small, and is decoded without it.
+    msgspec is not loaded: if the command ends before it would be loaded, its tape is small and is decoded without
+    it.
     """
 
 
 def survey(run: Path) -> Survey:
-    """One reading of the tape as it is now."""
+    """Read the tape as it is now, and survey it."""
     seen = Survey()
 
     def rows() -> Iterable[Row]:
@@ -141,7 +143,7 @@ def survey(run: Path) -> Survey:
 
 
 def close(run: Run, command: list[str], attended: Attended) -> None:
-    """The holes, `run.end` and the manifest."""
+    """Write the holes, `run.end` and the manifest."""
     ended, own = attended.ended, attended.own
     try:
         seen = survey(run.path)
@@ -194,7 +196,7 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
             run.recorder.append(
                 NewEvent(events.HOLE, {"boundary": "stream", "what": what, "why": why})
             )
-        # Of a replay, those that the recorded run sent are no surprise. Older tapes do not know theirs.
+        # In a replay, connections that the recorded run made as well are expected. Older tapes do not list theirs.
         places = sorted({row.to for row in rows if row.how == "datagram"})
         facts = {"refused": connections.refused(rows), "datagrams": places or ["none"]}
         if missing := connections.missing(rows, taped):
@@ -204,7 +206,7 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
 
 
 def _tell_left(run: Run, attended: Attended) -> None:
-    """Name the processes that outlived the command: a replay ended them, a recording leaves them alone."""
+    """Name the processes that outlived the command. A replay ended them; a recording leaves them alone."""
     if not attended.left:
         return
     left = list(attended.left)
@@ -222,7 +224,7 @@ def _tell_left(run: Run, attended: Attended) -> None:
 def status_of(ended: Ended) -> Status:
     if ended.code == 0:
         return "ok"
-    # 129 … 143 is how a shell between us and the program says the same.
+    # A shell between us and the program reports the same signal as an exit code from 129 to 143.
     number = -ended.code if ended.code < 0 else ended.code - 128
     return "interrupted" if number in _INTERRUPTIONS else "failed"
 
@@ -230,7 +232,7 @@ def status_of(ended: Ended) -> Status:
 def holes(
     seen: Survey, command: list[str], *, root: str, own: frozenset[str]
 ) -> Iterable[Mapping[str, Any]]:
-    """Pythons that were started and never said a word, and agents that seem to have asked no model."""
+    """Find Python processes that were started and recorded nothing, and agents that seem to have called no model."""
     reported = {parent for name, parent in seen.started_by.items() if name not in own}
     if command and is_python(command[0]) and root not in reported:
         yield {"boundary": "process", "what": _shown(command), "why": _why(command)}
@@ -242,7 +244,7 @@ def holes(
 
 
 def seal_if_worth(run: Run) -> str | None:
-    """Seal a finished run; why not, where it was left plain."""
+    """Seal a finished run. Return None, or the reason why it was not sealed."""
     size = sum(one.bytes for one in run.manifest.segments)
     if size < _WORTH_SEALING:
         return "small"
@@ -256,8 +258,8 @@ def seal_if_worth(run: Run) -> str | None:
 
 
 def _complete(run: Run, seen: Survey) -> None:
-    """The manifest of all processes, not of the launcher's alone."""
-    ours = run.manifest.segments[-1]  # a resumed run has those of its earlier processes before
+    """Write the manifest with the segments of all processes, not only of the launcher."""
+    ours = run.manifest.segments[-1]  # a resumed run has earlier segments before
     others = [one for one in seen.segments if one.name != ours.name]
     run.manifest = dataclasses.replace(
         run.manifest,
@@ -272,7 +274,7 @@ def _complete(run: Run, seen: Survey) -> None:
 
 
 def _error(seen: Survey, root: str, status: Status) -> Frozen | None:
-    """The exception that ended the command itself, as its process saw it."""
+    """Return the exception that ended the command itself, as its process recorded it."""
     if status == "ok":
         return None
     found = [error for name, error in seen.errors.items() if seen.started_by.get(name) == root]

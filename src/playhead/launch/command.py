@@ -1,4 +1,4 @@
-"""Record a command from its start to its end. Knows the order of things; each thing is elsewhere."""
+"""Record a command from its start to its end. Knows the order of the steps; other modules implement them."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class FilesBeside(Protocol):
     """Records or restores the files of a run while its command runs."""
 
     def start(self, recorder: Recorder) -> None:
-        """After the last fork, just before the command starts."""
+        """Start. Called after the last fork, just before the command starts."""
 
     def stop(self) -> None:
-        """The command has ended."""
+        """Stop. Called when the command has ended."""
 
 
 class Start(NamedTuple):
@@ -182,7 +182,7 @@ def _start(
     seed: str | None,
     stdin: TapedInput | None,
 ) -> Start:
-    """The run's first words, which say all that a replay has to know beforehand."""
+    """Open the run. Its first event has everything that a replay must know before it starts."""
     plan = streams.plan()
     env = os.environ if env is None else env
     if seed is not None:
@@ -223,7 +223,7 @@ def workspaces_of(settings: Settings, more: Sequence[Path] = ()) -> list[Path]:
 
 
 def _recorded_files(run: Run, folders: Sequence[Path]) -> FilesBeside | None:
-    """The workspaces on the tape. Fails open, as all that is recorded beside the command."""
+    """Record the workspaces. Fails open, like everything that is recorded beside the command."""
     if not folders or run.recorder.level != "full":
         return None
     try:
@@ -273,7 +273,7 @@ def _attended(
     started = launch.spawn(
         [*shims.prefix, *argv], shims.env, piped, mask, fence, stdin=start.stdin.entry
     )
-    # From here on nothing is raised: the command has been run, and must not be run again.
+    # From here on nothing is raised: the command has run, and must not run a second time.
     watching = namespace = None
     if isinstance(started, Ended):
         ended = started
@@ -317,7 +317,7 @@ def _followed(fence: Fence | None, run: Run, shims: Shims) -> Tracer | None:
 def _watched(
     fence: Fence | None, run: Run, command: int, ports: Collection[int], shims: Path | None
 ) -> Watching | None:
-    """The process that sees the command's connections; None: they are not announced."""
+    """Start the process that watches the command's connections. None: the kernel does not announce them."""
     if fence is None or fence.announced is None:
         return None
     tree = connection_watch.WatchedTree(
@@ -334,7 +334,7 @@ def _watched(
 def _closed(
     run: Run, ended: Ended, command: list[str], attended: Attended, *, seal: bool
 ) -> str | None:
-    """The run's last words; why its tape was not sealed, or None."""
+    """Write the last events of the run. Return None, or the reason why its tape was not sealed."""
     output_at.forget(run.path)
     if ended.error is not None:
         say(f"cannot run {ended.error}.")
@@ -348,7 +348,7 @@ def _closed(
 
 
 def _possible(shims: Wanted, command: list[str]) -> Wanted:
-    """Names in place of following, where this command or this machine cannot be followed."""
+    """Use shims by name instead of a tracer if this command or this machine does not allow following."""
     if not shims.followed:
         return shims
     if roles.traces_others(command):
@@ -359,7 +359,9 @@ def _possible(shims: Wanted, command: list[str]) -> Wanted:
 
 
 def _watchable(*, followed: bool) -> Fence | None:
-    """A start that announces the command's connections, else one that can be followed; None: neither is possible."""
+    """Return a start that announces the command's connections, or else one that can be followed. None: neither is
+    possible.
+    """
     try:
         return barrier.watched(os.environ)
     except OSError:
@@ -373,10 +375,10 @@ def _watchable(*, followed: bool) -> Fence | None:
 def _proxy_ports(
     run: Run, command: list[str], env: Mapping[str, str], fence: Fence | None, *, followed: bool
 ) -> ProxyPorts | None:
-    """None: there is no free port, and the command runs without the proxy."""
+    """Reserve the ports of the proxy. None: there is no free port, and the command runs without the proxy."""
     try:
         listens = listen if fence is None else fence.listen
-        if is_python(command[0]):  # which is hooked, and needs no settings of agents
+        if is_python(command[0]):  # a Python is hooked, and needs no settings of agents
             return ProxyPorts(command, env, listens, followed=followed)
         cwd = run.manifest.cwd
         whole = agent_settings.with_file_variables(command, env, cwd)

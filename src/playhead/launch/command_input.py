@@ -29,7 +29,7 @@ BY_PROGRAM, BY_LAUNCHER = "program", "launcher"
 # A larger file is not recorded, and the run says so.
 _LARGEST_FILE = 256 * 1024 * 1024
 _AT_ONCE = 1024 * 1024
-# Ends of file for programs that read a replay's terminal past every hook: each read takes one.
+# End-of-file characters for programs that read a replay's terminal without any hook: each read consumes one.
 _ENDS = b"\x04" * 64
 
 
@@ -57,12 +57,12 @@ class InputPlan(NamedTuple):
 
     @property
     def facts(self) -> dict[str, str]:
-        """For the tape."""
+        """Return the facts for the tape."""
         return {"stdin": self.kind, "by": self.by}
 
     @property
     def identity(self) -> str | None:
-        """By which a process recognises the run's stdin as its own; None: hooks leave stdin alone."""
+        """Return how a process recognises the run's stdin as its own. None: hooks leave stdin alone."""
         if self.by != BY_PROGRAM or self.kind in (CLOSED, NULL):
             return None
         found = os.fstat(0 if self.entry is None else self.entry)
@@ -89,7 +89,7 @@ def _recording(*, is_python: bool) -> InputPlan:
 
 
 def _replay(taped: TapedInput) -> InputPlan:
-    """A stdin of the recorded kind with the recorded content, whatever our own stdin is."""
+    """Return a stdin of the recorded kind with the recorded content; our own stdin does not matter."""
     if taped.kind == PIPE and taped.by == BY_LAUNCHER:
         return InputPlan(PIPE, BY_LAUNCHER, stream=_relayed(_filled(taped.content)))
     if taped.kind == PIPE:
@@ -107,7 +107,7 @@ def _replay(taped: TapedInput) -> InputPlan:
 
 
 def record_file(recorder: Recorder, plan: InputPlan) -> None:
-    """Put the file that is the command's stdin on the tape, from where the command will read it."""
+    """Record the file that is the command's stdin, from the position at which the command will start to read."""
     if plan.kind != FILE or plan.by != BY_LAUNCHER or plan.entry is not None:
         return
     if plan.missing is not None:
@@ -122,7 +122,7 @@ def record_file(recorder: Recorder, plan: InputPlan) -> None:
 
 
 def taped_input(tape: Tape, then: Mapping[str, Any]) -> TapedInput | None:
-    """The stdin of a recorded run; None: its tape does not say what it was."""
+    """Return the stdin of a recorded run. None: the tape has no facts about it."""
     facts = then.get("input")
     if not isinstance(facts, dict):
         return None
@@ -157,7 +157,7 @@ def _relayed(source: int) -> Stream:
 
 
 def _filled(content: bytes) -> int:
-    """A file in memory, at its start."""
+    """Return a file in memory with this content, positioned at its start."""
     fd = moved_up(os.memfd_create("stdin", os.MFD_CLOEXEC))
     left = memoryview(content)
     while left:

@@ -1,6 +1,4 @@
-"""Judge the connections of a command: which of them were not recorded. Pure; knows rows of the watcher and the
-tape.
-"""
+"""Decide which connections of a command were not recorded. Pure; knows the watcher's rows and the tape."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _MOST_NAMED = 3
-# For the person who recorded them.
+# Shown to the user who recorded the run.
 ADVICE = (
     "Record them as calls: start the program from a script, which makes it a process call, or let it use "
     "Playhead's proxy, a hooked client or a tool (docs/fence.md)."
@@ -31,18 +29,18 @@ class RecordedPlaces(NamedTuple):
     segments: Collection[str]
     # Ports that recorded calls went to.
     ports: Collection[int]
-    # Segment → when (monotonic ns) it was inside a tool call or another call that is served whole.
+    # Segment → the times (monotonic ns) at which it was inside a tool call or another call that is served as a whole.
     within: Mapping[str, Sequence[tuple[int, int]]]
 
 
 def unrecorded(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
-    """Connections that left the tree past every hook, the proxy and every recorded process call."""
+    """Return connections that left the tree without passing a hook, the proxy or a recorded process call."""
     return [row for row in rows if row.how == "out" and not _is_accounted_for(row, taped)]
 
 
 def _is_accounted_for(row: SeenConnection, taped: RecordedPlaces) -> bool:
     if row.parent is not None and row.parent != taped.root and not row.parent.endswith(":0"):
-        return True  # inside a process call, which is served whole
+        return True  # inside a process call, which is served as a whole
     segment = str(row.pid)
     if segment not in taped.segments:
         return False
@@ -52,15 +50,15 @@ def _is_accounted_for(row: SeenConnection, taped: RecordedPlaces) -> bool:
 
 
 def datagrams(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
-    """Datagrams that no recorded process call sent. They are lost in a replay, as they may be on any network: that is
-    a hole, and no reason to refuse a replay.
+    """Return datagrams that no recorded process call sent. A replay loses them, as any network may: they are a hole,
+    but no reason to refuse a replay.
     """
     return [row for row in rows if row.how == "datagram" and not _is_accounted_for(row, taped)]
 
 
 def daemons(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
-    """Connections to Unix sockets of daemons that no recorded process call made. Hooks record those of a hooked Python.
-    The fence of a replay refuses them: a hole.
+    """Return connections to Unix sockets of daemons that no recorded process call made. Hooks record those of a
+    hooked Python. The fence of a replay refuses them, so they are a hole.
     """
     return [
         row
@@ -72,9 +70,9 @@ def daemons(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenC
 
 
 def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenConnection]:
-    """Those of `unrecorded` without which a replay proves nothing. An agent that talks to its models
-    through the proxy also sends telemetry and looks for updates past it, and `npm run` looks for updates of npm: that
-    is a hole, but no reason to refuse a replay.
+    """Return the connections of `unrecorded` without which a replay proves nothing. An agent that calls its models
+    through the proxy also sends telemetry and checks for updates without it, and `npm run` checks for updates of
+    npm. Such connections are a hole, but no reason to refuse a replay.
     """
     rows = list(rows)
     proxied = [row for row in rows if row.proxied]
@@ -84,8 +82,8 @@ def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenC
     def is_beside_the_models(row: SeenConnection) -> bool:
         if row.role == "runner" or row.pid in pids:
             return True
-        # The program of a script is its interpreter, which says nothing: an agent in node uses the proxy,
-        # another script of node sends something else.
+        # The program of a script is its interpreter, which does not identify it: an agent in node uses the proxy, while
+        # another script in node sends other requests.
         is_known = row.program in programs and row.role != "script"
         return row.role in roles if row.role.startswith("agent:") else is_known
 
@@ -93,12 +91,12 @@ def missing(rows: Iterable[SeenConnection], taped: RecordedPlaces) -> list[SeenC
 
 
 def refused(rows: Iterable[SeenConnection]) -> list[str]:
-    """Places where nothing listened: a replay that finds nothing there either is the same."""
+    """Return the places where nothing listened. A replay in which nothing listens there either is the same."""
     return sorted({row.to for row in rows if row.how == "refused"})
 
 
 def words(found: Iterable[SeenConnection]) -> str:
-    """One sentence for the last line of `record`, and for a replay that is refused."""
+    """Return one sentence for the last line of `record`, and for the refusal of a replay."""
     counts: Counter[tuple[str, str]] = Counter()
     for row in found:
         counts[row.program, row.to] += row.count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# They belong to the machine and the person: a replay uses the values of today.
+# They belong to the machine and the user: a replay uses their current values.
 OF_THE_MACHINE = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|SHLVL|PWD|OLDPWD|TERM.*|COLORTERM|COLUMNS|LINES|DISPLAY|WAYLAND_.*"
     r"|SSH_.*|XDG_.*|DBUS_.*|TMUX.*|LS_COLORS|_|HOSTNAME|MAIL|TMPDIR|TEMP|TMP|VIRTUAL_ENV.*|CONDA_.*"

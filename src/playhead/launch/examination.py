@@ -1,5 +1,5 @@
-"""Examine what this machine offers for recording and replaying: each feature is tried, not looked up. Knows
-fences, watching, shims, interpreters and libraries; the command line shows the result.
+"""Examine which features for recording and replaying this machine has, by trying each of them. Knows fences,
+watching, shims, interpreters and libraries; the command line shows the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BESIDE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that works here, or does not, and why."""
+    """One feature: whether it works here, and if not, why."""
 
     area: str
     name: str
@@ -40,7 +40,7 @@ class Finding:
 
 
 def examine(env: Mapping[str, str]) -> list[Finding]:
-    """Everything, in the order in which a person would ask for it."""
+    """Examine every feature, in the order in which a user would ask about them."""
     fences = list(_fences())
     return [*fences, _best(fences), _watching(), *_shims(env), *_pythons(env), *_extras()]
 
@@ -65,7 +65,7 @@ def _best(fences: list[Finding]) -> Finding:
 
 
 def _watching() -> Finding:
-    """Return whether `record` knows the connections that nothing records."""
+    """Return whether `record` notices connections that it cannot record."""
     scope = _ptrace_scope()
     try:
         barrier.watched(os.environ).abandon()
@@ -106,7 +106,7 @@ def _shims(env: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _following(env: Mapping[str, str]) -> Finding:
-    """Return whether `record` sees every program that a command starts, or only those that have a shim."""
+    """Return whether `record` sees every program that a command starts, or only programs that have a shim."""
     why = tracer.why_not(env)
     detail = "every program that a command starts is recorded"
     if why is not None:
@@ -115,7 +115,7 @@ def _following(env: Mapping[str, str]) -> Finding:
 
 
 def _pythons(env: Mapping[str, str]) -> Iterator[Finding]:
-    """The interpreters that `python` and `python3` are, which agents are likely to be started with."""
+    """Return the interpreters behind `python` and `python3`, with which agents are likely to be started."""
     for name in ("python3", "python"):
         path = shutil.which(name, path=env.get("PATH"))
         if path is not None:

@@ -43,7 +43,7 @@ def in_fenced_child(function: Callable[[], T], *, keep: Sequence[str]) -> T:
         raise NoFence(why)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
-            stream.flush()  # or the child would write it a second time
+            stream.flush()  # otherwise the child would write the same text again
     answer, result = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -70,16 +70,18 @@ def in_fenced_child(function: Callable[[], T], *, keep: Sequence[str]) -> T:
 
 
 def why_not() -> str | None:
-    """Why this process cannot have a fenced child, as far as that is known before the attempt."""
+    """Return why this process cannot have a fenced child, as far as it is known before the attempt."""
     if sys.platform != "linux":
         return f"{sys.platform} has no fence that Playhead knows"
     others = [one.name for one in threading.enumerate() if one is not threading.current_thread()]
-    # A forked child has one thread: whatever waits for another one waits for ever.
+    # A forked child has only one thread: code that waits for another thread would wait forever.
     return f"this process has other threads ({', '.join(others[:3])})" if others else None
 
 
 def _be_child(function: Callable[[], T], keep: Sequence[str], result: int) -> NoReturn:
-    """Returns only by ending: handlers of the test's own process must not run twice."""
+    """Run the function, send its result, and exit without returning: exit handlers of the test's process must not
+    run twice.
+    """
     try:
         usual = (os.getcwd(), os.environ.get("HOME"), os.environ.get("TMPDIR"), *_SCRATCH)
         own = tuple(one for one in usual if one and os.path.isdir(one))
@@ -97,7 +99,9 @@ def _be_child(function: Callable[[], T], keep: Sequence[str], result: int) -> No
 
 
 def _can_be_rebuilt(frozen: Any) -> bool:
-    """Values without a codec, cycles, and objects of classes that a function has made come back as something else."""
+    """Return whether the value survives the transport. Values without a codec, cycles, and objects of classes that a
+    function created do not.
+    """
     try:
         return bool(freeze(thaw(frozen, _loaded_classes(frozen))) == frozen)
     except Exception:  # noqa: BLE001  any class may fail in its own way
@@ -105,7 +109,7 @@ def _can_be_rebuilt(frozen: Any) -> bool:
 
 
 def _loaded_classes(frozen: Any) -> dict[str, type]:
-    """The classes that a frozen value names, of modules that this program has imported. Nothing is imported."""
+    """Return the classes that a frozen value names, from modules that this program has imported. Imports nothing."""
     if isinstance(frozen, list):
         return {name: kind for item in frozen for name, kind in _loaded_classes(item).items()}
     if not isinstance(frozen, dict):

@@ -1,4 +1,6 @@
-"""Compile the extension that notes locks, once per machine. Knows the compiler's options; not what it notes."""
+"""Compile the extension that records lock operations, once per machine. Knows the compiler's options; does not know
+what the extension does.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ SOURCE = Path(noted_locks.__file__).parent / "native" / "locks.c"
 
 
 def prepare(env: Mapping[str, str]) -> str | None:
-    """The compiled extension for the processes of a run; None: this machine has no compiler, or no headers of
-    Python. Locks are not on the tape then.
+    """Return the compiled extension for the processes of a run. None: this machine has no compiler, or no Python
+    headers; then locks are not on the tape.
     """
     if env.get("PLAYHEAD_NOTE_LOCKS") == "0":
         return None

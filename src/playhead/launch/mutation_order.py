@@ -1,10 +1,10 @@
-"""The order in which concurrent workers changed a shared store.
+"""Find the order in which concurrent workers changed a shared store.
 
-The tape has the start and the end of each mutation. If two overlap, neither says which of them came first inside of the
-store's own lock: a worker may get a task and be suspended before its call returns. The results tell: in the right
-order, every mutation returns what it returned then. So the mutations are tried on a copy of the store's
-content, in the order of their ends, and overlapping ones in other orders until the results fit. Knows watched stores;
-does not know how workers are run.
+The tape has the start and the end of each mutation. If two overlap, these do not show which of them came first
+inside the store's own lock: a worker may get a task and be suspended before its call returns. The results do show
+it: in the right order, every mutation returns its recorded result. So the mutations are tried on a copy of the
+store's content, in the order of their ends, and overlapping ones in other orders until the results fit. Knows
+watched stores; does not know how workers are run.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from playhead.recording.recorder import Recorder
 from playhead.replay.matching.taped import TapedCall
 from playhead.tape.reader import Tape
 
-# Mutations that were tried in all. Beyond it the order of the ends stays.
+# Maximum number of mutations to try. Beyond it, the mutations stay in the order of their ends.
 _MOST_TRIES = 20_000
-# Overlapping mutations that are looked at: more workers than this do not overlap in one moment.
+# Maximum number of overlapping mutations to consider: no more workers than this overlap at one moment.
 _MOST_OVERLAPPING = 64
 
 Content = dict[str, Any]
 
 
 def fitting_order(mutations: list[TapedCall], recorder: Recorder, tape: Tape) -> list[TapedCall]:
-    """The mutations in an order in which their results fit; `mutations` are in the order of their ends. The same list
-    if none overlap, if a store's content cannot be copied, or if no order fits.
+    """Return the mutations in an order in which their results fit. `mutations` are in the order of their ends, and
+    are returned unchanged if none overlap, if a store's content cannot be copied, or if no order fits.
     """
     if not any(len(_next(mutations[at:])) > 1 for at in range(len(mutations))):
         return mutations
@@ -46,7 +46,7 @@ def fitting_order(mutations: list[TapedCall], recorder: Recorder, tape: Tape) ->
 
 
 class _Search:
-    """Depth first; a step back restores the content of the stores."""
+    """Searches depth first; a step back restores the content of the stores."""
 
     def __init__(self, watches: list[Watch], tape: Tape) -> None:
         self._watches = watches
@@ -67,7 +67,7 @@ class _Search:
                 continue
             order = [*order, chosen]
             remaining = [one for one in remaining if one is not chosen]
-            # Without a choice there is nothing to come back to, and no content to copy.
+            # If only one mutation can be next, no step back leads here, so no content needs to be copied.
             while remaining and len(_next(remaining)) == 1:
                 if not self._fits(remaining[0]):
                     break
@@ -79,12 +79,12 @@ class _Search:
         return None
 
     def _branches(self, order: list[TapedCall], remaining: list[TapedCall]) -> list[Any]:
-        """The possible next ones. The first to end is tried first, so it comes last."""
+        """Return the mutations that may be next. The one that ended first is tried first, so it is last in the list."""
         contents = [_copied(watch.store) or {} for watch in self._watches]
         return [(order, remaining, one, contents) for one in reversed(_next(remaining))]
 
     def _fits(self, call: TapedCall) -> bool:
-        """Make the mutation; whether its result is that of the tape."""
+        """Make the mutation, and return whether its result is the recorded one."""
         name, _, method = call.name.rpartition(".")
         watch = next((one for one in self._watches if one.name == name), None)
         if watch is None or call.outcome is None:
@@ -115,8 +115,8 @@ def _store(call: TapedCall) -> str:
 
 
 def _copied(store: Any) -> Content | None:
-    """A copy of the content of a store, or of such a copy. Locks are shared. None: something else, such as a
-    connection, cannot be copied.
+    """Return a copy of the content of a store, or of such a copy. Locks are shared. None: the store has content that
+    cannot be copied, such as a connection.
     """
     members = store if isinstance(store, dict) else getattr(store, "__dict__", None)
     if members is None:

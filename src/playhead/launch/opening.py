@@ -42,7 +42,7 @@ class Wish(NamedTuple):
     """The options of `record`; None: as configured."""
 
     name: str | None = None
-    # If neither the wish nor the settings name the run.
+    # Used if neither the wish nor the settings name the run.
     fallback_name: str | None = None
     tags: Mapping[str, str] | None = None
     details: Mapping[str, Any] | None = None
@@ -54,7 +54,7 @@ class Wish(NamedTuple):
     redact: bool | None = None
     enabled: bool | None = None
     intercept: bool = False
-    # The run is the program's, whichever thread or task opens it.
+    # The run belongs to the program, whichever thread or task opens it.
     for_process: bool = False
     # The recorded command, if it is not this process; and further members of `run.start`.
     command: tuple[str, ...] | None = None
@@ -66,7 +66,7 @@ class Wish(NamedTuple):
 
 
 def open_run(wish: Wish, settings: Settings, at: str) -> Run:
-    """A run with its folder, manifest and first events. Whatever goes wrong is the caller's."""
+    """Open a run with its folder, manifest and first events. The caller handles all errors."""
     if wish.level is not None and wish.level not in LEVELS:
         raise UsageError(f"The level is {wish.level!r}; expected one of {', '.join(LEVELS)}.")
     chosen = Path(wish.store).expanduser().absolute() if wish.store else settings.home
@@ -123,7 +123,7 @@ def settled(details: Mapping[str, Any], redactor: Redactor | None) -> dict[str, 
 
 
 def _announce(path: Path, target: str | os.PathLike[str]) -> None:
-    """Recording fails open: the folder is there, whatever becomes of the file."""
+    """Announce the single file of a run. Recording fails open: the folder exists even if the file cannot be written."""
     try:
         single_file.announce(path, Path(target))
     except OSError as error:
@@ -131,7 +131,7 @@ def _announce(path: Path, target: str | os.PathLike[str]) -> None:
 
 
 def _earlier(wish: Wish, home: Path, now: int) -> Path | None:
-    """The run to resume. `force`: it is moved aside, unless it is in progress."""
+    """Return the run to resume. `force`: move it aside instead, unless it is in progress."""
     earlier = find_resumable(
         home, run_id=wish.run_id, name=wish.name, resume=wish.resume, force=wish.force
     )
@@ -153,7 +153,7 @@ def _is_going_on(run: Path) -> bool:
 
 def _resumed(earlier: Path, manifest: Manifest) -> Manifest:
     """The manifest of a resumed run: the old one, with the new owner."""
-    old = reader.Tape(earlier).manifest  # also where its own is damaged
+    old = reader.Tape(earlier).manifest  # even if the manifest of that run is damaged
     return dataclasses.replace(
         old,
         status="running",
@@ -170,7 +170,7 @@ def _resumed(earlier: Path, manifest: Manifest) -> Manifest:
 
 
 def _fresh(home: Path, run_id: str | None, now: int) -> tuple[str, Path]:
-    """The requested id; if it is taken, the next free one: nothing is overwritten."""
+    """Return the requested id, or the next free one if it is taken: nothing is overwritten."""
     if run_id is None:
         return stores.new_run(home, None, now)
     for again in range(1, 10_000):
@@ -212,7 +212,7 @@ def _manifest(wish: Wish, settings: Settings, now: int) -> Manifest:
 def _folder() -> Path:
     try:
         return Path.cwd()
-    except OSError:  # deleted under the program
+    except OSError:  # the folder was deleted while the program ran in it
         return Path("/")
 
 
@@ -251,7 +251,9 @@ def _redactor(wish: Wish, settings: Settings, home: Path) -> Redactor | None:
 
 
 def _say_unredacted(wish: Wish, settings: Settings) -> None:
-    """Say that a file keeps secrets on the tape: it may be one of a cloned repository, which the user never read."""
+    """Warn that a settings file keeps secrets on the tape: it may come from a cloned repository, and the user may
+    not have read it.
+    """
     if wish.redact is not None or settings.source is None:
         return
     if not settings.redact:

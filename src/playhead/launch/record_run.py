@@ -1,6 +1,6 @@
 """Start and end a recording: `with playhead.record(…) as run:` and `@playhead.record`.
 
-Knows who asks for a run, what is hooked for it and when it ends; how it begins is in `opening`.
+Knows which code asks for a run, what is hooked for it and when it ends; `opening` begins it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def record(
 
 
 class Recording:
-    """A recording that can be entered, or put on a function. Never raises because of recording."""
+    """A recording for a `with` block or a function. Problems with recording never raise."""
 
     def __init__(self, wish: Wish) -> None:
         self._wish = wish
@@ -139,7 +139,7 @@ class Recording:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Tasks and threads may share one Recording: each leaves the run that it has entered.
+        # Tasks and threads may share one Recording: each of them leaves the run that it entered.
         here = runs.here()
         mine = next((one for one in reversed(self._open) if one.run is here), self._open[-1])
         self._open.remove(mine)
@@ -158,7 +158,7 @@ class Recording:
         self.__exit__(kind, error, traceback)
 
     def __call__(self, function: F) -> F:
-        """As a decorator: each call is a run of its own, or a part of the one around it."""
+        """Decorate a function: each call is a run of its own, or a part of the run around it."""
         name = self._wish.name or getattr(function, "__name__", None)
         wish = self._wish._replace(name=name)
         at = place_of(function)
@@ -179,7 +179,7 @@ class Opened:
         scope = _decks.get(self.run)
         is_scoped = not self.run.owned or scope is not deck.of_process()
         if scope is not None and is_scoped:
-            # A run of its own: it begins with a lane of its own, outside of every turn and call.
+            # A separate run begins in its own lane, outside of every turn and call.
             self._outside = lanes.unpack(
                 [
                     (lanes.current, lanes.Lane(lanes.root_here(), scope)),
@@ -203,21 +203,21 @@ class Opened:
 
 
 def begin(wish: Wish, *, at: str) -> Run | NoRun:
-    """Open a run, or the no-op where recording is off or cannot be. Says why once, never raises."""
+    """Open a run. Return the no-op run if recording is off or impossible; print the reason once, and never raise."""
     if wish.enabled is False:
         return NO_RUN
     outer = runs.current()
-    # A replay joins in any case: it must not create, move or change recordings.
+    # A replay always joins: it must not create, move or change recordings.
     is_own = wish.run_id is not None or wish.store is not None
     if isinstance(outer, Run) and (deck.is_replay() or not is_own):
         _adopt(outer, wish)
-        return Run(outer.recorder, outer.manifest, owner=False)  # joined: it is one run
+        return Run(outer.recorder, outer.manifest, owner=False)  # the two are one run
     try:
         settings = config.load()
         if wish.enabled is None and settings.record is False:
             return NO_RUN
         return open_run(wish, settings, at)
-    except Exception as error:  # a folder, a setting, a pattern: none of them is the host's failure
+    except Exception as error:  # a bad folder, setting or pattern must not fail the program
         if is_interrupt(error):
             raise
         say(f"nothing is recorded: {safe_str(error)} The program is not affected.")
@@ -225,11 +225,11 @@ def begin(wish: Wish, *, at: str) -> Run | NoRun:
 
 
 def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
-    """Open a run, come what may: PlayheadError and OSError are the caller's."""
+    """Open a run. The caller handles PlayheadError and OSError."""
     if wish.session_file is None:
         wish = wish._replace(session_file=os.environ.get("PLAYHEAD_RECORD_SESSION"))
     if wish.intercept and (wish.level or settings.level) == "full":
-        # `playhead replay` starts the program again: its clients read base URLs and keys from there.
+        # `playhead replay` starts the program again, and its clients read base URLs and keys from the environment.
         variables = {"env": kept(os.environ), "home": os.environ.get("HOME")}
         wish = wish._replace(facts={**variables, **(wish.facts or {})})
     started = opening.open_run(wish, settings, at)
@@ -244,7 +244,7 @@ def open_run(wish: Wish, settings: config.Settings, at: str) -> Run:
 
 
 def _attend(started: Run, wish: Wish) -> None:
-    """Route the calls to the run's tape: those of the whole process, or those that the run started."""
+    """Route calls to the run's tape: the calls of the whole process, or only those that the run started."""
     is_for_process = wish.for_process or _is_of_program()
     is_scoped = deck.of_process() is not None or not is_for_process
     if wish.intercept:
@@ -262,9 +262,9 @@ def _attend(started: Run, wish: Wish) -> None:
 
 
 def _is_of_program() -> bool:
-    """Return whether the code running now is the program's own top: its main thread, outside of event loops. A run
-    that begins here also gets what threads do that were started earlier; a run that begins in a thread or a
-    task, one of many in a server, gets what it started alone.
+    """Return whether the current code is the top level of the program: its main thread, outside of event loops. A
+    run that begins there also gets the calls of threads that were started earlier. A run that begins in a thread
+    or a task, such as one of many in a server, gets only the calls that it started.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -295,7 +295,7 @@ def finish(started: Run, error: BaseException | None) -> None:
 
 
 def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
-    """The run as one file beside its folder, for programs that carry their own recordings."""
+    """Write the run as one file beside its folder, for programs that carry their own recordings."""
     if not target:
         return
     try:
@@ -306,12 +306,12 @@ def write_session(started: Run, target: str | os.PathLike[str] | None) -> None:
 
 
 _ending: set[Run] = set()
-# How the calls of a run reach it.
+# The deck of each run, through which its calls reach it.
 _decks: dict[Run, Deck] = {}
 
 
 def _end_all() -> None:
-    """End runs that are still open when the process ends (a tap's own run, a program that left by sys.exit),
+    """End runs that are still open when the process ends (the run of a tap, or of a program that left by sys.exit),
     with the status of the process.
     """
     for left in list(_ending):
@@ -332,7 +332,7 @@ def record_process() -> None:
 
 
 def _program() -> str | None:
-    """The script or module that Python runs, as `playhead record` names it; None: code that has no name."""
+    """Return the script or module that Python runs, as `playhead record` names it. None: the code has no name."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is not None:  # python -m
         return str(spec.name).removesuffix(".__main__")
@@ -346,8 +346,8 @@ _by_variable: list[Run] = []
 
 
 def _adopt(started: Run, wish: Wish) -> None:
-    """The program records itself, too. The run that it joins gets its details; the run that the variable started
-    also gets its name and tags.
+    """Adopt the wish of a program that records itself, too. The run that it joins gets its details; the run that the
+    variable started also gets its name and tags.
     """
     if wish.details and not deck.is_replay():
         try:

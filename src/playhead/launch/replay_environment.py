@@ -18,18 +18,18 @@ _OF_A_SERVICE = re.compile(
     r".*_(?:BASE_URL|API_BASE|ENDPOINT|API_KEY|AUTH_TOKEN|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)"
     r"|(?i:(?:https?|all|no)_proxy)|SSL_CERT_.*|REQUESTS_CA_BUNDLE"
 )
-# For a tape that another person recorded, when something is live: these variables decide neither where
-# requests go nor what they carry.
+# For a tape that another person recorded, if something is live: these variables decide neither where requests go nor
+# what they contain.
 _HARMLESS_LIVE = re.compile(r"\w+_MODEL|TZ|LANG|LC_\w+")
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredEnvironment:
-    """The variables of a replay, and the names in which they differ from tape and today."""
+    """The variables of a replay, and the names of those that differ from the tape or from the current environment."""
 
     variables: dict[str, str]
-    # Set today, but the replay has another value, or none.
+    # Set now, but the replay has another value, or none.
     overridden: list[str] = field(default_factory=list)
     # On the tape, but not applied.
     withheld: list[str] = field(default_factory=list)
@@ -58,11 +58,11 @@ def restored(
     from_here: bool = False,
     chosen: Mapping[str, str] | None = None,
 ) -> RestoredEnvironment:
-    """The environment of the run over that of today.
+    """Return the environment of the run on top of the current one.
 
-    `live`: some requests are sent, so where to and with which key is decided by today's variables.
-    `foreign`: another person recorded the tape, so only harmless variables of it are applied.
-    `from_here`: today's environment alone. `chosen` has the last word in any case.
+    `live`: some requests are sent, so where to and with which key is decided by today's variables. `foreign`:
+    another person recorded the tape, so only harmless variables of it are applied. `from_here`: today's environment
+    alone. `chosen` has the last word in any case.
     """
     chosen = chosen or {}
     if from_here:
@@ -93,7 +93,9 @@ def restored(
 
 
 def _may_apply(name: str, value: str, *, live: bool, foreign: bool) -> bool:
-    """An allow-list for tapes of other people: a deny-list never knows every variable that loads code."""
+    """Return whether a variable of the tape may be applied. For tapes of other people this is an allow-list: a
+    deny-list would never know every variable that loads code.
+    """
     if not name or "=" in name or "\0" in name + value or OF_THE_MACHINE.fullmatch(name):
         return False
     if not foreign:

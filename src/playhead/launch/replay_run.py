@@ -1,5 +1,5 @@
-"""Run a recorded command again against its tape, and judge it. Knows the order of things; what a
-replay is lives in `playhead.replay`.
+"""Run a recorded command again against its tape, and judge it. Knows the order of the steps; `playhead.replay`
+implements replaying.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from playhead.tape.store import announce, redaction_key
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 
-# Boundaries that need the network and nothing else when they are live.
+# Boundaries that need only the network when they are live.
 _OF_THE_NETWORK = frozenset({"llm", "http"})
 _SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
 _MOST_NAMED = 24
 
 
-# Tapes of earlier formats do not say in which order concurrent work was done.
+# Tapes of earlier formats do not have the order of concurrent work.
 _FIRST_WITH_ORDER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentChoice:
-    """The choice of a replay's variables. `foreign`: another person recorded the tape."""
+    """How the variables of a replay are chosen. `foreign`: another person recorded the tape."""
 
     foreign: bool = False
     from_here: bool = False
@@ -59,7 +59,7 @@ class EnvironmentChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """A replay: the run that it was, and the verdict on it."""
+    """The run of a replay, and the verdict on it."""
 
     recorded: Recorded
     report: Report
@@ -68,7 +68,7 @@ class Replayed:
 
 
 def check_tape(path: Path) -> Tape:
-    """The tape, if it can be replayed; TapeError says which reason keeps it from that."""
+    """Return the tape if it can be replayed. TapeError gives the reason why it cannot."""
     tape = Tape(path)
     level = tape.manifest.level
     if level != "full":
@@ -91,7 +91,9 @@ def check_tape(path: Path) -> Tape:
 
 
 def _torn_end(damage: Damage) -> bool:
-    """A last line cut short is how a killed process leaves its tape: that run replays up to there."""
+    """Return whether only the last line is cut short, as a killed process leaves its tape: such a run replays up to
+    there.
+    """
     return "torn" in damage.why
 
 
@@ -146,7 +148,7 @@ def replay_command(
         found = replayed_files(tape, home, command, fence, run.path, fork_at=wishes.fork_at)
         if found is not None:
             served.append(found)
-            fence.cwd = str(cwd)  # which may be there in the fence alone
+            fence.cwd = str(cwd)  # its folder may exist only inside the fence
             write_plan(run.path, dataclasses.replace(plan, cwd=str(cwd)))
         return found
 
@@ -176,7 +178,7 @@ def replay_command(
             stdin=taped_input(tape, then),
         )
     finally:
-        # Also after Ctrl-C: secrets of a replay stay no longer than it runs.
+        # Also after Ctrl-C: the secrets of a replay are deleted when it ends.
         for notes_of_secrets in vault:
             notes_of_secrets.forget()
     report = judge(
@@ -228,8 +230,8 @@ def _environment(
 def _secrets(
     tape: Tape, settings: Settings, choice: EnvironmentChoice
 ) -> tuple[list[KeptSecret], tuple[str, ...]]:
-    """The secrets in the vault of the run, and a note for the report. A tape of another person has none: its author
-    must not choose where the secrets of this user go.
+    """Return the secrets in the vault of the run, and a note for the report. A tape of another person has none: its
+    author must not choose where the secrets of this user go.
     """
     if choice.foreign or not tape.manifest.redacted:
         return [], ()
@@ -240,7 +242,7 @@ def _secrets(
 
 
 def _keep_verdict(run: Path, report: Report) -> None:
-    """In the manifest, for lists: the exit status of the program says nothing about the replay."""
+    """Write the verdict to the manifest, for lists: the exit status of the program says nothing about the replay."""
     verdict = "recovered" if report.recovered and report.verdict == "identical" else report.verdict
     with suppress(OSError, TapeDamaged):
         manifest = read_manifest(run)
@@ -262,14 +264,14 @@ def _taped_programs(tape: Tape) -> tuple[str, ...]:
 
 
 def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
-    """`strict`, or the reason why the order of concurrent work is not kept."""
+    """Return `strict`, or the reason why the order of concurrent work is not kept."""
     if tape.manifest.format < _FIRST_WITH_ORDER:
         return f"order of calls only: tape format {tape.manifest.format}"
     return "strict" if keeps_order(plan, wishes) else "order of calls only"
 
 
 def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport | None:
-    """After live calls or injected faults, differing files are not a divergence."""
+    """Return the report on files. After live calls or injected faults, differing files are not a divergence."""
     report = served[0].report if served else None
     if report is None or not (wishes.mixed or wishes.faults):
         return report
@@ -277,8 +279,8 @@ def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport
 
 
 def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool:
-    """Return whether live calls are made inside the fence. A hooked Python makes them there. What goes through the
-    proxy is made by the sidecar, outside: then nothing else in the tree has a network.
+    """Return whether live calls are made inside the fence. A hooked Python makes them there. The sidecar makes the
+    calls of the proxy outside of it: then no other process of the tree has a network.
     """
     live = {one.partition(":")[0] for one in wishes.policy.live} & _OF_THE_NETWORK
     if not live or not followed:
@@ -290,8 +292,8 @@ def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool
 def _written_folders(
     env: Mapping[str, str], cwd: Path, command: Sequence[str], tape: Tape
 ) -> tuple[str, ...]:
-    """The folders that the command is likely to write to: the usual ones, those that its variables and words name,
-    and those in which the recorded run wrote. Another user's folder needs to be known before (see
+    """Return the folders that the command is likely to write to: the usual ones, those in its variables and
+    arguments, and those in which the recorded run wrote. The folders of other users must be known beforehand (see
     `namespaces.survey`).
     """
     usual = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
@@ -307,9 +309,9 @@ def _written_folders(
 def _fence(
     wishes: ReplayOptions, own: tuple[str, ...], *, sockets: bool, network: bool
 ) -> Fence | None:
-    """The fence of the command. None: real effects are intended.
+    """Return the fence of the command. None: real effects are intended.
 
-    Live tools of a fork work on its own files if the machine has overlays.
+    Live tools of a fork work on the fork's own files if the machine has overlays.
     """
     live = {one.partition(":")[0] for one in wishes.policy.live}
     if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
@@ -348,7 +350,7 @@ def _report_on(fence: Fence | None, *, network: bool, asked: bool) -> FenceRepor
 
 
 def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
-    """The relation of a run to its original: a replay, or a fork, which is not a replay."""
+    """Return the relation of a run to its original: a replay, or a fork, which does not count as a replay."""
     if forked_at is None:
         return dataclasses.replace(manifest, replay_of=parent)
     extra = {**manifest.extra, "forked_from": parent, "forked_at": forked_at}

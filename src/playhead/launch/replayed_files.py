@@ -125,13 +125,13 @@ def replayed_files(
     except (OSError, PlayheadError):
         for fd in folders:
             os.close(fd)
-        return None  # a tape without its blobs: it replays with the files that are there
+        return None  # a tape without its blobs replays with the current files
 
 
 def _restore_outside(tape: Tape, history: FileHistory, fence: Fence) -> None:
-    """Files that the program opened elsewhere, its databases among them."""
+    """Restore files that the program opened outside of the workspaces, such as its databases."""
     for one in outside_files(tape, history):
-        with suppress(OSError):  # read-only there: then the program could not write it either
+        with suppress(OSError):  # it is read-only there, so the program could not write it either
             fd = fence.open_folder(os.path.dirname(one.path))
             try:
                 restore_outside_file(one, f"/proc/self/fd/{fd}")
@@ -171,14 +171,16 @@ def _not_recorded(facts: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def _exceeded(history: FileHistory, number: int) -> Iterator[bytes]:
-    """Ignored folders that outgrew their limits during the run: an unknown part of them is on the tape."""
+    """Return ignored folders that outgrew their limits during the run: it is unknown which part of them is on the
+    tape.
+    """
     for effect in history.effects:
         if effect.workspace == number:
             yield from map(os.fsencode, effect.exceeded)
 
 
 def _inside(root: str, *stores: Path) -> tuple[bytes, ...]:
-    """Stores, and files of our own output, in the workspace, relative to it."""
+    """Return stores and files with our own output that are in the workspace, relative to it."""
     found = {os.path.realpath(one) for one in stores}
     return tuple(
         os.fsencode(os.path.relpath(one, root)) for one in found if one.startswith(root + "/")

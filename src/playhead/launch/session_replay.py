@@ -37,7 +37,7 @@ from playhead.tape.reader import Tape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The argument of a worker's function: its name, and the store as it was at the start."""
+    """The argument of a worker's function: the worker's name, and the store as it was at the start."""
 
     worker: str
     snapshot: Any
@@ -95,14 +95,14 @@ class SessionReport:
 
 
 class SessionMode(ReplayMode):
-    """As replay, but a watched store is real: it was seeded from the tape, so its mutations are made
-    on it and compared, instead of being answered for it.
+    """Replays like ReplayMode, but with real watched stores. A store is seeded from the tape, so mutations are made
+    on it and compared, instead of being answered from the tape.
     """
 
     def __init__(
         self, recording: TapedRun, recorder: Recorder, worker: str, mutations: list[TapedCall]
     ) -> None:
-        """`mutations`: those of all workers, in the order in which they ended."""
+        """`mutations` are the mutations of all workers, in the order in which they ended."""
         super().__init__(recording, recorder)
         self.worker = worker
         self.served = 0
@@ -126,13 +126,13 @@ class SessionMode(ReplayMode):
         return any(one.boundary == "state" for one in deck.inside())
 
     def finish(self) -> None:
-        """The worker has ended: make the later mutations of the others."""
+        """End the worker: make the later mutations of the other workers."""
         while self._at < len(self._mutations):
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Make the mutations of other workers that came before the next one of this worker. So this worker
-        finds the store as it found it then, and its own mutations can be made for real.
+        """Make the mutations of other workers that came before the next one of this worker. So this worker finds the
+        store as in the recorded session, and its own mutations can be made for real.
         """
         with self._moving:
             if not self._is_ordered:
@@ -237,7 +237,7 @@ def replay_session(
 
 
 def _scratch(session: RecordedSession) -> Path:
-    """The replay's own tapes lie beside the recorded ones' store, in a corner of their own."""
+    """Return the folder of the replay's own tapes: `replays` in the store of the recorded session."""
     return session.tape.run.parent.parent / "replays"
 
 
@@ -258,7 +258,7 @@ def _share(whole: TapedRun, worker: str) -> TapedRun:
 
 
 def _in_order(recording: TapedRun) -> list[TapedCall]:
-    """The mutations of all workers, as they were completed; not those that another mutation made."""
+    """Return the mutations of all workers in the order of their ends, without those that another mutation made."""
     inner = {one.ref for those in recording.below.values() for one in those}
     done = [
         (call.outcome.mono, call.outcome.seq, call)
@@ -294,7 +294,7 @@ def _inside(
 def _checked(
     session: RecordedSession, mode: SessionMode, again: RecordedSession, error: BaseException | None
 ) -> list[Mismatch]:
-    """Every mismatch: calls that were not taped, taped calls that were not made, mutations, state."""
+    """Return every mismatch: calls that are not on the tape, taped calls that were not made, mutations, state."""
     worker = mode.worker
     found = [_parted(worker, parting) for parting in mode.partings]
     found += [

@@ -46,7 +46,7 @@ class RecordedCall:
     took_ns: int | None
     wall_ns: int
     thread: int
-    # Of a process: its output, and its exit.
+    # For a process: its output and its exit.
     stdout: str = ""
     stderr: str = ""
     exit_code: int | None = None
@@ -98,8 +98,8 @@ class RecordedSession:
 
     @property
     def workers(self) -> list[str]:
-        """In order of appearance. The main lane is the pool, which starts the workers; it is a worker only
-        where no other lane has a name.
+        """The workers in order of appearance. The main lane is the pool, which starts the workers; it counts as a
+        worker only if no other lane has a name.
         """
         seen = [worker_of(call.lane) for call in self.recording.calls]
         seen += [worker_of(event.lane) for event, _ in self._turns]
@@ -233,7 +233,9 @@ def load(
 
 
 def _own_runs(home: Path, project: str | None) -> list[str]:
-    """The runs that `last` may mean, newest first: no replays, and with a project only its own."""
+    """Return the runs that `last` may mean, newest first: no replays, and only those of the project, if there is
+    one.
+    """
     found = []
     for run in stores.run_ids(home):
         try:

@@ -42,10 +42,10 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Ended(NamedTuple):
-    """How the command ended. `code` as in `subprocess`: negative for a signal."""
+    """How the command ended. `code` is as in `subprocess`: negative for a signal."""
 
     code: int
-    # Why it could not be started at all.
+    # Why it could not be started.
     error: str | None = None
 
     @property
@@ -72,7 +72,7 @@ class Attended(NamedTuple):
 
 def block_signals() -> set[int]:
     """Block signals until they are waited for. Returns the previous mask, which is the command's."""
-    # If it is ignored, an ended child is reaped before its exit status can be read.
+    # If SIGCHLD is ignored, an ended child is reaped before its exit status can be read.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return set(signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED))
 
@@ -86,8 +86,8 @@ def spawn(
     *,
     stdin: int | None = None,
 ) -> int | Ended:
-    """Start the command, inside the fence if there is one; its pid, or how it failed to start (127: not
-    found, 126: found). `stdin`: an open file for its stdin.
+    """Start the command, inside the fence if there is one. Return its pid, or how it failed to start (127: not
+    found, 126: found, but not executable). `stdin`: an open file for its stdin.
     """
     handles = [(one.entry, one.fds) for one in streams]
     if stdin is not None:
@@ -102,7 +102,7 @@ def spawn(
         return Ended(code=127 if missing else 126, error=told)
     finally:
         for stream in streams:
-            # The sidecar's read must end when the command's last writer has closed the pipe.
+            # Close our copy: the sidecar's read must end when the last process of the command has closed the pipe.
             os.close(stream.entry)
             os.close(stream.source)
             if stream.name == STDIN:
@@ -134,7 +134,7 @@ def _spawned(
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-        return start(["/bin/sh", *argv])  # a script without #!: shells run it so
+        return start(["/bin/sh", *argv])  # a script without #!: shells run it this way
 
 
 def wait(pid: int, sidecar: Sidecar) -> Ended:
@@ -142,7 +142,7 @@ def wait(pid: int, sidecar: Sidecar) -> Ended:
     # Signals to the whole group that the sidecar has reported and that are still pending here.
     witnessed: set[int] = set()
     while True:
-        # sigwait, not handlers: nothing here runs between two lines of something else.
+        # sigwait, not handlers: a handler would run between any two lines of other code.
         got = signal.sigwait(_AWAITED)
         if got == signal.SIGCHLD:
             ended = _looked_after(pid)
@@ -151,7 +151,7 @@ def wait(pid: int, sidecar: Sidecar) -> Ended:
             continue
         witnessed |= sidecar.signals()
         if got == signal.SIGCONT:
-            witnessed.discard(signal.SIGTSTP)  # which the kernel has dropped with it
+            witnessed.discard(signal.SIGTSTP)  # the kernel has dropped it
         if got in witnessed:
             witnessed.discard(got)
         else:
@@ -170,8 +170,8 @@ def _looked_after(pid: int) -> Ended | None:
 
 
 def _stop_too(number: int) -> None:
-    """Stop with the same signal, so that the shell sees a stopped job; continue when the shell says so."""
-    # Sent while it is blocked: where Ctrl-Z has left one waiting already, the two are one.
+    """Stop with the same signal, so that the shell sees a stopped job. Continue when the shell sends SIGCONT."""
+    # Sent while it is blocked: if Ctrl-Z has left the same signal pending, the two become one.
     os.kill(os.getpid(), number)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number} & _AWAITED)

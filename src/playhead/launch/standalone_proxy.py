@@ -33,7 +33,7 @@ def record(
     ready: Callable[[Run], object],
     authority: Authority | None = None,
 ) -> Run:
-    """Record all that comes by, until interrupted."""
+    """Record all requests until interrupted."""
     run = recording.open_run(wish, settings, '"playhead proxy"')
     ready(run)
     asyncio.run(_serve(listener, env, authority, paced=False))
@@ -63,7 +63,7 @@ def replay(
     made = deck.Deck(run.recorder, mode)
     deck.activate(made)
     taped = first_words(tape).get("env") or {}
-    # With something live the tape does not decide where requests, and the user's key, are sent.
+    # If something is live, the tape must not decide where requests, and the user's key, are sent.
     old = {} if plan.live or not isinstance(taped, dict) else taped
     where = {**env, **{name: str(value) for name, value in old.items() if name.endswith(_URLS)}}
     ready(run)
@@ -74,12 +74,14 @@ def replay(
     return run, _of_what_was_asked(report)
 
 
-# The addresses on the tape are those of then, wherever the variables lead today.
+# Variables with addresses. The tape has the addresses of the recorded run; the current values do not matter.
 _URLS = ("_BASE_URL", "_API_BASE", "_ENDPOINT")
 
 
 def _of_what_was_asked(report: Report) -> Report:
-    """The report without exit code and output, which only a command has; unused taped calls are no failure here."""
+    """Return the report without exit code and output, which only a command has. Unused taped calls are not a failure
+    here.
+    """
     kept = [
         one for one in report.divergences if one.get("kind") not in ("exit", "output", "unused")
     ]

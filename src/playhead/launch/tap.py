@@ -1,6 +1,7 @@
-"""Attach to a program that already emits events: one line, write-through, nothing else changes.
+"""Attach to a program that already emits events: one line of code, and nothing else in the program changes.
 
-Knows how an emitter is found, replaced and restored, and which kind and data a call of it stands for.
+Each event is written before the emitter runs. Knows how an emitter is found, replaced and restored, and which kind
+and data a call of it stands for.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Tap:
 
     def __init__(self, owner: Any, name: str, original: Any, *, was_own: bool) -> None:
         self._owner, self._name, self._original, self._was_own = owner, name, original, was_own
-        # False: the emitter was restored, though other code may have wrapped ours by now.
+        # False: the emitter was restored, although other code may have wrapped our replacement.
         self.is_on = True
 
     def untap(self) -> None:
@@ -92,13 +93,13 @@ def tap(
         )
     there = _mark_of(found)
     if there is not None and there.is_on:
-        return there  # tapped already: once is enough
+        return there  # already tapped
     try:
         return _put(owner, name, run, lift)
     except (AttributeError, TypeError, ValueError):
         if isinstance(owner, type):
             raise UsageError(f"{owner.__name__} does not let {name!r} be replaced.") from None
-    # An object with slots, or a frozen one: its class is tapped, for this one object.
+    # An object with slots, or a frozen one: tap its class, but only for this object.
     try:
         return _put(type(owner), name, run, lift, only=owner)
     except (AttributeError, TypeError):
@@ -158,7 +159,7 @@ class _Lift:
 
 
 def _found(look: Look | None, usual: tuple[str, ...], kind: str, data: Any) -> str | None:
-    """Never raises: an event without the member that is looked for is recorded without it."""
+    """Return the value of a member. Never raises: without the member, the event is recorded without it."""
     try:
         if callable(look):
             return _said(look({"kind": kind, **data} if isinstance(data, dict) else data))
@@ -179,7 +180,7 @@ def _member(holder: Any, key: str) -> Any:
 
 
 def _said(value: Any) -> str | None:
-    """A text; of an agent that is an object, its name."""
+    """Return a text as it is, and the name of an agent that is an object."""
     if value is None or isinstance(value, (bool, int, float, list, tuple, dict)):
         return None
     return _word(value) or _word(getattr(value, "name", None))
@@ -194,7 +195,7 @@ def _put(owner: Any, name: str, run: Run | None, lift: _Lift, *, only: Any = Non
 
 
 class _EventReporter:
-    """Writes down what an emitter is called with."""
+    """Records the calls of an emitter."""
 
     def __init__(
         self, tap: Tap, owner: Any, name: str, run: Run | None, *, lift: _Lift, only: Any
@@ -214,7 +215,7 @@ class _EventReporter:
 
 
 def _owner_name(owner: Any) -> str:
-    """The name of a run that a tap opens: that of the class or of the module."""
+    """Return the name of a run that a tap opens: the name of the class or the module."""
     if isinstance(owner, ModuleType):
         return owner.__name__
     return (owner if isinstance(owner, type) else type(owner)).__name__
@@ -252,7 +253,7 @@ def _tapped(
 
 
 def _static(owner: Any, name: str) -> Any:
-    """The attribute as it is kept, before anything is bound."""
+    """Return the attribute as it is stored, before binding."""
     try:
         return inspect.getattr_static(owner, name)
     except AttributeError:
@@ -265,7 +266,7 @@ def _mark_of(found: Any) -> Tap | None:
 
 
 def _set(owner: Any, name: str, value: Any) -> None:
-    """Past a __setattr__ of the host's, which may refuse, or tell the world."""
+    """Set an attribute without calling the program's own `__setattr__`, which may refuse it or have side effects."""
     if isinstance(owner, type):
         setattr(owner, name, value)
     else:
@@ -275,7 +276,7 @@ def _set(owner: Any, name: str, value: Any) -> None:
 _opening = threading.Lock()
 
 
-# Set once recording is switched off or impossible: looking again would cost each event a search for settings.
+# Set when recording is off or impossible: otherwise each event would search for settings again.
 _declined: NoRun | None = None
 
 
@@ -310,7 +311,7 @@ def _write(
     *,
     lift: _Lift,
 ) -> None:
-    """Never raises: whatever shape the call has, the host's own emitter comes next."""
+    """Write an event. Never raises, whatever the form of the call: the program's own emitter must run next."""
     if not isinstance(target, Run):
         return
     who = why = None

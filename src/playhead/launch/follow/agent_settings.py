@@ -1,4 +1,4 @@
-"""Base URLs in the settings files of agents, led through the proxy by the agents' own switches and variables.
+"""Redirect the base URLs in agents' settings files to the proxy, with the agents' own switches and variables.
 
 Knows where Claude Code, Codex, Gemini CLI, Qwen Code and OpenCode keep settings and which setting wins; does not
 know ports. Reads files, writes none.
@@ -28,7 +28,7 @@ _SECTION = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$")
 _ASSIGNMENT = re.compile(r"\s*([\w.\"-]+)\s*=\s*(.+)")
 _VALUE = re.compile(r"[\"']([^\"']*)[\"']")
 _INLINE = re.compile(r"\bbase_url\s*=\s*[\"']([^\"']*)[\"']")
-# A text is kept, a comment is not.
+# Strings match as well, so that a substitution keeps them and removes only comments.
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 _OPENCODE = "OPENCODE_CONFIG_CONTENT"
@@ -61,8 +61,8 @@ def urls_in(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> list[str]:
 
 
 def with_file_variables(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> dict[str, str]:
-    """The environment with the base URLs that Gemini CLI and Qwen Code would take from files: the nearest `.env`, and
-    settings. The environment wins over both, so a variable leads them through the proxy.
+    """Return the environment with the base URLs that Gemini CLI and Qwen Code would take from files: the nearest
+    `.env`, and settings. The environment overrides both, so a variable leads these agents through the proxy.
     """
     agent = agent_in(argv)
     if agent not in ("gemini", "qwen"):
@@ -105,7 +105,7 @@ def _qwen(env: Mapping[str, str], cwd: str) -> dict[str, str]:
 
 
 def _opencode_files(env: Mapping[str, str], cwd: str) -> Iterator[str]:
-    """The one that wins comes last."""
+    """Yield the settings files of OpenCode. Later files override earlier ones."""
     home = env.get("XDG_CONFIG_HOME") or os.path.join(env.get("HOME", ""), ".config")
     names = ("config.json", "opencode.json", "opencode.jsonc")
     yield from (os.path.join(home, "opencode", name) for name in names)
@@ -128,7 +128,7 @@ def _provider_urls(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _object(outer: dict[str, Any], name: str) -> dict[str, Any]:
-    """The object under this name, made where there is none."""
+    """Return the object under this name; create it if it is missing."""
     if not isinstance(outer.get(name), dict):
         outer[name] = {}
     inner: dict[str, Any] = outer[name]
@@ -162,7 +162,7 @@ def _claude(
 
 
 def _switch(words: Sequence[str]) -> int | None:
-    """Where the value of the last `--settings` is: the others have no effect."""
+    """Return the position of the value of the last `--settings`: earlier ones have no effect."""
     places = [at for at in range(1, len(words)) if words[at - 1] == _SETTINGS]
     return places[-1] if places else None
 
@@ -184,7 +184,7 @@ def _codex(words: list[str], env: Mapping[str, str], turn: Callable[[str], str])
     at = program_at(words) + 1
     added: list[str] = []
     for key, url in found.items():
-        # What the command line says wins, and is led through the proxy already.
+        # Settings on the command line win, and lead through the proxy already.
         said = any(key.rpartition(".")[0] in word or key in word for word in words if "=" in word)
         if not said and (new := turn(url)) != url:
             added += ["-c", f'{key}="{new}"']
@@ -192,7 +192,7 @@ def _codex(words: list[str], env: Mapping[str, str], turn: Callable[[str], str])
 
 
 def _dotenv_files(env: Mapping[str, str], cwd: str, own: str) -> Iterator[str]:
-    """`own` is the agent's folder, as `.gemini`."""
+    """Yield the `.env` files, nearest first. `own` is the agent's folder, such as `.gemini`."""
     for folder in (*_upwards(cwd), env.get("HOME", "")):
         yield os.path.join(folder, own, ".env")
         yield os.path.join(folder, ".env")
@@ -206,7 +206,7 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def _dotenv(path: str) -> dict[str, str] | None:
-    """The base URLs in a file; None: there is no such file."""
+    """Return the base URLs in a file. None: the file does not exist."""
     text = _read(path)
     if text is None:
         return None
@@ -232,7 +232,7 @@ def _json(path: str) -> dict[str, Any]:
 
 
 def _jsonc(text: str) -> dict[str, Any]:
-    """An object in JSON with comments and trailing commas; empty if it is anything else."""
+    """Parse an object in JSON with comments and trailing commas. Any other text gives an empty object."""
     plain = _COMMENT.sub(lambda hit: hit[1] or "", text)
     with suppress(ValueError):
         found = json.loads(_TRAILING_COMMA.sub(lambda hit: hit[1] or "", plain))
@@ -241,8 +241,8 @@ def _jsonc(text: str) -> dict[str, Any]:
 
 
 def _base_urls(text: str) -> dict[str, str]:
-    """The base URLs in a `config.toml`, by their dotted keys. Python 3.10 has no parser for TOML; Codex itself
-    says what is wrong with a file that is not well-formed.
+    """Return the base URLs in a `config.toml`, by their dotted keys. Python 3.10 has no TOML parser. If the file is
+    malformed, Codex itself reports that.
     """
     found: dict[str, str] = {}
     section = ""

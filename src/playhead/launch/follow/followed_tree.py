@@ -1,5 +1,5 @@
-"""The tree of a command that is followed: what each program that is executed in it is, and how an agent in it
-is started. Knows `/proc` and environments; not how programs are stopped (see `tracer`).
+"""Keep track of the process tree of a followed command: the role of each executed program, and how an agent in it is
+started. Knows `/proc` and environments; does not know how programs are stopped (see `tracer`).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from playhead.launch.proxy.ports import ProxyPorts, turned
 from playhead.launch.proxy.routes import Detour, Origin
 from playhead.launch.shims.shim_frames import ShimCall
 
-# The kernel reads no more.
+# The kernel reads no more than this of a script's first line.
 _LONGEST_FIRST_LINE = 256
 _VARIABLES = tuple(sorted(routes.VARIABLES))
-# No call has this name.
+# A placeholder; no call has this name.
 _ANY_PARENT = "any:parent"
 
 
 class FollowedTree:
-    """The processes of a command. `ticket` is what the command itself was started with."""
+    """The processes of a command. The command itself was started with `ticket`."""
 
     def __init__(
         self, command: Sequence[str], ticket: Ticket, ports: ProxyPorts | None = None
     ) -> None:
-        """`ports` are those of the proxy, spare ones for base URLs that programs of the tree set among them."""
+        """`ports` are the ports of the proxy. They include spare ones for base URLs that programs of the tree set."""
         self._command = tuple(command)
         self._ticket = ticket
         self._spares = None if ports is None else ports.spares
@@ -39,11 +39,11 @@ class FollowedTree:
         self._roles: dict[int, Role] = {}
         # Base URLs of a call → those that lead to the proxy, with a placeholder for the call.
         self._led: dict[tuple[str | None, ...], dict[str, str]] = {}
-        # Lane and script → Pythons of it so far.
+        # Lane and script → number of Python processes so far.
         self._pythons: Counter[tuple[str, str]] = Counter()
 
     def begin(self, command: int | None) -> None:
-        """The command runs; its pid."""
+        """Note the pid of the command, which runs now."""
         if command is not None:
             self._roles[command] = role_of(_words_of(command) or self._command)
 
@@ -63,7 +63,7 @@ class FollowedTree:
         return self._role_above(asked.ppid) is Role.AGENT
 
     def start(self, asked: ShimCall) -> tuple[list[str], dict[str, str]]:
-        """The words for an agent, and the variables to change, with which it joins the run."""
+        """Return the command line of an agent, and the variables to change, with which it joins the run."""
         ticket = self._ticket
         if asked.run == ticket.run:
             ticket = ticket._replace(
@@ -82,9 +82,9 @@ class FollowedTree:
         return argv, _changes(asked.env, env)
 
     def _lane_of_python(self, lane: str, asked: ShimCall) -> str:
-        """The lane of a Python that a script starts. The second one gets a lane of its own: each process of a
-        replay takes calls from the tape without knowing of the others, so two of them that send the same
-        request in one lane would both get the first answer.
+        """Return the lane of a Python that a script starts. The second one gets its own lane: in a replay each
+        process takes calls from the tape independently of the others, so two processes that send the same request
+        in one lane would both get the first answer.
         """
         self._pythons[lane, ""] += 1
         if self._pythons[lane, ""] == 1:
@@ -94,10 +94,10 @@ class FollowedTree:
         return f"{lane}/{name}-{self._pythons[lane, name]}"
 
     def lead(self, asked: ShimCall, parent: str) -> dict[str, str]:
-        """The variables to change so that what a process call asks models is recorded as a part of it."""
+        """Return the variables to change so that the model calls of a process call are recorded as a part of it."""
         if not self._ticket.detours or not parent:
             return {}
-        # Most calls of a run have the same base URLs: what leads them is computed once.
+        # Most calls of a run have the same base URLs, so their variables are computed once.
         key = tuple(asked.env.get(name) for name in _VARIABLES)
         if key not in self._led:
             env = self._undone(asked.env)
@@ -106,7 +106,7 @@ class FollowedTree:
         return {name: value for name, value in values.items() if asked.env.get(name) != value}
 
     def _ways(self, env: Mapping[str, str]) -> dict[str, Detour]:
-        """The detours of the command, and new ones for base URLs that were set since."""
+        """Return the detours of the command, and new ones for base URLs that were set since."""
         ways = dict(self._ticket.detours or {})
         for name in routes.VARIABLES & env.keys():
             url, way = env[name], ways.get(name)
@@ -117,7 +117,9 @@ class FollowedTree:
         return ways
 
     def _turn(self, url: str) -> str:
-        """A URL by the spare port for its origin; itself where there is none, or it leads to the proxy."""
+        """Replace the origin of a URL by the spare port for it. Return the URL unchanged if there is no port, or if
+        it leads to the proxy already.
+        """
         origin = routes.origin_of(url)
         if origin is None or self._spares is None or _is_ours(origin, self._ports):
             return url
@@ -125,7 +127,7 @@ class FollowedTree:
         return url if port is None else routes.through(url, {origin: port}) or url
 
     def _undone(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment with each base URL that a spare port stands for as it was."""
+        """Return the environment in which each base URL of a spare port is the original one again."""
         made = dict(env)
         for name in routes.VARIABLES & env.keys():
             origin = routes.origin_of(env[name])
@@ -136,7 +138,7 @@ class FollowedTree:
         return made
 
     def _role_above(self, pid: int) -> Role:
-        """The role of the nearest process above whose program is known: a subshell has that of its shell."""
+        """Return the role of the nearest ancestor whose program is known: a subshell has the role of its shell."""
         for one in _upwards(pid):
             if one in self._roles:
                 return self._roles[one]
@@ -149,9 +151,9 @@ def _is_ours(origin: Origin, ports: Collection[int]) -> bool:
 
 
 def _with_interpreter(asked: ShimCall) -> list[str]:
-    """The words as the kernel completes them: of a script, its interpreter and its path come first."""
+    """Return the command line as the kernel completes it: a script is preceded by its interpreter."""
     path = os.path.join(asked.cwd or "/", asked.real)
-    for root in (f"/proc/{asked.pid}/root", ""):  # which may have files of its own
+    for root in (f"/proc/{asked.pid}/root", ""):  # its root may have other files
         with suppress(OSError), open(f"{root}{path}", "rb") as file:
             first = os.fsdecode(file.readline(_LONGEST_FIRST_LINE))
             if not first.startswith("#!"):

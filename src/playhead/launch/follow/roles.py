@@ -1,8 +1,8 @@
-"""What a program is by its command line: an agent, a shell, a wrapper, a Python, or something else. Pure.
+"""Classify a program by its command line: an agent, a shell, a wrapper, a Python, or something else. Pure.
 
-A recorded command is rarely the agent alone. `timeout 60 claude`, `bash run.sh`, `make agent` and `npx codex`
-start it, and Codex and Gemini CLI start themselves a second time. A program that is part of the agent runs in
-a replay as well; every other program is a process call, which a replay serves from the tape.
+A recorded command is rarely the agent alone. `timeout 60 claude`, `bash run.sh`, `make agent` and `npx codex` start
+it, and Codex and Gemini CLI start themselves a second time. A program that is part of the agent runs in a replay as
+well; every other program is a process call, which a replay serves from the tape.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from enum import Enum
 from playhead.launch.guest.python_argv import is_closed, is_python
 
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
-# They run one program, and that is the one which was meant.
+# Wrappers that run exactly one program: the one that the user means.
 _PREFIXES = frozenset(
     {
         *("chrt", "doas", "dumb-init", "env", "flock", "ionice", "nice", "nohup", "numactl"),
         *("setsid", "stdbuf", "sudo", "taskset", "time", "timeout", "tini", "unshare"),
     }
 )
-# They run many programs, among them the one which was meant.
+# Runners that start many programs; one of them is the program that the user means.
 _RUNNERS = frozenset(
     {
         *("bunx", "direnv", "dotenv", "gmake", "hatch", "just", "make", "npm", "npx", "pipx"),
@@ -36,7 +36,7 @@ _AGENTS = frozenset(
         *("kimi", "opencode", "qwen"),
     }
 )
-# Packages whose main file has a name that says nothing.
+# Packages whose main file has a name that does not identify the agent.
 _PACKAGES = {
     "@anthropic-ai/claude-code": "claude",
     "@openai/codex": "codex",
@@ -55,11 +55,11 @@ class Role(Enum):
     """What a program does for the run."""
 
     AGENT = "agent"
-    PYTHON = "python"  # one that hooks itself
+    PYTHON = "python"  # a Python that loads the hooks
     SHELL = "shell"
     PREFIX = "prefix"
     RUNNER = "runner"
-    SCRIPT = "script"  # of node and the like
+    SCRIPT = "script"  # a script of node or a similar interpreter
     SETUP = "setup"  # prepares its own process, which then executes something else
     OTHER = "other"
 
@@ -90,7 +90,7 @@ def role_of(argv: Sequence[str]) -> Role:
 
 
 def agent_in(argv: Sequence[str]) -> str | None:
-    """The name of the agent that these words start; None: they start none that is known."""
+    """Return the name of the agent that this command line starts. None: it starts no known agent."""
     words = _without_interpreter(argv)
     if len(words) > 1 and _name(words[0]) in _SHELLS and not words[1].startswith("-"):
         words = words[1:]  # a script
@@ -99,7 +99,7 @@ def agent_in(argv: Sequence[str]) -> str | None:
         if f"/{package}/" in first and _name(first) in ("cli", "index", "gemini", agent, "main"):
             return agent
     name = _name(first)
-    # Codex and Claude Code run themselves as their own tools: under another name, or by such a switch.
+    # Codex and Claude Code also run themselves as tools: under another name, or with such a switch.
     inner = any(word.startswith("--codex-run-as-") for word in words[1:2])
     return name if name in _AGENTS and not inner else None
 
@@ -125,17 +125,20 @@ def is_part_of_agent(parent: Role, argv: Sequence[str]) -> bool:
 
 
 def _is_setup(argv: Sequence[str]) -> bool:
-    """Codex starts its tools by way of itself, and ends them if their parent is not Codex: a shim that runs
-    this as its own child would break it. It executes the tool in its own place.
+    """Return whether Codex prepares a tool. Codex starts its tools through a second copy of itself, and ends them if
+    their parent is not Codex: a shim that ran this copy as its own child would break it. The copy replaces itself
+    with the tool.
     """
     return argv[1:2] == ["--codex-run-as-process-setup"]
 
 
 def _keeps_house(argv: Sequence[str]) -> bool:
-    """Claude Code lets a shell write the functions and aliases of its user into a file, and starts its tools
-    otherwise if that file is not there. A taped shell would not write it.
+    """Return whether a program serves the agent itself, so that a replay must run it.
 
-    uv asks an interpreter and the loader about themselves, unless its cache has the answer from an earlier run.
+    Claude Code lets a shell write the user's functions and aliases into a file, and starts its tools differently if
+    that file is missing. A taped shell would not write it.
+
+    uv queries an interpreter and the loader, unless its cache has the answer from an earlier run.
     """
     if any(word.startswith("SNAPSHOT_FILE=") and "shell-snapshots" in word for word in argv):
         return True
@@ -153,7 +156,7 @@ def _after_prefix(argv: Sequence[str]) -> Sequence[str]:
 
 
 def _runs_agent(argv: Sequence[str]) -> bool:
-    """`npx claude`, `uv run agent.py`: a runner that was started for the sake of one program."""
+    """Return whether a runner was started for one program: `npx claude`, `uv run agent.py`."""
     words = _without_interpreter(argv)
     if _name(words[0]) in _OF_PYTHON:
         return len(words) > 1
@@ -166,8 +169,8 @@ def traces_others(argv: Sequence[str]) -> bool:
 
 
 def _without_interpreter(argv: Sequence[str]) -> Sequence[str]:
-    """`/usr/bin/env node --flag script.js x` → `script.js x`; without a script, as it is. `env` executes what
-    follows in its own place, so it is as good as not there.
+    """`/usr/bin/env node --flag script.js x` → `script.js x`; without a script, the same words. `env` replaces
+    itself with the program that follows, so it has no effect on the role.
     """
     at = 0
     while at < len(argv) and (interpreter := _name(argv[at])) in _INTERPRETERS:

@@ -1,5 +1,5 @@
-"""The tracer of a command, from the launcher's side: whether this machine has one, start it, hear what it could
-not follow. Knows one program and two pipes; what it does is in `shims/native/follow.c`.
+"""Start the tracer of a command, check whether this machine supports it, and read which programs it could not
+follow. Knows one program and two pipes; `shims/native/follow.c` does the tracing.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ _FOLLOW = "playhead-follow"
 
 
 class Tracer:
-    """A tracer that runs. It ends with the last process of the tree."""
+    """A running tracer. It ends with the last process of the tree."""
 
     def __init__(self, pid: int, report: int) -> None:
         self.pid = pid
         self._report = report
 
     def unfollowed(self) -> list[tuple[str, str]]:
-        """Programs that it let go so far, and why."""
+        """Return the programs that the tracer has released so far, with the reasons."""
         os.set_blocking(self._report, False)
         pieces = []
         try:
             while piece := os.read(self._report, 1 << 16):
                 pieces.append(piece)
         except BlockingIOError:
-            pass  # all that it has reported so far is read; it may still be at work
+            pass  # everything that it has reported so far is read; it may still be running
         os.close(self._report)
         lines = b"".join(pieces).decode(errors="replace").splitlines()
         return sorted({(line.partition("\t")[0], line.partition("\t")[2]) for line in lines})
 
 
 def start(shims: Path, waiting: Fence | None) -> Tracer:
-    """Trace the process that waits to become the command. OSError says why that cannot be."""
+    """Trace the process that waits to become the command. OSError gives the reason if that is impossible."""
     if waiting is None:
         raise OSError("no process waits to become the command")
     waiting.be_traceable()
@@ -46,7 +46,7 @@ def start(shims: Path, waiting: Fence | None) -> Tracer:
     os.set_inheritable(ready, True)
     os.set_inheritable(reports, True)
     try:
-        # A grandchild would be simpler to forget, but Yama lets only ancestors and named processes trace.
+        # A grandchild would not need to be waited for, but Yama lets only ancestors and named processes trace.
         pid = os.posix_spawn(
             str(shims / SHIM), [_FOLLOW, str(waiting.pid), str(ready), str(reports)], {}
         )
@@ -69,7 +69,7 @@ def start(shims: Path, waiting: Fence | None) -> Tracer:
 
 
 def why_not(env: Mapping[str, str]) -> str | None:
-    """Why no command can be followed on this machine; None: it can."""
+    """Return why no command can be followed on this machine. None: commands can be followed."""
     if env.get("PLAYHEAD_FOLLOW") == "0":
         return "PLAYHEAD_FOLLOW is 0"
     program = static_program(env)

@@ -1,8 +1,8 @@
-"""One process of a recorded run, from its first line to its last. Knows tickets, the segment and how a Python
-process ends; does not know who started it.
+"""Record one process of a run from its first line to its last. Knows tickets, the segment and how a Python process
+ends; does not know who started it.
 
-Called by `site/sitecustomize.py` before any code of the program. Everything here costs every Python of the
-run, so everything that can wait does: docs/design/004-injection.md has the measurements.
+Called by `site/sitecustomize.py` before any code of the program. Every Python of the run pays for the work done
+here, so everything that can be done later is done later: docs/design/004-injection.md has the measurements.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def begin() -> None:
     except Exception as error:
         if not is_replay:
             raise
-        # Replay fails closed: a program that cannot be given its tape must not be given the world.
+        # Replay fails closed: a program that cannot be replayed from its tape must not run against the real world.
         os.write(2, f"playhead: this run cannot be replayed: {error}\n".encode("utf-8", "replace"))
         os._exit(4)
 
 
 def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
     variables.hide(os.environ, ticket)
-    # Whatever is started before the hooks are in place is not ours: it must not come here again.
+    # Processes that are started before the hooks are in place are not part of the run, so they must not find it.
     os.unsetenv(variables.RUN)
-    # The default of every context, so that threads started behind our back are in this lane as well.
+    # The default of every context, so that threads started without our hooks are in this lane as well.
     lanes.MAIN.name = ticket.lane
     recorder = rules.join(ticket.run, ticket.parent or None, os.environ)
     if recorder is None:
@@ -93,8 +93,8 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
 
 
 def stay(ticket: variables.Ticket) -> None:
-    """Children that are started past every hook inherit the C environment: this process is their parent on the
-    tape.
+    """Set the C environment, which children that are started without any hook inherit: this process is their parent
+    on the tape.
     """
 
     def standing() -> dict[str, str]:
@@ -106,13 +106,13 @@ def stay(ticket: variables.Ticket) -> None:
 
 
 def _world(recorder: Recorder) -> tuple[Mode | None, Source | None]:
-    """Where answers come from: the tape that the run's plan names."""
+    """Return the source of answers: the tape that the run's plan names."""
     return replay.begin_replay(recorder.run, recorder)
 
 
 def _branch_lanes() -> None:
-    """A forked process is a lane of its own. Counted apart from tasks and threads: pools fork when no worker is
-    idle, which is a race, and must not shift the numbers of the others.
+    """Give each forked process its own lane. Forks are counted separately from tasks and threads: pools fork when no
+    worker is idle, which is a race, and must not shift the numbers of the others.
     """
 
     def number() -> None:
@@ -131,24 +131,24 @@ _forks = 0
 
 
 def _join(runs: ModuleType, recorder: Recorder) -> None:
-    """`playhead.current()` and `playhead.record()` in the program's own code are this very run."""
+    """Make `playhead.current()` and `playhead.record()` in the program's own code return this run."""
     runs.push(runs.Run(recorder, manifest.read_manifest(recorder.run), owner=False))
 
 
 def _end_with(recorder: Recorder, tee: Tee) -> None:
-    """Close the segment when the process ends; `kill` leaves it open, and that says so."""
+    """Close the segment when the process ends. A killed process leaves it open, which shows that it was killed."""
 
     def end() -> None:
         tee.close()
         recorder.say_last_words()
         _leave(recorder, tee)
 
-    # Registered first, so it runs last: the program's own farewells are still recorded.
+    # Registered first, so it runs last: output of the program's own exit handlers is still recorded.
     atexit.register(end)
     leave = os._exit
 
     def _exit(status: int) -> NoReturn:
-        # Children of multiprocessing and of fork leave here, past atexit.
+        # Children of multiprocessing and of fork exit here, without atexit handlers.
         _leave(recorder, tee)
         leave(status)
 
@@ -171,8 +171,9 @@ def _leave(recorder: Recorder, tee: Tee) -> None:
 
 
 def _stay_interrupted() -> None:
-    """Python ends as one that Ctrl-C has killed, unless any text was evaluated after that: named tuples
-    do so, and modules that make some may have been loaded to tell what happened.
+    """Make Python exit as if Ctrl-C had killed it. Python does so unless source text was evaluated after the
+    interrupt: named tuples evaluate text, and modules that define some may have been loaded to report what
+    happened.
     """
     try:
         exec("raise KeyboardInterrupt", {})  # noqa: S102  what Python looks at is that such a text was left so

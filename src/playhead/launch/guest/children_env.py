@@ -25,7 +25,7 @@ _CONFIGURED = pattern(r"(?m)^version(?:_info)?\s*=\s*(\d+)\.(\d+)")
 
 
 class Carriage:
-    """Takes the run along into the children of this process."""
+    """Makes the children of this process join the run."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Carriage:
     def carry(
         self, argv: list[str], env: Mapping[str, str] | None, call: str
     ) -> tuple[list[str], dict[str, str] | None]:
-        """See `boundaries.children.set_carrier`."""
+        """Prepare a child to join the run. See `boundaries.children.set_carrier`."""
         given = os.environ if env is None else env
         if given.get(variables.RUN, self._run) != self._run:
             return (
@@ -73,7 +73,7 @@ class Carriage:
 
 
 def _starts_worker() -> bool:
-    """Return whether the call that is performed now starts a process that a replay runs again."""
+    """Return whether the current call starts a process that a replay runs again."""
     calls = deck.inside()
     return bool(calls) and not any(one.owns_changes for one in calls)
 
@@ -81,16 +81,16 @@ def _starts_worker() -> bool:
 def equip(
     argv: list[str], env: Mapping[str, str], ticket: Ticket
 ) -> tuple[list[str], dict[str, str]]:
-    """Argv and environment with which a child joins the run that `ticket` is for."""
+    """Return the argv and the environment with which a child joins the run of `ticket`."""
     if not (argv and python_argv.is_python(argv[0]) and python_argv.is_closed(argv)):
         return argv, variables.write(env, ticket)
     door = python_argv.opened(argv, version_of(argv[0], env))
     if not door.without_variables:
-        # -S, or -I in a Python that knows no other word for it. Its children may be reached yet.
+        # `-S`, or `-I` in a Python that has no equivalent option. Its children may still be reached.
         return argv, variables.write(env, ticket)
     own = {name: value for name, value in env.items() if name.startswith("PYTHON")}
     left = {name: value for name, value in env.items() if name not in own}
-    # -E and -I leave the hash seed to chance, too; ours is put back with the others.
+    # `-E` and `-I` also make the hash seed random; our seed is restored with the other variables.
     ticket = ticket._replace(restore={**dict.fromkeys([variables.PATH]), **own})
     return door.argv, variables.write(left, ticket)
 
@@ -108,7 +108,7 @@ def version_of(program: str, env: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def _found(program: str, env: Mapping[str, str]) -> str | None:
-    """Where PATH leads, as the child's own start would find it."""
+    """Return the program that PATH leads to, as the child's own start would find it."""
     if os.sep in program:
         return program
     for folder in os.get_exec_path(env):

@@ -1,5 +1,5 @@
-"""Hooks on, hooks off, for this process. Knows deck, lanes, boundaries and children; not how the run
-began.
+"""Install and uninstall the hooks of this process. Knows deck, lanes, boundaries and children; does not know how the
+run began.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ def start(
     stdin: str | None = None,
     inner: bool = False,
 ) -> Deck:
-    """Everything that crosses a boundary goes through the deck from here on; children join the run.
+    """Install the hooks: from here on every call that crosses a boundary goes through the deck, and children join
+    the run.
 
-    `source` is where clock and entropy come from; without one, from the world and onto the tape.
-    `detours` lead children that cannot be hooked to the run's proxy, and what those start is taped by
-    `shims`. `stdin` identifies the run's stdin. `inner`: a call of another process started this one, and
-    owns the file changes that it makes.
+    `source` supplies clock and entropy; without it, the real ones are used and recorded. `detours` lead children
+    that cannot be hooked to the run's proxy, and `shims` record the programs that those children start. `stdin`
+    identifies the run's stdin. `inner`: a call of another process started this one, and owns the file changes that
+    it makes.
     """
     with _changing:
-        # Lanes are counted from here: a second run in one process (a test suite) has the names of the first.
+        # Lanes are counted from here: a second run in one process (a test suite) gets the same names as the first.
         lanes.MAIN.restart()
         made = Deck(recorder, mode)
         made.marks = marks_of(recorder.folder, inner=inner)
@@ -67,7 +68,7 @@ def start(
             written_files.begin()
         if mode is not None:
             surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
-            registry.uninstall()  # a recording around this replay has fewer hooks
+            registry.uninstall()  # a recording around this replay needs fewer hooks
         input_slot.begin(stdin)
         _hook(made)
         carriage = children.Carriage(
@@ -84,8 +85,8 @@ def start(
 
 
 def stop(made: Deck) -> None:
-    """The inverse: every library is as it was. Lanes stay hooked: without a deck they cost nothing, and a run
-    without interception may still use them.
+    """Uninstall the hooks: every library is as it was before. Lanes stay hooked: without a deck they cost nothing,
+    and a run without interception may still use them.
     """
     with _changing:
         process_flight.leave_all(made.recorder)
@@ -101,7 +102,7 @@ def stop(made: Deck) -> None:
 
 
 def start_scoped(recorder: Recorder) -> Deck:
-    """The same for a run beside others in this process: the deck gets the calls of its own lanes."""
+    """Install the hooks for one of several runs in this process: its deck gets only the calls of its own lanes."""
     with _changing:
         made = Deck(recorder)
         if recorder.level == "full":
@@ -120,9 +121,9 @@ def stop_scoped(made: Deck) -> None:
         _unhook(made)
 
 
-# Threads may begin and end runs at the same time. Re-entrant: a hook may import what begins a run.
+# Threads may begin and end runs at the same time. Re-entrant: a hook may import a module that begins a run.
 _changing = RLock()
-# Those who need the hooks.
+# The decks that need the hooks.
 _users: list[Deck] = []
 
 
@@ -138,11 +139,11 @@ def _unhook(made: Deck) -> None:
     if not _users:
         registry.uninstall()
     else:
-        registry.install()  # where a replay has taken them out
+        registry.install()  # a replay may have removed them
 
 
 def _renew_lock() -> None:
-    """In a forked child: a thread that is not here may have held it."""
+    """Replace the lock in a forked child: a thread that does not exist here may have held it."""
     global _changing  # noqa: PLW0603  one a process
     _changing = RLock()
 

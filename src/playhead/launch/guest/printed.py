@@ -38,16 +38,15 @@ _MOST_WAITING = 256
 
 
 class OutputBuffer:
-    """Pieces of output on their way to the tape: those within a few milliseconds share an event.
+    """Collects pieces of output for the tape: pieces within a few milliseconds share an event.
 
-    Adding takes no lock: a signal handler that prints may interrupt it, in the very thread that would hold
-    the lock.
+    Adding takes no lock: a signal handler that prints may interrupt it in the same thread that would hold the lock.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._pieces: deque[tuple[str, bytes]] = deque()
-        # Data of events that are redacted and not on the tape yet.
+        # Data of events that are redacted but not on the tape yet.
         self._ready: deque[dict[str, Any]] = deque()
         # A program may write a secret in two parts: each stream is redacted as a whole.
         self._cleaners: dict[str, StreamCleaner] = {}
@@ -57,23 +56,23 @@ class OutputBuffer:
     def add(self, stream: str, piece: bytes) -> None:
         self.announce(stream, piece)
         if len(self._pieces) > _MOST_WAITING and self._writing.acquire(timeout=1):
-            # The writer is slower than the command: the command waits, not our memory grows.
+            # The writer is slower than the command: let the command wait, so that memory does not grow.
             self._writing.release()
         self.tell()
 
     def announce(self, stream: str, piece: bytes) -> None:
-        """It is about to be printed."""
+        """Note a piece that is about to be printed."""
         self._pieces.append((stream, piece))
 
     def take_back(self, stream: str, piece: bytes) -> None:
-        """It was not printed after all."""
+        """Remove a piece that was not printed after all."""
         try:
             self._pieces.remove((stream, piece))
         except ValueError:
-            return  # it is on the tape by now
+            return  # it is on the tape already
 
     def tell(self) -> None:
-        """It is printed."""
+        """Note that the announced piece is printed: write it now, or soon."""
         if clock.mono_ns() - self._last >= _TOGETHER_NS:
             self.flush()
         else:
@@ -88,9 +87,9 @@ class OutputBuffer:
                 self._writing.release()
 
     def close(self) -> None:
-        """Returns when everything is written: the tape is about to end."""
-        # A second without progress: a program that exits from a signal handler may have interrupted the very writer.
-        # A writer that is at work may need longer for megabytes on a busy machine.
+        """Write everything: the tape is about to end."""
+        # Give up after a second without progress: a program that exits from a signal handler may have interrupted this
+        # very writer. A writer that makes progress may need longer for megabytes on a busy machine.
         waiting = len(self._pieces) + 1
         while not (is_ours := self._writing.acquire(timeout=1)) and len(self._pieces) < waiting:
             waiting = len(self._pieces)
@@ -105,7 +104,7 @@ class OutputBuffer:
 
     def _write(self) -> None:
         self._last = clock.mono_ns()
-        # A secret that the program set just before it printed the secret.
+        # A secret may have become known just before the program printed it.
         self._recorder.hear_secrets()
         while self._ready or self._pieces:
             if not self._ready:
@@ -123,7 +122,7 @@ class OutputBuffer:
                 raise
 
     def _redact(self, taken: list[tuple[str, bytes]]) -> None:
-        """Make an event of these pieces of one stream, without those that may end inside a secret."""
+        """Make an event of these pieces of one stream. Hold back pieces that may end inside a secret."""
         stream = taken[0][0]
         raw = b"".join([piece for _, piece in taken])
         redactor = self._recorder.redactor
@@ -142,13 +141,13 @@ class OutputBuffer:
         self._prepare(stream, size - cleaner.waiting, pieces)
 
     def _prepare(self, stream: str, size: int, pieces: list[tuple[bytes, int]]) -> None:
-        """`size`: how much the program wrote; secrets have another length than their placeholders."""
+        """`size` is the number of bytes that the program wrote: a placeholder has another length than its secret."""
         if size:
             clean = b"".join([piece for piece, _ in pieces])
             self._ready.append({"stream": stream, "bytes": size, **chunks.as_text(clean)})
 
     def _together(self) -> list[tuple[str, bytes]]:
-        """The next pieces of one stream."""
+        """Take the next pieces of one stream."""
         taken = [self._pieces.popleft()]
         size = len(taken[0][1])
         while self._pieces and self._pieces[0][0] == taken[0][0]:
@@ -160,7 +159,7 @@ class OutputBuffer:
 
 
 class Tee:
-    """Replaces `write` of those standard streams that are one of `terminals`."""
+    """Replaces `write` of those standard streams that lead to one of `terminals`."""
 
     def __init__(self, recorder: Recorder, terminals: tuple[int, ...]) -> None:
         self._recorder = recorder
@@ -176,16 +175,16 @@ class Tee:
         _tee = self
 
     def close(self) -> None:
-        """Flush: the program's output is on the terminal and on the tape."""
+        """Flush the streams, so that the program's output is on the terminal and on the tape, then restore them."""
         for stream in self._hooked:
             try:
                 stream.flush()
             except (OSError, ValueError):
-                continue  # closed by the program: then it was flushed
+                continue  # the program closed it, which flushed it
         self.undo()
 
     def undo(self) -> None:
-        """Like `close`, but what Python itself still holds back is not printed."""
+        """Restore the streams like `close`, but without printing the text that Python still buffers."""
         for stream in self._hooked:
             vars(stream).pop("write", None)
             output_files.listen_to_terminal(None)
@@ -193,20 +192,20 @@ class Tee:
         self._buffer.close()
 
     def _add_of_child(self, stream: str, data: bytes) -> None:
-        """A replay has printed the output of a taped child."""
+        """Record the output of a taped child, which a replay has printed."""
         self._buffer.add(stream, data)
 
     def start_anew(self) -> None:
-        """In a forked child: what waited is the parent's to write."""
+        """In a forked child, drop the waiting pieces: the parent writes them."""
         self._buffer = OutputBuffer(self._recorder)
 
     def _hook(self, name: str, stream: Any) -> bool:
         write: Callable[[str], int] = stream.write
 
         def tee(text: str) -> int:
-            # Ctrl-C may arrive anywhere in here, and output must be neither lost nor printed twice. At the
-            # very top, not in the buffers below: code of ours inside io's own would let signal handlers run
-            # there, and io forbids them to print then.
+            # Ctrl-C may arrive anywhere in this function, and output must be neither lost nor printed twice. Only the
+            # topmost `write` is replaced, not the buffers below: our code inside io's code would let signal handlers
+            # run there, where io forbids them to print.
             try:
                 piece = text.encode(stream.encoding, stream.errors)
             except Exception:  # noqa: BLE001  what is wrong with it, the stream says itself
@@ -220,14 +219,14 @@ class Tee:
             self._buffer.tell()
             return written
 
-        # On the instance: `print` looks `write` up by name each time, and the type, which programs
-        # do ask for, stays io's own.
+        # Set on the instance: `print` looks `write` up by name each time, and the type of the stream, which some
+        # programs check, stays io's own.
         stream.write = tee
         return True
 
 
 def _device(stream: Any) -> int:
-    """The device of one of Python's own standard streams; 0: it is closed, or replaced by the program."""
+    """Return the device of one of Python's standard streams. 0: it is closed, or the program replaced it."""
     if type(stream) is not io.TextIOWrapper:
         return 0
     try:

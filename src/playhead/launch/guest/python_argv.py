@@ -1,8 +1,8 @@
-"""Python's own command line: the options that keep Playhead out, and equivalents that do not. Pure.
+"""Read Python's own command line: the options that keep Playhead out, and equivalent options that do not. Pure.
 
-`-E` and `-I` make Python ignore PYTHONPATH, through which Playhead is loaded. Their other effects can be had
-otherwise: `-E` concerns the variables alone, and `-I` is `-E -P -s`. `-S` disables `site`, and with it
-Playhead: there is no equivalent.
+`-E` and `-I` make Python ignore PYTHONPATH, through which Playhead is loaded. Their other effects can be achieved
+differently: `-E` concerns only the variables, and `-I` is `-E -P -s`. `-S` disables `site`, and Playhead with it: it
+has no equivalent.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _ENDS_OPTIONS = "cm"
 
 
 class OpenedCommandLine(NamedTuple):
-    """A command line that lets us in, as far as there is one."""
+    """A command line that lets Playhead in, if there is one."""
 
     argv: list[str]
-    # The variables named PYTHON… have to be hidden from the interpreter instead. False: nothing was
-    # changed, because nothing had to be or because nothing lets us in.
+    # The interpreter must not see the variables named PYTHON…: they are hidden from it instead. False: nothing was
+    # changed, because nothing had to be, or because no change would let Playhead in.
     without_variables: bool
 
 
 def is_python(program: str) -> bool:
-    """Whether this is called as a Python interpreter is called."""
+    """Return whether this is the name of a Python interpreter."""
     return _PYTHON.fullmatch(os.path.basename(program)) is not None
 
 
 def version_in(name: str) -> tuple[int, int] | None:
-    """`python3.12` → (3, 12); None: the name does not say."""
+    """`python3.12` → (3, 12). None: the name has no version."""
     found = _PYTHON.fullmatch(name)
     if found is None or found[2] is None:
         return None
@@ -40,16 +40,16 @@ def version_in(name: str) -> tuple[int, int] | None:
 
 
 def is_closed(argv: Sequence[str]) -> bool:
-    """Whether an option keeps us out."""
+    """Return whether an option keeps Playhead out."""
     options, _ = _options(argv)
     return any(letter in "EIS" for at in options for letter in _letters(argv[at]))
 
 
 def opened(argv: Sequence[str], version: tuple[int, int] | None) -> OpenedCommandLine:
-    """The same without `-E` and `-I`.
+    """Return the command line without `-E` and `-I`.
 
-    `-P` came with 3.11; where the version is unknown, nothing is tried: an option that the interpreter
-    does not know would end the program.
+    `-P` exists since 3.11. If the version is unknown, nothing is changed: an option that the interpreter does not
+    know would end the program.
     """
     options, end = _options(argv)
     letters = "".join(_letters(argv[at]) for at in options)
@@ -61,15 +61,15 @@ def opened(argv: Sequence[str], version: tuple[int, int] | None) -> OpenedComman
 
 
 def _without(word: str) -> str:
-    """A word of options that says the same; empty if nothing is left of it."""
+    """Return a word of options with the same effect that lets Playhead in; empty if no option remains."""
     letters = _letters(word)
     kept = letters.replace("E", "").replace("I", "Ps") + word[1 + len(letters) :]
     return f"-{kept}" if kept else ""
 
 
 def _options(argv: Sequence[str]) -> tuple[list[int], int]:
-    """Where the words are that hold options, and where the interpreter's own words end: at the
-    program, `-c`, `-m`, `-` or the end.
+    """Return the positions of the words that hold options, and the end of the interpreter's own words: the program,
+    `-c`, `-m`, `-` or the end.
     """
     options: list[int] = []
     at = 1
@@ -91,7 +91,7 @@ def _options(argv: Sequence[str]) -> tuple[list[int], int]:
 
 
 def _letters(word: str) -> str:
-    """The options bundled in one word, up to one that takes a value or ends them."""
+    """Return the options bundled in one word, up to one that takes a value or ends the options."""
     for place, letter in enumerate(word[1:]):
         if letter in _TAKES_VALUE + _ENDS_OPTIONS:
             return word[1 : 1 + place]

@@ -51,7 +51,9 @@ def post(recorder: Recorder) -> None:
 
 
 def withdraw(run: Path) -> None:
-    """The run has ended: processes that start later, a daemon's for one, are none of its."""
+    """Delete the rules when the run has ended: processes that start later, such as those of a daemon, do not join
+    it.
+    """
     try:
         os.unlink(run / FILE)
     except OSError:
@@ -59,14 +61,14 @@ def withdraw(run: Path) -> None:
 
 
 def join(run: str, parent: str | None, variables: Mapping[str, str]) -> Recorder | None:
-    """This process's segment of the run; None: the run has ended."""
+    """Open this process's segment of the run. None: the run has ended."""
     try:
         with open(os.path.join(run, FILE), encoding="utf-8") as file:
             members = loads(file.read())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        # Without the rules it would be a guess whether secrets may be written: then nothing is.
+        # Without the rules it is unknown whether secrets may be written, so nothing is written.
         raise TapeDamaged(f"{os.path.join(run, FILE)} cannot be read ({error})") from None
     redactor = None
     if (redact := members["redact"]) is not None:

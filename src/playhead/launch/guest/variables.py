@@ -24,7 +24,7 @@ SHIMS = "PLAYHEAD_SHIMS"
 
 
 def put_first(env: Mapping[str, str], told: str) -> dict[str, str]:
-    """The variables that change. `told` is the folder, and after a colon the shell of the user."""
+    """Return the variables that change. `told` is the folder and, after a colon, the user's shell."""
     folder, _, shell = told.partition(os.pathsep)
     changed = {SHIMS: told}
     path = env.get("PATH")
@@ -36,7 +36,7 @@ def put_first(env: Mapping[str, str], told: str) -> dict[str, str]:
 
 
 def take_out(env: Mapping[str, str], told: str) -> dict[str, str]:
-    """The inverse: the values that the program itself must see."""
+    """Return the inverse of `put_first`: the values that the program itself must see."""
     folder, _, shell = told.partition(os.pathsep)
     changed = {}
     path = env.get("PATH")
@@ -64,7 +64,7 @@ ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, RERUN, SHIMS)
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
 
-# Holds nothing but sitecustomize.py: whatever else stood there would shadow the program's modules.
+# Holds only sitecustomize.py: any other file would shadow the program's modules.
 SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 
 
@@ -81,9 +81,9 @@ class Ticket(NamedTuple):
     terminals: tuple[int, ...] = ()
     # Fixed for all processes of a run, so that a replay sees sets of strings in the same order.
     seed: str | None = None
-    # Variables that were changed on the way in, as the program has to find them; None: unset.
+    # Variables that were changed when the process was started, with the values that the program must see; None: unset.
     restore: Mapping[str, str | None] | None = None
-    # Addresses of models that lead by the proxy: for programs that cannot be hooked.
+    # Addresses of models that lead through the proxy, for programs that cannot be hooked.
     detours: Mapping[str, Detour] | None = None
     # Whether `parent` is a call of a hooked process, and not the run itself.
     inner: bool = False
@@ -96,7 +96,7 @@ class Ticket(NamedTuple):
 
 
 def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
-    """`env` with everything in it that makes a Python child join the run."""
+    """Return `env` with the variables that make a Python child join the run."""
     written = {name: value for name, value in env.items() if name not in ALL}
     restore = dict(ticket.restore or {})
     written[PATH] = _with_site(written.get(PATH))
@@ -104,7 +104,7 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
         written[SEED] = ticket.seed
         restore.setdefault(SEED, None)
     written[RUN], written[PARENT], written[LANE] = ticket.run, ticket.parent, ticket.lane
-    # Also where it is false: a worker's own children must not inherit it.
+    # Written even if it is false: a worker's own children must not inherit it.
     written[RERUN] = "1" if ticket.rerun else "0"
     if ticket.terminals:
         written[TERMINALS] = ",".join(map(str, ticket.terminals))
@@ -123,7 +123,7 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
 
 
 def read(env: Mapping[str, str]) -> Ticket | None:
-    """The inverse; None: this process belongs to no run."""
+    """Read the ticket of this process. None: the process belongs to no run."""
     run = env.get(RUN)
     if not run:
         return None
@@ -172,7 +172,9 @@ def hide(environ: MutableMapping[str, str], ticket: Ticket) -> None:
 
 
 def _undo_detours(environ: MutableMapping[str, str], ways: Mapping[str, Detour]) -> None:
-    """A hooked program calls its models directly. Values that a shell has set since then are kept."""
+    """Restore the base URLs: a hooked program calls its models directly. Values that a shell has set since then are
+    kept.
+    """
     for name, way in ways.items():
         if not routes.is_through(environ.get(name, ""), ways):
             continue
@@ -192,7 +194,9 @@ def standing(environ: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
 
 
 def _forget(environ: MutableMapping[str, str], name: str) -> None:
-    """From what Python shows, not from what children get: `del environ[name]` would do both."""
+    """Remove a variable from `os.environ`, but not from the environment of children: `del environ[name]` would do
+    both.
+    """
     environ._data.pop(os.fsencode(name), None)  # type: ignore[attr-defined]  # looked at in `hide`
 
 
@@ -202,7 +206,7 @@ def _with_site(path: str | None) -> str:
 
 
 def _without_site(path: str | None) -> str | None:
-    """As the user set it. An empty PYTHONPATH is none: an entry "" would mean the working folder."""
+    """Return PYTHONPATH as the user set it. An empty one counts as unset: an entry "" would mean the working folder."""
     if not path or path == SITE:
         return None
     return path[len(SITE) + 1 :] if path.startswith(SITE + os.pathsep) else path

@@ -18,7 +18,7 @@ from pathlib import Path
 from playhead.errors import PlayheadError
 
 _NAME = "/CN=Playhead, on this machine"
-_DAYS = "825"  # what all clients accept at most
+_DAYS = "825"  # the longest validity that all clients accept
 
 
 class NoAuthority(PlayheadError):
@@ -37,7 +37,9 @@ class Authority:
         self.context_for = functools.lru_cache(maxsize=256)(self._context_for)
 
     def _found(self, folder: Path) -> None:
-        """In a folder of its own first: two that begin at once must not mix their halves."""
+        """Create the authority in a temporary folder first: two processes that start at once must not mix their
+        files.
+        """
         with tempfile.TemporaryDirectory(dir=folder) as room:
             key, certificate = Path(room) / "ca.key", Path(room) / "ca.pem"
             _new_key(key)

@@ -1,9 +1,9 @@
 """One client of the proxy: its requests one after the other, each performed through the deck.
 
-Knows connections and their order; the deck decides who answers, and `live`, `taped_response` and
-`proxied_websocket` know how.
+Knows connections and their order. The deck decides who answers; `live`, `taped_response` and `proxied_websocket`
+write the answers.
 
-An exchange that could not be put on the tape: it is made all the same. Recording fails open.
+Recording fails open: an exchange that cannot be put on the tape is forwarded all the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
 class Listening(asyncio.StreamReaderProtocol):
-    """Reports when the client has disconnected: nothing reads from it while its answer is on the way."""
+    """Reports that the client has disconnected. Nothing reads from the client while its answer is being sent."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__(reader)
@@ -46,7 +46,7 @@ class Listening(asyncio.StreamReaderProtocol):
         self._whole = False
 
     def over_tls(self) -> None:
-        """Such a connection cannot be closed by half."""
+        """Note that the connection uses TLS: it cannot be half closed."""
         self._whole = True
 
     def eof_received(self) -> bool | None:
@@ -86,7 +86,8 @@ class Client:
         self._usual = usual
         self._authority = authority
         self._token = token
-        # Writers whose streams became others: the last reference would close the connection.
+        # Writers whose streams were replaced. They are kept, because the end of the last reference closes the
+        # connection.
         self._before: list[asyncio.StreamWriter] = []
         protocol = writer.transport.get_protocol()
         self._protocol = protocol if isinstance(protocol, Listening) else None
@@ -120,10 +121,11 @@ class Client:
             self.writer.close()
 
     def _refuse_strangers(self, asked: ProxiedRequest) -> None:
-        """Web pages can send requests to ports of this machine, and a name of their own can lead to 127.0.0.1.
+        """Refuse requests of web pages. A page can send requests to ports of this machine, and its own host name can
+        lead to 127.0.0.1.
 
-        NotHttp: the request comes from a page. Node's `fetch` sends `sec-fetch-mode` as well, so that header
-        says nothing; `origin` and `sec-fetch-site` are sent by browsers only.
+        NotHttp: the request comes from a page. Node's `fetch` sends `sec-fetch-mode` as well, so that header proves
+        nothing; only browsers send `origin` and `sec-fetch-site`.
         """
         if asked.value("origin") is not None or asked.value("sec-fetch-site") is not None:
             raise NotHttp("this proxy does not serve web pages")
@@ -136,7 +138,7 @@ class Client:
             raise NotHttp(f"the Host header names {name[:80]!r}; expected this machine")
 
     async def _become(self, asked: ProxiedRequest) -> bool:
-        """From here on we are the server that the client wants to reach behind TLS."""
+        """Act as the server that the client wants to reach over TLS."""
         host, _, port = asked.target.rpartition(":")
         if self._authority is None or not port.isdigit() or not _HOST.fullmatch(host):
             self.writer.write(bad_request("this proxy makes no tunnels (see --connect)"))
@@ -171,8 +173,8 @@ class Client:
         origin, target, parent = found
         url = f"{origin}{target}"
         lanes.enclosing.set(parent)
-        # Which connection a client uses is a race. So all requests share one lane, and content distinguishes
-        # them.
+        # The connection that a client uses is chosen by a race. So all requests share one lane, and are told apart by
+        # their content.
         lanes.current.set(lanes.MAIN)
         open_deck = deck.declared()
         if open_deck is None:
@@ -180,7 +182,7 @@ class Client:
             return await self._refuse(url, why)
         plain = asked
         if asked.value("content-encoding") is not None:
-            # Not on the event loop: a small body may expand to a hundred megabytes, and others wait.
+            # Not on the event loop: a small body may expand to a hundred megabytes, and other clients would wait.
             loop = asyncio.get_running_loop()
             plain = await loop.run_in_executor(None, asked.plain)
         adapter = _Passing(self, asked, plain, origin, target)
@@ -201,7 +203,7 @@ class Client:
 
 
 class _Passing(HttpAdapter):
-    """One request that passes through the proxy. Its results say whether the connection can be used again."""
+    """One request that passes through the proxy. Its methods return whether the connection can be used again."""
 
     def __init__(
         self,
@@ -211,7 +213,7 @@ class _Passing(HttpAdapter):
         origin: Origin,
         target: str,
     ) -> None:
-        """`plain`: the request decompressed. Two equal bodies may be compressed to different bytes."""
+        """`plain` is the request with its body decompressed: two equal bodies may be compressed to different bytes."""
         url = f"{origin}{target}"
         super().__init__(
             Request(
@@ -241,7 +243,7 @@ class _Passing(HttpAdapter):
         return False
 
     def observe(self, crossing: Crossing, result: bool) -> bool:
-        return result  # `live` has reported the answer piece by piece while it passed
+        return result  # `live` has reported the pieces of the answer as they passed
 
     async def serve(self, crossing: Crossing) -> bool:
         exchange = self.begin(crossing)
@@ -257,7 +259,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def _agent(asked: ProxiedRequest) -> str:
-    """The agent's name in its own words: `claude-cli/2.1.325`."""
+    """Return the agent's name as its User-Agent gives it: `claude-cli/2.1.325`."""
     return (asked.value("user-agent") or "").partition(" ")[0][:80]
 
 
@@ -266,7 +268,7 @@ class UnrecordedExchange(Exchange):
 
     __slots__ = ()
 
-    def __init__(self, open_deck: Deck) -> None:  # no crossing to build on
+    def __init__(self, open_deck: Deck) -> None:  # there is no crossing on the tape
         self._deck = open_deck
         self.taped = None
         self.instead = None

@@ -57,8 +57,8 @@ async def _connect(origin: Origin, env: Mapping[str, str]) -> Stream:
 
 
 async def _through(tunnel: str, origin: Origin, host: str) -> Stream:
-    """Ask the network's proxy first, on the bare socket: a stream that becomes another is closed by
-    its own `__del__`.
+    """Open a tunnel through the network's proxy first, on the bare socket: if a stream were replaced, its `__del__`
+    would close the connection.
     """
     where = urlsplit(tunnel if "://" in tunnel else f"http://{tunnel}")
     loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ async def _through(tunnel: str, origin: Origin, host: str) -> Stream:
 
 
 async def _let_through(connection: socket.socket) -> None:
-    """NoTunnel carries the answer of the network's proxy."""
+    """Read the answer of the network's proxy. NoTunnel carries that answer."""
     loop = asyncio.get_running_loop()
     answer = b""
     while not answer.endswith(b"\r\n\r\n") and (more := await loop.sock_recv(connection, 4096)):
@@ -99,7 +99,7 @@ def _asking(where: SplitResult, place: str) -> bytes:
 
 
 def _tunnel(origin: Origin, env: Mapping[str, str]) -> str | None:
-    """The network's own proxy for this server, as the variables of curl and others say."""
+    """Return the network's own proxy for this server, from the variables that curl and other tools read."""
     names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
     proxy = next((env[name] for name in names if env.get(name)), None)
     spared = env.get("no_proxy") or env.get("NO_PROXY") or ""
@@ -126,8 +126,8 @@ def context() -> ssl.SSLContext:
 
 
 _PIECE = 64 * 1024
-# A client that gets the end of its connection along with the last bytes may never look at those. So
-# that a replay of a cut stream meets the same client, both give it the time.
+# A client that gets the end of its connection together with the last bytes may never read those bytes. The live proxy
+# and the replay both wait this long, so that a replayed cut stream has the same effect on the client.
 LAST_BYTES_S = 0.05
 _MOST_SIZES = 4096
 
@@ -152,12 +152,12 @@ class LiveServer:
             self._stream = None
 
     def abort(self) -> None:
-        """The client has left: so do we, now."""
+        """Close the connection at once: the client has left."""
         if self._stream is not None:
             self._stream[1].transport.abort()
 
     async def answer(self, exchange: Exchange, asked: ProxiedRequest, origin: Origin) -> bool:
-        """Whether the client's connection can be used again."""
+        """Forward the request and relay the answer. Return whether the client's connection can be used again."""
         body = asked.body if exchange.instead is None else exchange.instead
         try:
             reader, first = await self.ask(asked, origin, body)
@@ -174,13 +174,13 @@ class LiveServer:
     async def ask(
         self, asked: ProxiedRequest, origin: Origin, body: bytes
     ) -> tuple[asyncio.StreamReader, bytes]:
-        """Send the request; the reader of its answer, and the first bytes of that."""
+        """Send the request. Return the reader of its answer, and the first bytes of the answer."""
         raw = passed_on(asked, origin.authority, body)
         if self._stream is not None and self._origin == origin and not self._stream[0].at_eof():
             try:
                 return await self._sent(raw)
             except (OSError, EOFError):
-                # A connection that the server had closed by then: every client asks again.
+                # The server had closed the connection by then: every client retries in this case.
                 if self._client.has_left:
                     raise
         self.close()
@@ -229,14 +229,14 @@ class LiveServer:
         return asked.keeps_alive and _goes_on(answer)
 
     def _broken(self, exchange: Exchange, facts: dict[str, list[int]]) -> None:
-        """The stream ended before the answer did."""
+        """Record that the stream ended before the answer did."""
         if self._client.has_left:
             exchange.left(**facts)
         else:
             exchange.cut(**facts)
 
     def _fail(self, exchange: Exchange, error: Exception) -> None:
-        """As the client would have met it without us: a connection that breaks."""
+        """Break the connection, as the client would have seen it without us."""
         if self._client.has_left:
             exchange.left()
         else:
@@ -249,13 +249,13 @@ class LiveServer:
 
 
 def _sizes(answer: AnswerReader) -> dict[str, list[int]]:
-    """Those of the chunks, so that a replay frames its pieces as the server did."""
+    """Return the sizes of the chunks, so that a replay frames its pieces as the server did."""
     sizes = answer.chunks.sizes if answer.chunks is not None else []
     return {"sizes": sizes} if 0 < len(sizes) <= _MOST_SIZES else {}
 
 
 def _goes_on(answer: AnswerReader) -> bool:
-    """Whether the server keeps the connection open; the client has received the same headers."""
+    """Return whether the server keeps the connection open; the client has received the same headers."""
     if answer.head is None:
         return False
     words = (answer.head.value("connection") or "").lower()

@@ -1,7 +1,7 @@
-"""Which user is at the other end of a loopback connection. Knows `/proc/net`; does not know requests.
+"""Find the user at the other end of a loopback connection. Knows `/proc/net`; does not know requests.
 
-The ports of the proxy are open to every process of the machine. A token in every path lost (agents rebuild URLs from
-the origin, and would drop it), so the proxy asks the kernel who has connected.
+The ports of the proxy are open to every process of the machine. A token in every path was rejected (agents rebuild
+URLs from the origin, and would drop it), so the proxy asks the kernel which user has connected.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ def _user_in(rows: Iterable[bytes], local: int, remote: int) -> int | None:
 
 
 def may_connect(connection: socket.socket) -> bool:
-    """Return whether a client may add calls to the run: our own user, and root, who could do anything else, too.
+    """Return whether a client may add calls to the run. Our own user may, and so may root, who has all rights
+    anyway.
 
     If the proxy itself runs as root, its command may have changed to any user, so every user may connect. An unknown
-    user may connect: in a network namespace of its own nothing but the run can reach the port.
+    user may connect: in a network namespace of its own, only processes of the run can reach the port.
     """
     mine = os.geteuid()
     return mine == _ROOT or user_of(connection) in (None, mine, _ROOT)

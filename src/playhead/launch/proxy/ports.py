@@ -18,7 +18,7 @@ _DEFAULT = "https://api.openai.com/v1"
 _URL = re.compile(r"https?://[^\s\"'\\,}\]]+")
 _SETS_A_URL = re.compile(r"\s*(?:openai_base_url|model_providers\b[^=]*)\s*=")
 _SETS_A_PROVIDER = re.compile(r"\s*(?:openai_base_url|model_provider|profile|oss_provider)\s*=")
-# Words after which Codex may be asked to use something else than its usual server.
+# Words with which Codex may be told to use another server than its usual one.
 _OTHERWISE = frozenset({"--oss", "--local-provider", "-p", "--profile", "--remote"})
 # Agents that read the variables, and subcommands that do no agent work.
 _AGENTS = frozenset({"claude", "gemini", "opencode", "crush", "goose", "qwen"})
@@ -55,8 +55,8 @@ def turned(command: Sequence[str], env: Mapping[str, str], turn: Turn) -> list[s
 
 
 def why_silent(command: Sequence[str]) -> str | None:
-    """The likely reason why an agent made no recorded model call. None: it is not a known agent, or its command
-    does no agent work.
+    """Return the likely reason why an agent made no recorded model call. None: it is not a known agent, or its
+    command does no agent work.
     """
     name = next((word.rpartition("/")[2] for word in command[:1]), "")
     if _IDLE & set(command) or not (name in _AGENTS or is_codex(command)):
@@ -74,7 +74,7 @@ def is_codex(command: Sequence[str]) -> bool:
 
 
 def _program(command: Sequence[str]) -> int:
-    """Where in the command the program is named: `codex`, `npx @openai/codex`, `node …/codex.js`."""
+    """Return the position of the program in the command: `codex`, `npx @openai/codex`, `node …/codex.js`."""
     for at, word in enumerate(command[:3]):
         name = word.rpartition("/")[2]
         if name in ("codex", "codex.js") or "@openai/codex" in word:
@@ -85,7 +85,7 @@ def _program(command: Sequence[str]) -> int:
 
 
 def _settings(command: Sequence[str]) -> list[int]:
-    """Where `-c KEY=VALUE` stands, in whatever form, for keys that hold addresses."""
+    """Return the positions of `-c KEY=VALUE`, in all its forms, for keys that hold addresses."""
     found = []
     for at, word in enumerate(command):
         before = command[at - 1] if at else ""
@@ -107,7 +107,7 @@ def _urls(word: str) -> list[str]:
 
 
 def _is_safe(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether the command uses the usual server: it has a key, and no setting points elsewhere."""
+    """Return whether the command uses the usual server: it has a key, and no setting names another server."""
     words = set(command)
     if _OTHERWISE & words or _IDLE & words or not env.get("CODEX_API_KEY"):
         return False
@@ -125,14 +125,14 @@ def _configures(path: str) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
-        return True  # it says something, and we do not know what
+        return True  # it has a value that we cannot interpret
 
 
 _BACKLOG = 256
 
 
 def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
-    """A listener on the loopback; 0: any free port. OSError: the port is taken."""
+    """Return a listener on loopback; port 0 means any free port. OSError: the port is taken."""
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -153,7 +153,7 @@ class SparePorts:
         self._taken: dict[Origin, int] = {}
 
     def port_for(self, origin: Origin) -> int | None:
-        """None: all of them are taken by other origins."""
+        """Return the port for this origin. None: other origins have taken all ports."""
         if origin not in self._taken and self._free:
             self._taken[origin] = self._free.pop(0)
         return self._taken.get(origin)
@@ -166,8 +166,8 @@ _SPARES = 4
 
 
 class ProxyPorts:
-    """One listener for each origin that the command is likely to call. The command's environment and command
-    line are made from their numbers before anything serves them: clients wait in the backlog.
+    """One listener for each origin that the command is likely to call. The command's environment and command line
+    are made from the port numbers before the listeners are served: until then, clients wait in the backlog.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class ProxyPorts:
         self.command = turned(command, env, self.turn)
 
     def turn(self, url: str) -> str:
-        """A URL by the port that serves its origin, if one does."""
+        """Replace the origin of a URL by the port that serves it, if there is one."""
         return through(url, self._ports) or url
 
     def close(self) -> None:

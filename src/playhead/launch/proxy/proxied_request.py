@@ -20,15 +20,14 @@ from playhead.recording.calls import SIDE
 Pair = tuple[str, str]
 
 LONGEST_HEAD = 256 * 1024
-# More than any API accepts.
+# Larger than any API accepts.
 LARGEST_BODY = 512 * 1024 * 1024
 _LONGEST_IDLE_S = 3600.0
 _LONGEST_HEAD_S = 60.0
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TARGET = re.compile(r"[!-~\x80-\xff]+")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
-# Those between two neighbours only, and those that would make the answer unreadable on the tape:
-# compressed frames of a WebSocket.
+# Hop-by-hop headers, and headers that would make the answer unreadable on the tape: compressed frames of a WebSocket.
 _NOT_PASSED_ON = frozenset(
     {
         *("connection", "expect", "keep-alive", "proxy-authorization", "proxy-connection", "te"),
@@ -50,12 +49,12 @@ class ProxiedRequest:
     body: bytes = b""
 
     def value(self, name: str) -> str | None:
-        """All values of a header, joined; None where there is none."""
+        """Return all values of a header, joined. None: the header is missing."""
         values = [value for key, value in self.headers if key.lower() == name]
         return ", ".join(values) if values else None
 
     def plain(self) -> ProxiedRequest:
-        """The request with its body decompressed, if possible: equal bodies may be compressed to different
+        """Return the request with its body decompressed, if possible: equal bodies may be compressed to different
         bytes.
         """
         encoding = self.value("content-encoding")
@@ -78,9 +77,9 @@ class ProxiedRequest:
 
 
 async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProxiedRequest | None:
-    """The next request; None: the client has left. NotHttp: this is something else."""
+    """Read the next request. None: the client has left. NotHttp: the bytes are not an HTTP request."""
     try:
-        # Clients keep connections open between requests, but no client needs minutes for one head.
+        # Clients keep connections open between requests, but no client takes minutes to send one head.
         first = await asyncio.wait_for(reader.readexactly(1), _LONGEST_IDLE_S)
         rest = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _LONGEST_HEAD_S)
         raw = first + rest
@@ -112,7 +111,7 @@ def _head(raw: bytes) -> ProxiedRequest:
 
 
 def _header(line: str) -> Pair:
-    """Strict: what two servers read differently, a client can use to hide a second request in the first."""
+    """Parse strictly: if two servers read a head differently, a client can hide a second request in the first."""
     name, colon, value = line.partition(":")
     if not colon or not _TOKEN.fullmatch(name) or any(one in value for one in "\r\n\0"):
         raise NotHttp(f"not a header: {line[:40]!r}")
@@ -147,7 +146,7 @@ def _length(said: str | None) -> int:
 
 
 async def _chunked(reader: asyncio.StreamReader) -> bytes:
-    """Line by line and chunk by chunk: what follows the end is the next request's."""
+    """Read line by line and chunk by chunk: the bytes after the end belong to the next request."""
     pieces: list[bytes] = []
     total = 0
     while size := _chunk_size(await reader.readuntil(b"\r\n")):
@@ -186,7 +185,7 @@ def _kept(asked: ProxiedRequest) -> Iterable[Pair]:
         if lower == "accept-encoding":
             yield name, _readable(value)
         elif lower in ("upgrade", "http2-settings") and not asked.is_upgrade:
-            continue  # to HTTP/2, which is not spoken here
+            continue  # upgrade to HTTP/2, which the proxy does not speak
         elif lower not in _NOT_PASSED_ON:
             yield name, value
 
@@ -215,7 +214,7 @@ _PATHS = (
         ),
     ),
 )
-# Small models that name a session, or guess its topic, while the agent works.
+# Requests to small models that name a session, or guess its topic, while the agent works.
 _TITLE = re.compile(
     r"\b(?:titles?|naming|topic)\b.{0,300}\b(?:sessions?|conversations?|chats?|threads?|coding)\b"
     r"|\b(?:sessions?|conversations?|chats?|threads?)\b.{0,300}\b(?:titles?|topic)\b",
@@ -245,7 +244,7 @@ def kind_of(method: str, url: str, body: bytes) -> str | None:
 
 
 def _is_title(body: bytes) -> bool:
-    """A question without tools whose instructions are about what to call a session."""
+    """Return whether this is a request without tools whose instructions are about naming a session."""
     try:
         asked = json.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A WebSocket through the proxy: frames are passed on, their messages recorded; or a taped peer answers.
+"""Pass a WebSocket through the proxy and record its messages, or play the taped peer.
 
 Knows frames and both ends; conversations are in `hooks.websocket.conversation`.
 """
@@ -25,12 +25,12 @@ _PIECE = 64 * 1024
 _BROKEN = 1011  # "internal error": the close code of a server that cannot continue
 
 
-# Code, reason, and who says goodbye: `agent` or `peer`.
+# Code, reason, and which side closed the conversation: `agent` or `peer`.
 Close = tuple[int, str, str]
 
 
 class _Heard:
-    """The messages within one direction's bytes."""
+    """Reports the messages in the bytes of one direction to the conversation."""
 
     def __init__(self, talk: Conversation, by: str, closes: list[Close]) -> None:
         self._talk = talk
@@ -50,7 +50,7 @@ class _Heard:
 
 
 async def live(client: Client, exchange: Exchange, asked: ProxiedRequest, origin: Origin) -> None:
-    """Both directions at once, until one side ends it."""
+    """Pass on both directions at once, until one side ends the conversation."""
     try:
         reader, data = await client.server.ask(asked, origin, b"")
         answer, raw = AnswerReader(asked.method), data
@@ -84,7 +84,7 @@ async def _refused(
     answer: AnswerReader,
     raw: bytes,
 ) -> None:
-    """No WebSocket after all: an ordinary answer, to its end."""
+    """Relay an ordinary answer to its end: the server refused the WebSocket."""
     again = AnswerReader("GET")
     piece = again.read(raw)
     while True:
@@ -127,11 +127,11 @@ async def _talk(
         for way in ways.values():
             way.cancel()
         await asyncio.gather(*ways.values(), return_exceptions=True)
-        exchange.left()  # unless it has ended by now
+        exchange.left()  # unless it has ended already
 
 
 async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: _Heard) -> None:
-    """Until this side says no more."""
+    """Pass on the bytes of one side until it ends."""
     with suppress(ConnectionError):
         while data := await reader.read(_PIECE):
             writer.write(data)
@@ -140,7 +140,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, hear
 
 
 def _silent(exchange: Exchange, talk: Conversation, *, cut: bool) -> None:
-    """A connection that ended without a word of goodbye, as programs do that are finished."""
+    """Record a connection that ended without a close frame, as connections of finished programs do."""
     if cut:
         exchange.cut()
     elif talk.is_at_rest:
@@ -150,12 +150,12 @@ def _silent(exchange: Exchange, talk: Conversation, *, cut: bool) -> None:
 
 
 def is_talk(answer: Taped) -> bool:
-    """Whether the server agreed to a WebSocket then."""
+    """Return whether the server agreed to a WebSocket in the recorded run."""
     return answer.head is not None and int(answer.head.get("status", 0)) == 101
 
 
 async def taped(client: Client, exchange: Exchange, asked: ProxiedRequest) -> None:
-    """The server's side of a taped conversation."""
+    """Play the server's side of a taped conversation."""
     answer = exchange.taped
     if answer is None:
         raise AssertionError("only a taped exchange is served")
@@ -192,7 +192,7 @@ async def taped(client: Client, exchange: Exchange, asked: ProxiedRequest) -> No
 
 
 async def _first_words(client: Client, answer: Taped) -> bytes:
-    """The bytes that the client sends up to its first message, if the client speaks first."""
+    """Read the bytes that the client sends up to its first message, if the client sends the first message."""
     if not _begins_with_the_agent(answer):
         return b""
     early, reader = b"", frames.FrameReader()
@@ -204,8 +204,8 @@ async def _first_words(client: Client, answer: Taped) -> bytes:
 
 
 def _rematched(exchange: Exchange, answer: Taped, early: bytes) -> Taped:
-    """The conversation that begins with the client's first message. Handshakes look all the same, and those
-    of agents that work side by side come in any order.
+    """Return the conversation that begins with the client's first message. All handshakes look the same, and those
+    of agents that work side by side arrive in any order.
     """
     spoken = [one for one in frames.FrameReader().read(early) if one.opcode != frames.PING]
     if not spoken:

@@ -1,4 +1,4 @@
-"""Listen, and serve every client until told to stop. Knows asyncio; not why the proxy runs."""
+"""Listen, and serve every client until the proxy is stopped. Knows asyncio; does not know why the proxy runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Proxy:
         token: str = "",
         spares: SparePorts | None = None,
     ) -> None:
-        """`token` of the run lets its processes name other origins; without one, none can be named."""
+        """The run's `token` lets its processes name other origins; without a token, no other origin can be named."""
         self._listeners = listeners
         self._env = env
         self._paced = paced
@@ -38,7 +38,7 @@ class Proxy:
 
     async def serve_until(self, over: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        # Not asyncio.start_server: a connection that comes while that server closes leaks its socket.
+        # Not asyncio.start_server: a connection that arrives while that server closes leaks its socket.
         for origin, listener in self._listeners.items():
             loop.add_reader(listener, self._accept, listener, origin)
         await over.wait()

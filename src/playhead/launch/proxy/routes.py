@@ -1,9 +1,9 @@
-"""Which variables hold the base URLs of models, and how they are changed to lead through the proxy. Pure.
+"""Choose the variables that hold the base URLs of models, and change them to lead through the proxy. Pure.
 
-A detour changes only the origin of a URL and keeps its path, so a tool that rebuilds URLs still finds the
-way. Below a hooked Python, a first path segment (`/~PARENT`) names the call that started the program and, if
-the program had a base URL of its own, its origin (`/~PARENT~https~host:443~TOKEN`). The token is known only to
-processes of the run: without it every process of the machine could use the proxy to reach any host.
+A detour changes only the origin of a URL and keeps its path, so it also works for a tool that rebuilds URLs. Below a
+hooked Python, a first path segment (`/~PARENT`) names the call that started the program and, if the program had a
+base URL of its own, its origin (`/~PARENT~https~host:443~TOKEN`). The token is known only to processes of the run:
+without it every process of the machine could use the proxy to reach any host.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _DEFAULTS = {
     "GOOGLE_GEMINI_BASE_URL": "https://generativelanguage.googleapis.com",
     "CODE_ASSIST_ENDPOINT": "https://cloudcode-pa.googleapis.com",
 }
-# Two names for one thing: a tool that knows both must not be led past the one that was set.
+# Two names for the same setting. If the user set one of them, both lead to its value: a tool may read either.
 _SAME = {"OPENAI_BASE_URL": "OPENAI_API_BASE", "OPENAI_API_BASE": "OPENAI_BASE_URL"}
-# Those that mean something only where the user has set them.
+# Variables that have no default: they are changed only if the user has set them.
 _WHERE_SET = (
     *("ANTHROPIC_API_BASE", "ANTHROPIC_VERTEX_BASE_URL", "AZURE_API_BASE"),
     *("AZURE_OPENAI_ENDPOINT", "CEREBRAS_BASE_URL", "DEEPSEEK_API_BASE", "DEEPSEEK_BASE_URL"),
@@ -64,7 +64,7 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """As the Host header has it."""
+        """Return the host and port as in the Host header."""
         return str(self).partition("://")[2]
 
 
@@ -73,12 +73,12 @@ class Detour(NamedTuple):
 
     through: str
     had: str | None
-    # Of the run; see `arrived`.
+    # The token of the run; see `arrived`.
     token: str = ""
 
 
 def addresses(env: Mapping[str, str]) -> dict[str, str]:
-    """Where each variable leads: as it is set, or where agents go without it."""
+    """Return the address of each variable: its value, or the default of agents."""
     found = {name: env.get(name) or default for name, default in _DEFAULTS.items()}
     for name, other in _SAME.items():
         if not env.get(name) and env.get(other):
@@ -88,7 +88,7 @@ def addresses(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def guessed(target: str, headers: Iterable[str], found: Mapping[str, str]) -> Origin | None:
-    """Whom a request is for that came by a port for all: by how the APIs of the vendors look."""
+    """Guess the origin of a request that arrived at the port for all origins, from the form of the vendors' APIs."""
     names = {name.lower() for name in headers}
     path = target.partition("?")[0]
     if "anthropic-version" in names or "x-api-key" in names or path.endswith("/v1/messages"):
@@ -98,14 +98,14 @@ def guessed(target: str, headers: Iterable[str], found: Mapping[str, str]) -> Or
     elif path.startswith("/v1internal"):
         variable = "CODE_ASSIST_ENDPOINT"
     elif path.startswith("/api/"):
-        variable = "ANTHROPIC_BASE_URL"  # what Claude Code asks beside its models
+        variable = "ANTHROPIC_BASE_URL"  # requests of Claude Code that are not model calls
     else:
         variable = "OPENAI_BASE_URL"
     return origin_of(found[variable])
 
 
 def exports(port: int, host: str = "127.0.0.1") -> dict[str, str]:
-    """The variables that lead agents to a port for all."""
+    """Return the variables that lead agents to the port for all origins."""
     return {name: f"http://{host}:{port}{_path(url)}" for name, url in _DEFAULTS.items()}
 
 
@@ -130,7 +130,7 @@ def detours(
 
 
 def through(url: str, ports: Mapping[Origin, int]) -> str | None:
-    """A URL by the port that serves its origin; None: no port does."""
+    """Replace the origin of a URL by the port that serves it. None: no port does."""
     origin = origin_of(url)
     if origin is None or origin not in ports:
         return None
@@ -189,7 +189,7 @@ def arrived(target: str, usual: Origin, token: str) -> tuple[Origin, str, str | 
 
 
 def origin_of(url: str) -> Origin | None:
-    """None: this is not the URL of a server."""
+    """Return the origin of a URL. None: it is not the URL of a server."""
     scheme, colon, rest = url.strip().partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in ("http", "https"):

@@ -36,7 +36,7 @@ def bad_request(why: str) -> bytes:
 
 
 def nothing(method: str, *, is_llm: bool) -> bytes:
-    """An empty answer, for side traffic that the tape does not know."""
+    """Return an empty answer, for side traffic that is not on the tape."""
     if is_llm:
         return diverged("", "This side request is not on the tape; nothing depends on it.")
     if method == "HEAD":
@@ -119,7 +119,7 @@ async def _end(client: Client, exchange: Exchange, asked: ProxiedRequest, taped:
         framed = any(str(name).lower() in _FRAMING for name, _ in taped.head["headers"])
         return asked.keeps_alive and "close" not in words and framed
     if taped.how == "left":
-        # The agent gave up then: it will again. But a replay must never hang.
+        # The agent gave up in the recorded run, and will do so again. But a replay must never hang.
         await _until_left(client, exchange)
         exchange.left()
         return False
@@ -158,7 +158,7 @@ async def _headless(
 
 
 async def _late(client: Client, exchange: Exchange, taped: Taped) -> bool:
-    """Wait where an answer is slow on purpose; whether the client waited, too."""
+    """If an answer is slow on purpose, wait. Return whether the client waited, too."""
     slow = taped.facts.get(SLOW_NS)
     if not isinstance(slow, int) or not await _has_left_within(client, slow / 1e9):
         return True
@@ -169,7 +169,7 @@ async def _late(client: Client, exchange: Exchange, taped: Taped) -> bool:
 
 
 async def _until_left(client: Client, exchange: Exchange) -> None:
-    """Wait until the agent leaves, as it did then: of its own accord, or because it was killed."""
+    """Wait until the agent leaves, as in the recorded run: on its own, or because it was killed."""
     open_deck = exchange.crossing.deck
     kill = open_deck.ends_command
     if kill is not None and open_deck.was_killed_here:

@@ -1,5 +1,5 @@
-"""One shim, from its call to its end: recorded, or played from the tape. Knows the deck and the player of taped
-processes; does not know how shims connect.
+"""Serve one shim from its call to its end: record its program, or play it from the tape. Knows the deck and the
+player of taped processes; does not know how shims connect.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from playhead.recording.calls import Taped
     from playhead.replay import answer_order
 else:
-    # Only what replays needs these: see `playhead.host.later`.
+    # Only a replay needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
     process_stand_in = Later("playhead.hooks.process.stand_in")
@@ -91,11 +91,11 @@ class Caller:
         self._ref: object = None
         self._playing = threading.Lock()
         self._has_left = False
-        # Signals that came before the process was played.
+        # Signals that arrived before the process was played.
         self._early: list[int] = []
 
     def hear(self) -> bool:
-        """Read the messages of the shim; False: it has disconnected."""
+        """Read the messages of the shim. False: it has disconnected."""
         try:
             data, fds, _, _ = socket.recv_fds(self.line, _AT_ONCE, 3)
         except OSError:
@@ -137,7 +137,7 @@ class Caller:
         self._started = clock.mono_ns()
         files = dict(zip(asked.passed, self._fds, strict=False))
         known = _rest_of(files[0]) if asked.kinds[0] == "file" and 0 in files else None
-        # A program that another taped one started changes files for that one.
+        # If another taped program started this one, the file changes belong to that other program.
         is_outermost = not asked.parent or asked.parent == self._then.env.get(PARENT)
         self._deck.marks = self._marks if is_outermost else None
         call = call_from(asked, self._then, known)
@@ -151,9 +151,9 @@ class Caller:
             self._say(refusal(str(divergence)))
 
     def _is_wanted(self, call: Call) -> bool:
-        """Return whether a model asked for this program. Agents also run programs for themselves, some on timers: they
-        look at the repository and the terminal. How often they do so differs from run to run, and what they
-        learn reaches a model only in requests, which are compared.
+        """Return whether a model asked for this program. Agents also run programs for themselves, some on timers, to
+        look at the repository and the terminal. How often they do so differs from run to run, and the results
+        reach a model only in requests, which are compared.
         """
         return self._deck.cause_of(call) is not None
 
@@ -167,7 +167,7 @@ class Caller:
         self._say(run_frame(ref, self._lanes.below(lane, asked.name), changes))
 
     def _watch_files(self, asked: ShimCall, files: dict[int, int]) -> None:
-        """Read a file that the program writes into when it has ended; close all other descriptors."""
+        """Keep files that the program writes into, to read them when it has ended; close all other descriptors."""
         self._fds = []
         for fd, own in files.items():
             if fd and asked.kinds[fd] == "file":
@@ -192,7 +192,7 @@ class Caller:
         self._say(frame(b"K"))
 
     def _read_files(self, crossing: Crossing) -> None:
-        """The bytes that the program has written into files so far."""
+        """Return the bytes that the program has written into files so far."""
         while self._files:
             stream, (fd, start) = self._files.popitem()
             for piece in _written(fd, start):
@@ -213,7 +213,7 @@ class Caller:
             self.play(crossing, taped, files, sent)
             return
 
-        # In a thread, because the other shims must be served meanwhile: the process may wait for theirs.
+        # In a thread, because other shims must be served meanwhile: the process may wait for one of them.
         def play_later() -> None:
             order.wait(taped.match.get("of"), first)
             with self._playing:
@@ -226,17 +226,17 @@ class Caller:
         threading.Thread(target=context.run, args=(play_later,), daemon=True).start()
 
     def play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:
-        """Play a taped process to the shim. `sent`: the request has all that goes to stdin."""
+        """Play a taped process to the shim. `sent`: the request contains everything that goes to stdin."""
         self._crossing = crossing
         if taped.how == "raised":
             crossing.raised(taped.error)
-            # As a shell leaves: a shim that is there cannot be one that is not found.
+            # The exit codes of a shell: a shim exists, so it cannot fail with "not found" itself.
             codes = {FileNotFoundError: 127, PermissionError: 126}
             why = f"{crossing.call.name}: {taped.error}"
             self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
             return
         script = process_script.script_of(taped, sent=sent)
-        # Where the recorded run was killed, the command is killed now.
+        # If the recorded run was killed here, the command is killed now.
         dies = taped.dies is not None and self._deck.ends_command is not None
         if script.cut and not dies:
             self._part(f"The tape of {crossing.call.name} ends here: the recorded run was killed.")
@@ -248,11 +248,11 @@ class Caller:
         for fd, own in files.items():
             stream = _STREAM_OF[fd]
             if (fd == 0 and not sent) or player.wants(stream):
-                # The second terminal, in front of which the shim recorded, did not translate: see terminals.c.
+                # The shim recorded in front of a second terminal, which did not translate: see terminals.c.
                 player.take(stream, own, cooked=True)
             else:
                 os.close(own)
-        # An agent that looks at its own work (OpenCode gives git a list of changed files) looks at other moments.
+        # An agent that inspects its own work (OpenCode gives git a list of changed files) does so at other moments.
         flight.sent = sent or SIDE in crossing.call.facts
         for piece in taped.pieces:
             crossing.chunk(piece.data, piece.stream)
@@ -269,12 +269,12 @@ class Caller:
             self._deck.part(self._crossing.call, "parted", detail, advice)
 
     def diverged(self, error: Divergence) -> None:
-        """The program sends something else to it than it did then."""
+        """Report that the program sends other data to the process than in the recorded run."""
         self._part(str(error))
         self._say(refusal(str(error)))
 
     def leave(self) -> None:
-        """The shim has disconnected, or the run ends first."""
+        """End the call: the shim has disconnected, or the run ends first."""
         with self._playing:
             self._has_left = True
         if self._ref is not None and answer_order.current is not None:
@@ -345,7 +345,7 @@ class ChildLanes:
 
     def below(self, lane: str, name: str) -> str:
         count = self._counts[lane, name] = self._counts.get((lane, name), 0) + 1
-        # A shell in a shell in a shell… must not grow the name for ever.
+        # A shell in a shell in a shell… must not grow the name without limit.
         return f"{lane}/{name}-{count}" if lane.count("/") < _DEEPEST else lane
 
 
@@ -353,14 +353,14 @@ _DEEPEST = 12
 
 
 def _rest_of(fd: int) -> bytes | None:
-    """The unread rest of a file; None: it is too large."""
+    """Return the unread rest of a file. None: it is too large."""
     at = os.lseek(fd, 0, os.SEEK_CUR)
     size = os.fstat(fd).st_size - at
     return os.pread(fd, max(size, 0), at) if size <= LONGEST_INPUT else None
 
 
 def _end_of(fd: int) -> int:
-    """Where the next thing will be written."""
+    """Return the offset at which the next write will go."""
     if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
         return os.fstat(fd).st_size
     return os.lseek(fd, 0, os.SEEK_CUR)
@@ -371,7 +371,7 @@ def _written(fd: int, start: int) -> Iterator[bytes]:
     try:
         own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return  # a file that its user may only write: it is not ours to read
+        return  # the user may write this file but not read it, so neither do we
     try:
         while start < end and (piece := os.pread(own, min(_PIECE, end - start), start)):
             start += len(piece)

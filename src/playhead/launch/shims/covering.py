@@ -28,8 +28,8 @@ _SHELLS = frozenset({"bash", "dash", "ksh", "zsh"})
 def cover(
     names: Sequence[str], env: Mapping[str, str], folder: Path, program: Path | None
 ) -> Cover:
-    """Cover the real programs, which move to `folder`/real, with shims in `folder`/bin. OSError: this machine
-    does not allow it; the message has the reason.
+    """Cover the real programs, which move to `folder`/real, with shims in `folder`/bin. OSError: this machine does
+    not allow it, and the message gives the reason.
     """
     if program is None:
         raise OSError("they need the shim in C, and it cannot be compiled here")
@@ -52,8 +52,8 @@ def cover(
 
 
 def covered(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
-    """The files that can be covered, and whose name each has: programs, not scripts, which would not
-    find their own folder from elsewhere.
+    """Return the files that can be covered, with the name of the program for each: only binaries, because a script
+    would not find its own folder from another place.
     """
     found: dict[str, str] = {}
     for folder in (*os.get_exec_path(env), *_STANDARD):
@@ -74,9 +74,9 @@ def _is_elf(path: str) -> bool:
 
 
 def _tried(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The words to put before the command so that each first path covers the second."""
+    """Return the words to put before the command so that each first path covers the second."""
     words = [word for pair in pairs for word in pair]
-    # -I and -S: nothing of the program's environment or folder has a say in this.
+    # -I and -S: the program's environment and folder must have no influence here.
     made = (sys.executable, "-I", "-S", "-c", _MOUNT, *words, "--")
     try:
         tried = subprocess.run(

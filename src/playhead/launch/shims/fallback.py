@@ -1,8 +1,8 @@
-"""A shim in Python, for machines without a compiler: what native/ does, at the price of a Python's start.
+"""A shim in Python for machines without a compiler: does the same as native/, but costs the start of a Python.
 
-Run by the tool's own Python with -I and -S: it imports nothing of Playhead, and as little as it can of
-the library. Knows the frames, pipes and signals. Less than the native one in one thing: a
-signal that was sent to the whole process group reaches the program twice.
+Run by the tool's own Python with -I and -S: it imports nothing of Playhead, and as little as possible of the
+standard library. Knows the frames, pipes and signals. One thing works less well than in the native shim: a signal
+that was sent to the whole process group reaches the program twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import signal
     from typing import NoReturn
 else:
-    import _signal as signal  # `signal` itself, and `typing`, cost as much again as all the rest
+    import _signal as signal  # `signal` itself, and `typing`, would double the cost of all imports
 
 _PASSED_ON = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1),
@@ -32,7 +32,7 @@ _SCM_RIGHTS = 1
 
 
 class SidecarLine:
-    """The connection to the sidecar. On any error it is dropped, and no operation waits long."""
+    """The connection to the sidecar. It is dropped at the first error, and no operation waits long."""
 
     def __init__(self, address: str) -> None:
         self._socket: _socket.socket | None = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -65,7 +65,7 @@ class SidecarLine:
             self.drop()
 
     def hear(self, patience: float | None) -> tuple[bytes, bytes, int] | None:
-        """The clerk's next frame and a descriptor that came with it; None: there will be none."""
+        """Return the sidecar's next frame and a descriptor that came with it. None: there are no more frames."""
         if self._socket is None:
             return None
         self._socket.settimeout(patience)
@@ -119,11 +119,11 @@ def _is_callers(*, is_open: bool) -> bool:
     try:
         return os.path.samestat(os.fstat(0), os.stat(f"/proc/{os.getppid()}/fd/0")) and is_open
     except OSError as error:
-        return error.errno != errno.ENOENT or not is_open  # ENOENT: the caller's is closed
+        return error.errno != errno.ENOENT or not is_open  # ENOENT: the caller's stdin is closed
 
 
 class StreamPump:
-    """Bytes from one descriptor to another, told as they are passed on."""
+    """Copies bytes from one descriptor to another, and reports them to the sidecar."""
 
     def __init__(self, standard: int, source: int, sink: int, line: SidecarLine) -> None:
         self.standard, self.source, self.sink, self._line = standard, source, sink, line
@@ -143,12 +143,12 @@ class StreamPump:
         self.is_open = False
 
     def lose(self) -> None:
-        """Its reader has left."""
+        """Stop: the reader has closed its end."""
         self.held = b""
         self.end(f"closed {('stdout', 'stderr')[self.standard - 1]}" if self.standard else "")
 
     def pull(self) -> bool:
-        """Return whether something came."""
+        """Read. Return whether there were bytes."""
         try:
             self.held = os.read(self.source, _CHUNK)
         except BlockingIOError:
@@ -160,7 +160,7 @@ class StreamPump:
         return bool(self.held)
 
     def push(self) -> None:
-        """As much as surely finds room: the descriptor is not ours alone, so it may block."""
+        """Write as much as fits for sure: other processes share the descriptor, so it may block."""
         try:
             sent = os.write(self.sink, self.held[:_AT_ONCE])
         except OSError:
@@ -171,7 +171,7 @@ class StreamPump:
 
 
 class SignalReader:
-    """Signals as readable numbers. Signals that the caller ignores stay ignored."""
+    """Makes signals readable as numbers. Signals that the caller ignores stay ignored."""
 
     def __init__(self) -> None:
         self.fd, rung = os.pipe()
@@ -189,7 +189,7 @@ class SignalReader:
             return b""
 
     def ring_again(self) -> None:
-        """For the program that takes our place: what came before it was there."""
+        """Send the signals that arrived too early again, for the program that replaces this process."""
         for number in self.came():
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
@@ -221,7 +221,7 @@ class Real:
                     self._drain()
                     self._line.tell(b"X", str(code).encode())
                     self._leave_somebody()
-                    self._line.hear(2)  # the caller's next step comes after our end on the tape
+                    self._line.hear(2)  # the caller's next step must come after our end on the tape
                     return code
                 if number != signal.SIGCHLD:
                     self._pass_on(number)
@@ -239,7 +239,7 @@ class Real:
         return theirs
 
     def _turn(self) -> bool:
-        """Wait for something, and do what can be done; False: no stream is left."""
+        """Wait for an event, and handle it. False: no stream is left."""
         poll = select.poll()
         poll.register(self._bell.fd, select.POLLIN)
         pumps = [pump for pump in self._pumps if pump.is_open]
@@ -284,7 +284,7 @@ class Real:
                 pump.push()
 
     def _leave_somebody(self) -> None:
-        """Children that the program has left behind still write there."""
+        """Leave a process behind that passes on the output of children which the program left behind."""
         if any(pump.is_open for pump in self._pumps) and os.fork() == 0:
             self._line.drop()
             while any(pump.is_open for pump in self._pumps) and self._turn():
@@ -300,7 +300,7 @@ def _joined(like: int) -> tuple[int, int]:
 
 
 def play(line: SidecarLine, control: int, bell: SignalReader) -> int:
-    """Be the stand-in of a taped program: its streams are the clerk's."""
+    """Stand in for a taped program: the sidecar supplies its streams."""
     poll = select.poll()
     for fd in (line.fd, control, bell.fd):
         poll.register(fd, select.POLLIN)
@@ -327,7 +327,7 @@ def play(line: SidecarLine, control: int, bell: SignalReader) -> int:
 
 def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)  # Python ignores them for itself
+        signal.signal(number, signal.SIG_DFL)  # Python ignores them in its own process
     for fd in closed:
         os.close(fd)
     try:
@@ -343,7 +343,7 @@ def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
 
 
 def refuse(told: bytes) -> NoReturn:
-    """An exit code, and why."""
+    """Exit with the code and the reason that the sidecar sent."""
     code, _, why = told.partition(b"\0")
     os.write(2, b"playhead: " + why + b"\n")
     os._exit(int(code))

@@ -18,7 +18,7 @@ _FAILED = 125  # as `env` and `unshare` exit when they cannot run the command
 
 
 def enter(pairs: Iterable[tuple[str, str]]) -> None:
-    """From here on this process finds the first path of each pair where the second one was."""
+    """Mount the first path of each pair over the second one, for this process."""
     namespaces.unshare(namespaces.NEW_MOUNTS)
     mount_table.make_private()
     for above, below in pairs:
@@ -26,7 +26,7 @@ def enter(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """`ABOVE BELOW … -- COMMAND…`: mount, and become the command."""
+    """`ABOVE BELOW … -- COMMAND…`: mount, then exec the command."""
     at = argv.index("--")
     words, command = argv[:at], argv[at + 1 :]
     try:

@@ -38,13 +38,15 @@ else:
 # The maximum length of a socket's address.
 _LONGEST_ADDRESS = 100
 _PREFIX = "playhead-shims-"
-# Where the clerk listens.
+# The name of the socket on which the sidecar listens.
 DOOR = "clerk"
 _DAY_S = 24 * 3600
 
 
 def make_folder(env: Mapping[str, str]) -> Path:
-    """For this run and this user alone, and with a short name: a socket's address is short."""
+    """Make a folder for this run and this user only. Its name is short, because the address of a socket must be
+    short.
+    """
     name = f"{_PREFIX}{clock.urandom(6).hex()}"
     for parent in (env.get("TMPDIR"), "/tmp"):  # noqa: S108  0700, random
         if parent and len(parent) + len(name) < _LONGEST_ADDRESS:
@@ -66,7 +68,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _clear(parent: Path) -> None:
-    """Away with those of runs that were killed together with all their processes."""
+    """Delete the folders of runs that were killed together with all their processes."""
     yesterday = clock.wall_ns() / 1e9 - _DAY_S
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
@@ -84,7 +86,7 @@ _BACKLOG = 1024
 
 
 class Shims(NamedTuple):
-    """The shims of a run. Without any, `env` is the one that was given, and nothing else is set."""
+    """The shims of a run. If there are none, `env` is the given one, and nothing else is set."""
 
     env: Mapping[str, str]
     folder: Path | None = None
@@ -94,7 +96,7 @@ class Shims(NamedTuple):
     surroundings: Surroundings | None = None
     # Words to put before the command.
     prefix: tuple[str, ...] = ()
-    # Where a tracer puts the shim in the place of programs: which of them are part of the agent.
+    # With a tracer, which puts the shim in the place of every program: the tree, which knows what is part of the agent.
     tree: FollowedTree | None = None
 
     def close(self) -> None:
@@ -119,9 +121,9 @@ def make_shims(
 ) -> Shims:
     """Write the shims of a run.
 
-    `launcher` is the pid that starts the command, which is not a subprocess of the run; by default this
-    process. `tree`: the command is followed. `cwd` is the command's folder, which may be there inside the
-    fence only; by default ours.
+    `launcher` is the pid that starts the command, which is not a subprocess of the run; by default this process.
+    `tree`: the command is followed. `cwd` is the command's folder, which may exist only inside the fence; by default
+    ours.
     """
     if wanted.unfollowed is not None:
         why = f"only programs with a shim are recorded: {wanted.unfollowed}"
@@ -151,8 +153,8 @@ def make_shims(
 def _followed(
     recorder: Recorder, wanted: Wanted, env: Mapping[str, str], launcher: int, tree: FollowedTree
 ) -> Shims:
-    """One shim, into which the tracer sends every program. PATH stays as it is, except in a replay on a machine
-    that lacks some of the programs: a shell looks for them before it executes anything.
+    """Write one shim, to which the tracer redirects every program. PATH stays as it is, except in a replay on a
+    machine that lacks some of the programs: a shell looks for them before it executes anything.
     """
     program = programs.static_program(env)
     if program is None:
@@ -250,8 +252,8 @@ def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, 
 
 
 class Cover(NamedTuple):
-    """`moved`: where the real programs will be found, by name. `prefix`: what goes before the command's
-    words to make it so. Neither: nothing is covered.
+    """Covered paths. `moved`: the new paths of the real programs, by name. `prefix`: the words before the command
+    that mount the shims. Both are empty if nothing is covered.
     """
 
     moved: Mapping[str, str]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from playhead.launch.guest.children_env import version_of
 from playhead.launch.guest.python_argv import is_closed, is_python, opened
 
-# Shells, agents, and what an agent without a shell reaches the world by.
+# Shells, agents, and the programs with which an agent without a shell reaches the network.
 DEFAULT = (
     *("aider", "bash", "claude", "codex", "curl", "docker", "gemini", "gh", "git", "hg"),
     *("kubectl", "opencode", "rg", "sh", "ssh", "wget", "zsh"),
@@ -26,11 +26,11 @@ class Wanted(NamedTuple):
     shell: bool = False
     mounted: bool = False
     followed: bool = False
-    # Why the command is not followed, although that would be better than names.
+    # Why the command is not followed, although following would record more than names do.
     unfollowed: str | None = None
 
     def as_facts(self) -> dict[str, Any]:
-        """For the run's first words, so that a replay has the same."""
+        """Return the facts for the first event of the run, so that a replay has the same shims."""
         if not self.names and not self.followed:
             return {}
         told = {"names": list(self.names), "shell": self.shell, "mounted": self.mounted}
@@ -49,7 +49,7 @@ def of_facts(facts: Mapping[str, Any]) -> Wanted:
     told = facts.get("shims")
     told = told if isinstance(told, dict) else {}
     listed = told.get("names")
-    # A name with a folder in it would put a shim, or look for a program, where the tape says.
+    # A name that contains a folder would let the tape choose where a shim is written or a program is looked for.
     names = tuple(
         one
         for one in (listed if isinstance(listed, list) else ())
@@ -75,12 +75,12 @@ def wanted(
     needless = configured is None and command and _is_hooked(command, env)
     if needless and not own and not mounted:
         return Wanted()
-    # Agents keep house by the user's shell: a taped one writes none of the files that Claude Code
-    # looks for afterwards. So it is taped where it was named, and not because it is a usual name.
+    # Agents use the user's shell for their own purposes: a taped shell writes none of the files that Claude Code looks
+    # for afterwards. So it gets a shim only if the user named it, and not as one of the defaults.
     named = {*(configured or ()), *own}
     shell = os.path.basename(env.get("SHELL", "")) in named
     names = tuple(sorted({*usual, *own}))
-    # A list of names is a choice. Without one, whatever the command starts is recorded.
+    # A list of names is the user's choice. Without one, every program that the command starts is recorded.
     followed = configured is None and not mounted and not needless
     return Wanted(names=names, shell=shell, mounted=mounted, followed=followed)
 
@@ -97,8 +97,8 @@ def _is_program(path: str) -> bool:
 
 
 def _is_hooked(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether it is a Python that can be hooked, or a script of one. A Python with `-S` loads no hooks, so the
-    programs that it starts are followed as those of any other command.
+    """Return whether the command is a Python that can be hooked, or a script of one. A Python with `-S` loads no
+    hooks, so the programs that it starts are followed like those of any other command.
     """
     if is_python(command[0]):
         return _lets_hooks_in(command, env)

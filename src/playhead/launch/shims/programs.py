@@ -29,17 +29,17 @@ else:
     subprocess = Later("subprocess")
 
 _NATIVE = Path(__file__).parent / "native"
-# Loaded and not run, so that it is compiled once and not each time; without a search for it.
+# Loaded instead of run as a script, so that Python caches its bytecode; loaded by path, without a search.
 _RUN_FALLBACK = f"""import sys
 from _frozen_importlib_external import SourceFileLoader
 shim = {{"__name__": "fallback"}}
 exec(SourceFileLoader("fallback", {str(_NATIVE.parent / "fallback.py")!r}).get_code("fallback"), shim)
 shim["main"]"""
-# The kernel reads no more of a first line than this, and takes what follows a blank for an option.
+# The kernel reads at most this much of a first line, and treats the text after a blank as an option.
 _LONGEST_FIRST_LINE = 127
 _MARK = b"PLAYHEAD-SHIM-SETTINGS:"
 _ROOM = 16384
-# The one that stands in the place of all programs of a command that is followed.
+# The shim that takes the place of all programs of a followed command.
 SHIM = "playhead-exec"
 _COMPILERS = ("cc", "gcc", "clang")
 _LONGEST_COMPILING_S = 60
@@ -53,7 +53,7 @@ class ShimSettings(NamedTuple):
     folder: str
     socket: str
     path: str
-    # Empty: the first one on `path`.
+    # Empty: the first program of this name on `path`.
     real: str
     launcher: str
 
@@ -62,13 +62,13 @@ class ShimSettings(NamedTuple):
 
 
 def native_program(env: Mapping[str, str]) -> Path | None:
-    """The compiled shim, from the cache if it is there; None: it cannot be had on this machine."""
+    """Return the compiled shim, from the cache if it is there. None: this machine cannot compile it."""
     return _program(env, "shim", ())
 
 
 def static_program(env: Mapping[str, str]) -> Path | None:
-    """The same without shared libraries, where this machine can link it so: it starts in half the time, and
-    is 20 times as long. For a run in which one copy stands in for all programs.
+    """Return the shim linked without shared libraries, if this machine can link it so: it starts in half the time,
+    and is 20 times as large. For a run in which one copy takes the place of all programs.
     """
     made = _program(env, "static-shim", ("-static",))
     return native_program(env) if made is None else made
@@ -96,7 +96,9 @@ def _program(env: Mapping[str, str], name: str, options: tuple[str, ...]) -> Pat
 
 
 def _remember_failure(made: Path) -> None:
-    """A machine without a static C library must not be asked for it before each run."""
+    """Remember that static linking failed, so that a machine without a static C library does not try it before each
+    run.
+    """
     with suppress(OSError):
         made.with_suffix(".failed").touch()
 
@@ -129,7 +131,7 @@ def _compiled(
             )
         except FileNotFoundError:
             continue
-        # Run once without settings: it says nothing and leaves with 0, if this machine can run it.
+        # Run it once without settings: it prints nothing and exits with 0 if this machine can run it.
         if done.returncode == 0 and (
             not is_program or subprocess.run([str(part)], check=False).returncode == 0
         ):
@@ -141,7 +143,7 @@ def _compiled(
 
 
 def write_shims(folder: Path, stands: list[ShimSettings], program: Path | None) -> None:
-    """Put a shim into the folder for each; OSError: they cannot be run from there."""
+    """Write each shim into the folder. OSError: programs cannot be run from there."""
     image = None if program is None else program.read_bytes()
     for stand in stands:
         path = folder / stand.name
@@ -164,7 +166,9 @@ def _told(image: bytes, stand: ShimSettings) -> bytes:
 
 
 def _script(stand: ShimSettings) -> bytes:
-    """For the fallback: which Python runs it is ours to say, and not the program's."""
+    """Return the script of the fallback. It names the Python that runs it: the program's environment must not choose
+    one.
+    """
     told = stand.packed().hex()
     first = f"#!{sys.executable} -IS"
     if len(os.fsencode(first)) <= _LONGEST_FIRST_LINE and len(first.split()) == 2:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from playhead.host.descriptors import frame
 
-# As `env` and `unshare` leave when the command was never run.
+# The exit code of `env` and `unshare` when the command was never run.
 REFUSED = 125
 STREAMS = {b"I": "stdin", b"O": "stdout", b"E": "stderr"}
 
@@ -28,8 +28,8 @@ class ShimCall(NamedTuple):
     pid: int
     # The process that started it.
     ppid: int
-    # `path`: the shim was found on PATH. Else the program was executed, and the tracer put the shim in its
-    # place: by a new process (`child`), or by a part of the agent (`self`).
+    # `path`: the shim was found on PATH. Otherwise the program was executed and the tracer put the shim in its place:
+    # in a new process (`child`), or in a process that is part of the agent (`self`).
     how: str
     name: str
     # The real program; empty: there is none.
@@ -39,7 +39,7 @@ class ShimCall(NamedTuple):
     run: str
     parent: str
     lane: str
-    # Of stdin, stdout and stderr: pipe, inherited, stdout, file, null, tty, device, closed.
+    # The kinds of stdin, stdout and stderr: pipe, inherited, stdout, file, null, tty, device, closed.
     kinds: tuple[str, str, str]
     # Which of the three came with the call.
     passed: tuple[int, ...]
@@ -48,7 +48,7 @@ class ShimCall(NamedTuple):
 
 
 def read_call(payload: bytes) -> ShimCall:
-    """ValueError: the bytes are not a call."""
+    """Parse a call. ValueError: the bytes are not a call."""
     fields = [os.fsdecode(one) for one in payload.split(b"\0")][:-1]
     pid, ppid, how, name, real, cwd, run, parent, lane, *rest = fields
     stdin, stdout, stderr, passed, argc, *rest = rest
@@ -72,7 +72,7 @@ def read_call(payload: bytes) -> ShimCall:
 
 
 def call_frame(asked: ShimCall) -> bytes:
-    """The inverse, as the fallback says it."""
+    """Encode a call, as the fallback sends it."""
     words = [str(asked.pid), str(asked.ppid), asked.how, asked.name, asked.real, asked.cwd]
     words += [asked.run, asked.parent, asked.lane]
     words += [*asked.kinds, "".join(map(str, asked.passed)), str(len(asked.argv)), *asked.argv]
@@ -84,7 +84,7 @@ def refusal(why: str, code: int = REFUSED) -> bytes:
 
 
 def run_frame(ref: str, lane: str, changes: Mapping[str, str] | None = None) -> bytes:
-    """`changes`: variables that the program is to have."""
+    """`changes` are variables to set for the program."""
     return frame(b"R", _packed([ref, lane, *_entries(changes or {})]))
 
 

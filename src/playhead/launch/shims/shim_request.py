@@ -23,14 +23,14 @@ LONGEST_INPUT = 1 << 20
 class Surroundings(NamedTuple):
     """The environment and folder of the run's command."""
 
-    # Where the shims are: another place in every run.
+    # The folder of the shims, which is different in every run.
     folder: str
     cwd: str
     env: Mapping[str, str]
 
 
 def call_from(asked: ShimCall, then: Surroundings, stdin: bytes | None) -> Call:
-    """`stdin`: the file that it reads, as far as it is known."""
+    """`stdin` is the content of the file that the program reads, as far as it is known."""
     made = call_of(
         via="shim",
         argv=[_without(then.folder, word) for word in asked.argv],
@@ -42,19 +42,19 @@ def call_from(asked: ShimCall, then: Surroundings, stdin: bytes | None) -> Call:
     facts: dict[str, Any] = dict(made.facts)
     if asked.real:
         facts["program"] = asked.real
-    # No part of the request: agents put the ids of their sessions there.
+    # Not part of the request: agents put the ids of their sessions there.
     if changed := _changed(asked.env, then.env):
         facts["env"] = changed
     return replace(made, facts=facts, at='""')
 
 
 def _without(folder: str, word: str) -> str:
-    """As it would be said without us: a program by its name, and PATH without our folder."""
+    """Remove our folder from a word: a program is then named without its path, and PATH is as before."""
     return word.replace(f"{folder}/", "").replace(f"{folder}:", "")
 
 
 def _place(cwd: str, base: str) -> str | None:
-    """Where it runs, seen from where the command runs; None: there."""
+    """Return the working folder relative to the command's. None: it is the same."""
     if not cwd or cwd == base:
         return None
     inside = cwd.startswith(base.rstrip("/") + "/")

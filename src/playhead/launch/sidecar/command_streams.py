@@ -18,7 +18,7 @@ from typing import NamedTuple
 from playhead.tape.output_position import OutputPage
 
 STDIN = "stdin"
-# F_SETPIPE_SZ, which Python 3.10 knows only if its C library did.
+# F_SETPIPE_SZ. Python 3.10 has the name only if the C library it was built with has it.
 _SET_PIPE_SIZE = 1031
 _PIPE_SIZE = 1024 * 1024
 _NAMES = {1: "stdout", 2: "stderr"}
@@ -27,7 +27,7 @@ HIGH = 60
 
 
 class Stream(NamedTuple):
-    """A pipe in front of one or two of the command's descriptors. For stdin the bytes go the other way: `source`
+    """A pipe between the command and one or two of its descriptors. For stdin the bytes flow the other way: `source`
     is the original descriptor, `entry` the end that the command reads, `sink` the end that the sidecar fills.
     """
 
@@ -51,7 +51,7 @@ class StreamPlan(NamedTuple):
 
 
 def plan() -> StreamPlan:
-    """Look at our own stdout and stderr, which are the command's, and put pipes where they go."""
+    """Look at our own stdout and stderr, which the command inherits, and plan pipes for them."""
     streams: dict[tuple[int, int], Stream] = {}
     terminals: list[int] = []
     told: dict[str, str] = {}
@@ -68,7 +68,7 @@ def plan() -> StreamPlan:
         told[name] = "piped"
         place = (found.st_dev, found.st_ino)
         if place in streams:
-            # `2>&1`: two pipes into one file could change the order of the writes.
+            # `2>&1`: with two pipes into one file, the order of the writes could change.
             streams[place] = _joined(streams[place], fd)
             told[name] = f"with {streams[place].name}"
         else:
@@ -80,7 +80,7 @@ def plan() -> StreamPlan:
 
 def _opened(name: str, fd: int) -> Stream:
     source, entry = (moved_up(end) for end in os.pipe())
-    # Only the reader: a program that finds its stdout non-blocking would lose output.
+    # Only the reading end: a program that finds its stdout non-blocking would lose output.
     os.set_blocking(source, False)
     # A full pipe stops the command until the sidecar runs again. The usual 64 KiB are full within a millisecond.
     with suppress(OSError):  # the user's pipes already hold as much as the system allows
@@ -100,18 +100,20 @@ def _joined(stream: Stream, fd: int) -> Stream:
 
 
 def moved_up(fd: int) -> int:
-    """Where stdin, stdout or stderr was closed, a pipe would take its number."""
+    """Move a descriptor above the usual numbers: if stdin, stdout or stderr was closed, a pipe would take its
+    number.
+    """
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
     os.close(fd)
     return moved
 
 
-# Half of what goes into a blob: a piece of output is one line of the tape.
+# Half the size from which on a payload goes into a blob: a piece of output is one line of the tape.
 _AT_ONCE = 32 * 1024
 
 
 def _is_patient(fd: int) -> bool:
-    """Return whether a write of any size waits for no reader: files, and devices that are not terminals."""
+    """Return whether a write of any size never waits for a reader: files, and devices that are not terminals."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:
@@ -120,22 +122,23 @@ def _is_patient(fd: int) -> bool:
 
 
 class Pump:
-    """One stream: read from the command, write to the target; streams do not wait for each other."""
+    """Passes on one stream: reads from the command, writes to the target. Streams do not wait for each other."""
 
     def __init__(self, stream: Stream, page: OutputPage | None = None) -> None:
         self.stream = stream
         self._page = page
         self._largest_write = _AT_ONCE if _is_patient(stream.sink) else select.PIPE_BUF
-        # Read and not yet written; the whole piece that it is the rest of; its cut-off character.
+        # The bytes that are read but not yet written; the whole piece that they are the rest of; its incomplete last
+        # character.
         self.pending = b""
         self.piece = b""
         self.tail = b""
-        # The bytes in the pipe when the command had ended; None: it has not ended.
+        # The number of bytes in the pipe when the command had ended; None: it has not ended.
         self.owed: int | None = None
 
     @property
     def is_input(self) -> bool:
-        """Return whether it passes on the command's stdin. That ends with the command."""
+        """Return whether this is the command's stdin, which ends with the command."""
         return self.stream.name == STDIN
 
     @property
@@ -143,14 +146,14 @@ class Pump:
         return self.owed is not None and self.owed <= 0
 
     def drain(self) -> None:
-        """From here on count the remaining bytes: a child that was left behind might write for ever."""
+        """Count the remaining bytes from here on: a child that was left behind might write forever."""
         (self.owed,) = struct.unpack(
             "i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4)
         )
 
     def register(self, poll: select.poll) -> None:
-        # Without an event of interest the sink still tells that its reader has left; the source would
-        # tell that its writer has, again and again, so it is left out while there is nothing to ask.
+        # Even without an event of interest, poll reports that the reader of the sink has left. For the source it would
+        # report again and again that its writer has left, so the source is registered only when it is to be read.
         poll.register(self.stream.sink, select.POLLOUT if self.pending else 0)
         if not self.pending and not self.is_dry:
             poll.register(self.stream.source, select.POLLIN)
@@ -173,9 +176,7 @@ class Pump:
         return bool(self.piece)
 
     def push(self) -> bool:
-        """Write as much as cannot block: poll guarantees PIPE_BUF bytes for a pipe. False: the reader has closed
-        it.
-        """
+        """Write as much as cannot block: poll guarantees PIPE_BUF bytes for a pipe. False: the reader has closed it."""
         try:
             self.pending = self.pending[
                 os.write(self.stream.sink, self.pending[: self._largest_write]) :
@@ -187,12 +188,12 @@ class Pump:
         return True
 
     def close(self) -> None:
-        """The command gets SIGPIPE with its next write, as it would from the reader itself."""
+        """Close the stream. The command gets SIGPIPE at its next write, as it would from the reader itself."""
         os.close(self.stream.source)
         os.close(self.stream.sink)
 
     def take_piece(self) -> bytes:
-        """The piece for the tape: up to its last character that is complete."""
+        """Return the piece for the tape, up to its last complete character."""
         piece, self.piece, self.tail = self.tail + self.piece, b"", b""
         for back in range(1, min(4, len(piece) + 1)):
             if piece[-back] & 0xC0 == 0x80:

@@ -26,14 +26,14 @@ from playhead.replay.fence.notifications import Announced, CallListener, PeerAdd
 
 _DRAIN = b"d"
 _MOST_TIMES = 10_000
-# Enough for an interpreter, its options and a script.
+# Enough bytes for an interpreter, its options and a script.
 _MOST_WORDS = 16
 _DNS = 53
-# In place of an address, where datagrams were sent by a call that is not announced.
+# Used instead of an address if datagrams were sent by a system call that is not announced.
 UNSEEN_ADDRESS = "addresses that were not seen"
 _LINGER_NS = 150_000_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
-# Name services and logs, which the C library asks for every program.
+# Name services and logs, which the C library contacts for every program.
 _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sssd/", "/avahi")
 
 
@@ -54,7 +54,7 @@ class SeenConnection:
     proxied: bool
     # The event that started the process, as its environment says.
     parent: str | None
-    # How often, and (monotonic ns) when.
+    # How often, and at which times (monotonic ns).
     count: int = 1
     times: tuple[int, ...] = ()
     # What the program is by its command line: `agent:claude`, `runner`, `script`, …
@@ -79,7 +79,7 @@ class WatchedTree(NamedTuple):
 
 
 class Watching:
-    """The launcher's end."""
+    """The launcher's end of the watcher."""
 
     def __init__(self, pid: int, ask: int, hear: int) -> None:
         self.pid = pid
@@ -87,25 +87,27 @@ class Watching:
         self._hear = hear
 
     def dismiss(self) -> list[SeenConnection] | None:
-        """All connections so far; None: they could not be watched. The process stays for the others."""
+        """Return all connections so far. None: they could not be watched. The watcher stays for the remaining
+        processes.
+        """
         try:
             os.write(self._ask, _DRAIN)
             with open(self._hear, "rb") as answers:
                 told = json.loads(answers.read() or b"null")
         except (OSError, ValueError):
-            return None  # killed
+            return None  # the watcher was killed
         finally:
             os.close(self._ask)
         return None if told is None else [SeenConnection(**one) for one in told]
 
 
 def post(announced: tuple[int, int], tree: WatchedTree) -> Watching:
-    """Fork the watcher of the `announced` calls (see `Fence`)."""
+    """Fork the process that watches the `announced` calls (see `Fence`)."""
     ask, hear = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            # A grandchild: the launcher has not to wait for it, and init takes it when it ends.
+            # A grandchild: the launcher need not wait for it, because init reaps it when it ends.
             if os.fork() == 0:
                 descriptors.keep_only(*announced, ask[0], hear[1])
                 _Watcher(_Seen(announced, tree), ask[0], hear[1]).watch()
@@ -118,7 +120,7 @@ def post(announced: tuple[int, int], tree: WatchedTree) -> Watching:
 
 
 class _Watcher:
-    """Answers until the last process with the filter has ended."""
+    """Answers calls until the last process with the filter has ended."""
 
     def __init__(self, seen: _Seen, asked: int, answer: int) -> None:
         self._seen = seen
@@ -149,8 +151,8 @@ class _Watcher:
             self._report(os.read(self._asked, 1))
 
     def _lingered(self, poll: select.poll) -> bool:
-        """Watch what the command left behind a little longer: a daemon often connects just after its parent has
-        ended. Returns whether processes are left.
+        """Watch the processes that the command left behind a little longer: a daemon often connects just after its
+        parent has ended. Return whether processes are left.
         """
         latest = clock.mono_ns() + _LINGER_NS
         while (left := latest - clock.mono_ns()) > 0:
@@ -177,7 +179,7 @@ class _Seen:
     def __init__(self, announced: tuple[int, int], tree: WatchedTree) -> None:
         self.listener = CallListener(announced[0])
         self._channel = socket.socket(fileno=announced[1])
-        # Whether the run is still interested.
+        # Whether the run still needs the connections.
         self.keeps = True
         self._tree = tree
         self._rows: defaultdict[SeenConnection, list[int]] = defaultdict(list)
@@ -185,13 +187,13 @@ class _Seen:
         # Listeners → whether they are the tree's own.
         self._owned: dict[frozenset[int], bool] = {}
         self._processes: dict[tuple[int, str], _Process] = {}
-        # Sockets for datagrams: who made how many, and the inodes of those that were used in a way that is announced.
+        # Datagram sockets: how many each process made, and the inodes of those whose use was announced.
         self._made: defaultdict[SeenConnection, list[int]] = defaultdict(list)
         self._used: set[int] = set()
 
     def look(self) -> None:
-        """Note the next call, then let it happen. Not the other way round: afterwards the process, the
-        one that it talks to and the call that it belongs to may be gone.
+        """Note the next call, then let it happen. In the other order, the process, its peer and the call that it
+        belongs to might be gone already.
         """
         one = self.listener.receive()
         if one is None or (self._tree.guards_sockets and self._is_guarded(one)):
@@ -219,7 +221,7 @@ class _Seen:
             if address is None or shims is None or not address.path.startswith(f"{shims}/"):
                 raise PermissionError(errno.EACCES, "not a socket of the shims")
             with self.listener.socket(one, _process_of(one.thread)) as same:
-                # As the caller would have it: the listener is ours, so this does not wait.
+                # With the caller's own socket. The listener is ours, so this does not wait.
                 same.connect(os.path.realpath(address.path))
             self.listener.fail(one, 0)
         except (OSError, ValueError) as error:
@@ -235,8 +237,8 @@ class _Seen:
         ]
 
     def _unexplained(self) -> Iterator[tuple[SeenConnection, list[int]]]:
-        """Sockets for datagrams without a `connect` or `sendto` to an address: programs such as Node and QUIC clients
-        send by `sendmsg`. Counted, because a socket has no number before it is made.
+        """Return datagram sockets without a `connect` or `sendto` to an address: Node, QUIC clients and other
+        programs use `sendmsg`. They are counted, because a socket has no number before it exists.
         """
         left = sum(map(len, self._made.values())) - len(self._used)
         for row, times in self._made.items():
@@ -269,8 +271,8 @@ class _Seen:
             is_datagram = not is_stream
             if is_datagram:
                 self._used.add(inode)
-        # A connected datagram socket sends nothing yet: the C library makes one to choose an address. Names are
-        # looked up by the C library for every program.
+        # A connected datagram socket has sent nothing yet: the C library connects one to choose an address. The C
+        # library also looks up names for every program.
         if is_datagram and (self.listener.connects(one) or address.port == _DNS):
             return
         program = os.readlink(f"/proc/{pid}/exe")
@@ -295,7 +297,7 @@ class _Seen:
 
     def _how(self, address: PeerAddress) -> str:
         if address.path and not self._tree.fenced:
-            # A recorded program may talk to daemons of its user as it always does; a replay cannot answer.
+            # A recorded program may use the daemons of its user as always; a replay cannot answer for them.
             found = sock_diag.bound_to(address.path)
             return "inside" if not found or self._owns(found) else "daemon"
         if address.path or not address.is_loopback:
@@ -356,7 +358,7 @@ def _entries(pid: int, name: str) -> list[bytes]:
 
 
 def _process_of(thread: int) -> int:
-    # Only the first thread of a process can be opened so, and most calls come from it. A fifth of the time.
+    # This works only for the first thread of a process, which makes most calls. It takes a fifth of the time.
     with suppress(OSError):
         os.close(os.pidfd_open(thread))
         return thread

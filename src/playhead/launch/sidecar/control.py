@@ -1,4 +1,4 @@
-"""The launcher's end of the sidecar: start it, ask it, end it. Knows the messages between the two; not what
+"""Start the sidecar, query it and end it, from the launcher. Knows the messages between the two; does not know what
 the sidecar does.
 
     W  launcher: the command runs; its pid
@@ -123,4 +123,4 @@ def _output_page(run: Path, streams: Sequence[Stream]) -> OutputPage | None:
         pipes = {one.name: one.source for one in streams if one.name != STDIN}
         return OutputPage(run, pipes) if pipes else None
     except OSError:
-        return None  # a full disk: then processes cannot tell which output is a child's own
+        return None  # the disk is full: then processes cannot tell which output belongs to a child

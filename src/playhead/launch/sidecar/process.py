@@ -38,7 +38,7 @@ _SWITCH_S = 0.0005
 
 
 class SidecarProcess:
-    """`line` leads to the launcher; `page` says which output is on the tape already (see `output_at`)."""
+    """The sidecar. `line` leads to the launcher; `page` says which output is on the tape already (see `output_at`)."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class SidecarProcess:
         return all(one.is_over for one in self._services)
 
     def _turn(self) -> None:
-        """Wait for something, and do it."""
+        """Wait for an event, and handle it."""
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         if self._line is not None and not self._is_draining:
@@ -93,7 +93,7 @@ class SidecarProcess:
             poll.register(self._command_end, select.POLLIN)
         for pump in self._pumps:
             pump.register(poll)
-        # Not before the command is known: a replay must know whom to kill where the run was killed.
+        # Not before the command is known: if the recorded run was killed, a replay must know which process to kill.
         idle = [one for one in self._services if not (one.is_started or one.is_over)]
         if self._world.command is None and self._line is not None:
             idle = []
@@ -172,7 +172,7 @@ class SidecarProcess:
                 self._drain()
 
     def _end_input(self) -> None:
-        """Nothing reads the command's stdin any more."""
+        """End the pump of the command's stdin: nothing reads it any more."""
         for pump in [one for one in self._pumps if one.is_input]:
             self._end_pump(pump)
 
@@ -184,9 +184,9 @@ class SidecarProcess:
             pump.drain()
 
     def _outlive_launcher(self) -> None:
-        """The launcher was killed. A recorded command must not notice: serve it until it has ended. Without a way
-        to see its end (before Linux 5.3) services end now. A replay without its launcher has no use, and may
-        wait forever for what the launcher would have served: end all of its processes.
+        """Continue after the launcher was killed. A recorded command must not notice: serve it until it has ended.
+        If its end cannot be seen (before Linux 5.3), services end now. A replay without its launcher is useless,
+        and may wait forever for answers of the launcher: end all of its processes.
         """
         self._close_line()
         if (self._recorder.run / PLAN).exists():
@@ -202,7 +202,7 @@ class SidecarProcess:
             self._see_command_end()
 
     def _see_command_end(self) -> None:
-        """Continue to pass on and record output: there is no launcher that would close the tape."""
+        """Continue to pass on and record output: no launcher is left to close the tape."""
         if self._command_end is not None:
             os.close(self._command_end)
             self._command_end = None
@@ -217,8 +217,8 @@ class SidecarProcess:
                 one.stop(alone=False)
 
     def _report_end(self) -> None:
-        """Everything of the run is on the tape. What children of the command print from here on is passed on,
-        and not recorded.
+        """Report that everything of the run is on the tape. Later output of the command's children is passed on, but
+        not recorded.
         """
         for pump in self._pumps:
             self._record(pump, pump.tail)

@@ -18,7 +18,7 @@ from playhead import clock
 from playhead.launch.guest.variables import RUN
 from playhead.tape.store import PLAN
 
-# Processes of a fence and children of a shell end shortly after the command; on a busy machine that takes a while.
+# Processes of a fence and children of a shell end shortly after the command; a busy machine needs a while for that.
 _GRACE_NS = 500_000_000
 # A killed process may have started another one just before.
 _MOST_KILLS = 50
@@ -38,7 +38,7 @@ class HeldNamespace:
     """
 
     def __init__(self, pid: int) -> None:
-        """Of a process. `name` is None if it is ours, or unknown."""
+        """Hold the namespace of a process. `name` is None if it is our own namespace, or unknown."""
         self.name: str | None = None
         self._fd = -1
         with suppress(OSError):
@@ -56,7 +56,7 @@ class HeldNamespace:
 def left_of(
     run: str, *, root: int | None = None, namespace: str | None = None
 ) -> list[LeftProcess]:
-    """The living processes of a run. `root` is the command, `namespace` that of its fence."""
+    """Return the living processes of a run. `root` is the command, `namespace` is the one of its fence."""
     parents: dict[int, int] = {}
     mine: set[int] = set()
     entry = f"{RUN}={run}".encode()
@@ -76,7 +76,7 @@ def left_of(
 def end_all(
     run: str, *, root: int | None = None, namespace: str | None = None
 ) -> list[LeftProcess]:
-    """Kill the processes of a run, also those that they start meanwhile. Returns what was killed."""
+    """Kill the processes of a run, including those that they start meanwhile. Return the killed processes."""
     killed: dict[int, LeftProcess] = {}
     for _ in range(_MOST_KILLS):
         left = left_of(run, root=root, namespace=namespace)
@@ -91,9 +91,10 @@ def end_all(
 
 
 def left_running(run: Path, held: HeldNamespace | None) -> list[LeftProcess]:
-    """The processes that outlived the command. Those of a replay are ended; those of a recording are the user's.
+    """Return the processes that outlived the command. Those of a replay are killed; those of a recording belong to
+    the user.
 
-    `held` is closed.
+    Closes `held`.
     """
     try:
         return _left_running(run, None if held is None else held.name)
@@ -153,7 +154,7 @@ def _numbers() -> list[str]:
 
 
 def _parent_of(pid: int) -> int | None:
-    """None: it has ended, or only its parent has not noticed yet."""
+    """Return the parent. None: the process has ended, even if its parent has not waited for it yet."""
     with suppress(OSError, ValueError, IndexError):
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent = file.read().rpartition(b")")[2].split()[:2]
@@ -182,7 +183,7 @@ def _descends(pid: int, parents: dict[int, int], mine: set[int]) -> bool:
 
 
 def _program(pid: int) -> str | None:
-    """None: it has ended meanwhile."""
+    """Return the name of the program. None: the process has ended meanwhile."""
     with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
         return file.read().decode("utf-8", "replace").strip()
     return None

@@ -1,7 +1,6 @@
-"""The parts of the sidecar that serve clients (sockets and a thread that starts with the first client), and the
-proxy as one of them.
+"""Services of the sidecar: sockets, and a thread that starts with the first client. The proxy is one of them.
 
-A run whose command never connects starts no thread and loads nothing: the sidecar only polls the listening
+If the command never connects, no thread is started and nothing is loaded: the sidecar only polls the listening
 sockets.
 """
 
@@ -39,8 +38,8 @@ else:
 
 
 class SharedDeck:
-    """The deck that all services share, made for the first one. One deck and one replay mode: a shim's call
-    has a model's response as its cause, and each taped call is served once, whichever service asks.
+    """The deck that all services share, made for the first of them. There is one deck and one replay mode, because a
+    shim's call has a model's response as its cause, and each taped call is served once, whichever service asks.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -66,8 +65,8 @@ class SharedDeck:
             return Deck(self.recorder)
         mode, _ = begin.begin_replay(self.recorder.run, self.recorder)
         mode.mortal = self.command
-        # A call past the end of the tape is a divergence here. It kills the command only in a process of the
-        # command itself, which knows that it is the one that was killed.
+        # Here a call past the end of the tape is a divergence. Only a process of the command itself, which knows that
+        # it is the one that was killed, kills the command.
         mode.recording.closed.update(mode.recording.segments)
         written = plan.read_plan(self.recorder.run)
         self.is_paced = written is not None and written.pace
@@ -81,7 +80,7 @@ class SharedDeck:
 class Service:
     """Serves clients of `sockets`. Subclasses implement `serve`."""
 
-    # Start shortly after the command, before any client: loading takes longer than a client should wait.
+    # Start shortly after the command, before the first client: loading takes longer than a client should wait.
     starts_early = False
 
     def __init__(self, world: SharedDeck, sockets: Sequence[socket.socket]) -> None:
@@ -100,12 +99,12 @@ class Service:
         """Serve in a thread; `done` is called in it at its end."""
         self.is_started = True
         self._stop = os.pipe()
-        # A daemon: one that hangs must not keep the sidecar from its end.
+        # A daemon thread: if it hangs, it must not keep the sidecar from ending.
         threading.Thread(target=self._run, args=(done,), daemon=True).start()
 
     def stop(self, *, alone: bool) -> None:
-        """End when everything that clients have said is on the tape. `alone`: the launcher was killed, so
-        files that it would remove are removed here.
+        """End when everything that clients have sent is on the tape. `alone`: the launcher was killed, so its files
+        are removed here.
         """
         self._is_alone = alone
         if self.is_started:
@@ -131,7 +130,7 @@ class Service:
             done()
 
     def _end(self) -> None:
-        # Clients that come later are refused instead of waiting for ever.
+        # Clients that come later are refused instead of waiting forever.
         for one in self.sockets:
             one.close()
         if self._is_alone:

@@ -1,5 +1,5 @@
-"""The calls of the run's shims, as a service of the sidecar: onto the tape, or from it. Knows one socket and
-its clients; what one shim says is understood by `caller`.
+"""Serve the calls of the run's shims in the sidecar: record them, or play them from the tape. Knows one socket and
+its clients; `caller` interprets the messages of one shim.
 
 If the sidecar is killed, shims run their programs without it.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     caller = Later("playhead.launch.shims.caller")  # loaded in the sidecar, with the first shim
 
-# The longest time that shims are served after the command has ended: a shim may never stop sending.
+# The maximum time that shims are served after the command has ended: a shim may never stop sending.
 _LONGEST_END_NS = 5_000_000_000
 
 
@@ -32,7 +32,7 @@ class ShimService(Service):
     """Serves the socket that shims connect to."""
 
     starts_early = True
-    # Made by `serve`, after the fork: the launcher would share an epoll descriptor.
+    # Created by `serve`, after the fork: otherwise the launcher would share the epoll descriptor.
     _selector: selectors.BaseSelector
 
     def __init__(self, world: SharedDeck, shims: Shims) -> None:
@@ -85,7 +85,7 @@ class ShimService(Service):
                 return
         except Exception as error:  # noqa: BLE001  a failure with one shim must not end all others
             self.world.recorder.warn(f"a subprocess is not recorded ({safe_str(error)}).")
-            if self.world.is_replay:  # it must not run for real either
+            if self.world.is_replay:  # the program must not run for real either
                 found.line.send(refusal(safe_str(error)))
         self._part_with(fd)
 
@@ -94,7 +94,7 @@ class ShimService(Service):
         self._callers.pop(fd).leave()
 
     def _end_callers(self) -> None:
-        """The command has ended: write everything that shims have sent before."""
+        """Write everything that shims have sent: the command has ended."""
         latest = clock.mono_ns() + _LONGEST_END_NS
         while self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0)):
             for key, _ in ready:

@@ -1,22 +1,22 @@
-"""Runs in every Python of a recorded run before its own code. Knows how to load Playhead from where
-this file lies, and how to leave no trace of itself; not what a recording is.
+"""Runs in every Python of a recorded run before the program's own code. Knows how to load Playhead from the folder
+above this file, and how to leave no trace; does not know what a recording is.
 
-Any Python may find this file, so nothing here is newer than 2.7. Versions older than 3.10 are left alone, and so are
-interpreters that the hooks are not made for (`_why_not`), with a message. Nothing is ever written to stdout (uv asks
-interpreters about themselves and reads their answer there) and nothing is raised.
+Any Python may find this file, so it uses no syntax newer than 2.7. Versions older than 3.10 are left alone, and so
+are interpreters that the hooks do not support (`_why_not`), with a message. Nothing is ever written to stdout (uv
+queries interpreters and reads their answer there) and nothing is raised.
 """
 
 import gc
 import os
 import sys
 
-# Python 2 empties a module that nobody holds any more, even while it runs.
+# Python 2 clears a module that has no references left, even while it runs.
 _kept = sys.modules[__name__]
 
 
 def _step_aside():
     # type: () -> str
-    """Take this folder off the path again: the program finds what it would have found."""
+    """Remove this folder from the path again, so that the program finds the modules that it would find without us."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)
@@ -26,8 +26,8 @@ def _step_aside():
 
 def _load_playhead(here):
     # type: (str) -> None
-    """The package this file belongs to, and nothing else of the environment that it is installed in."""
-    # By their other names: `importlib` is there already, its package with all that it imports is not.
+    """Load the package that this file belongs to, and nothing else of the environment in which it is installed."""
+    # Under their internal names: the code of `importlib` is loaded already, its package and the imports of it are not.
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import spec_from_file_location
 
@@ -40,8 +40,8 @@ def _load_playhead(here):
 
 def _why_not():
     # type: () -> str
-    """Why this interpreter cannot be recorded; empty: it can. The hooks change types of C and read frames and private
-    attributes of asyncio, which other implementations and later versions may lay out differently.
+    """Return why this interpreter cannot be recorded; empty: it can. The hooks change C types and read frames and
+    private attributes of asyncio, which may be different in other implementations and later versions.
     """
     if sys.implementation.name != "cpython":
         return "its Python is " + sys.implementation.name
@@ -62,7 +62,7 @@ def _begin(here):
             told = "playhead: this process is not recorded: %s, and CPython 3.10 to 3.13 is supported.\n"
             sys.stderr.write(told % why)
         return
-    # Nothing that is loaded here is ever garbage; looking for some takes a tenth of the time.
+    # Nothing that is loaded here becomes garbage, and the garbage collector would take a tenth of the time.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -81,6 +81,6 @@ def _begin(here):
 
 _begin(_step_aside())
 
-# The user's own, as if this one had never been: if there is none, the ImportError says so to `site`,
-# which expects it, and no module of this name is left behind.
+# Import the user's own sitecustomize, as if this one did not exist. If there is none, `site` expects the ImportError,
+# and no module of this name is left behind.
 import sitecustomize  # type: ignore[import-not-found] # noqa: E402, F401
