@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Adapter:
-    """One boundary's side of one call. A fresh instance for each call."""
+    """One boundary's side of one call. Each call has its own instance."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class Adapter:
         crossing.failed(error)
 
     def with_body(self, body: bytes) -> Call:
-        """The call with another body; `live` will send `crossing.instead`, which is that body."""
+        """Return the call with another body; `live` will send `crossing.instead`, which is that body."""
         raise NotImplementedError
 
 

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     Derive = Callable[[Callable[[int], bytes]], Any]
 
 
-# Readings within this time share an event: a kill loses at most these, and no call came after them.
+# Readings within this time share an event. A kill loses at most these readings, and no call depends on them: calls are
+# written after the readings before them.
 _TOGETHER_NS = 100_000_000
 # Up to this many readings are written one by one.
 _FEW = 16
-# How many lie about one by one before they are sorted by place.
+# The maximum number of single readings that are kept before they are sorted by place.
 _MOST_LOOSE = 4096
 
 WALL = ("time", "time_ns", "now")
@@ -48,12 +49,12 @@ CLOCKS = frozenset({*WALL, *STEADY, *USED})
 class Source(Protocol):
     """A source of readings: the real clock (recorded), or the tape."""
 
-    # When the run began that is recorded or served, by the wall clock.
+    # The start of the recorded or served run, by the wall clock.
     began_ns: int
 
     @property
     def log(self) -> list[tuple[Lane, str, CodeType, Any]] | None:
-        """Where a reading that was made for real is put down; None: readings are served."""
+        """Return the list that real readings are appended to; None if readings are served."""
 
     def read(
         self,
@@ -63,24 +64,26 @@ class Source(Protocol):
         derive: Derive | None = None,
         lane: Lane | None = None,
     ) -> Any:
-        """`derive` makes a reading that is not on the tape from bytes that are the same each time."""
+        """Return one reading. `derive` makes a reading that is not on the tape from bytes that are the same in each
+        replay.
+        """
 
     def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
-        """A reading of a steady clock that is never recorded: the reader waits for others (`waits`), or is a
+        """Return a reading of a steady clock that is never recorded: the reader waits for others (`waits`), or is a
         loop that implements waiting itself.
         """
 
     def settle(self) -> None:
-        """Called after a reading was put down."""
+        """Called after a reading was appended to `log`."""
 
     def flush(self) -> None: ...
 
     def start_anew(self) -> None:
-        """In a forked child: what waited is the parent's to write."""
+        """Start again in a forked child: the parent writes the readings that it has not written yet."""
 
 
 class TapingSource:
-    """Records readings: the real value is returned at once, and is written with the next call, or soon.
+    """Records readings. The real value is returned at once, and is written before the next call, or soon.
 
     Readers share a list without a lock: appending is atomic, and so is taking its contents.
     """
@@ -119,8 +122,8 @@ class TapingSource:
             self._sort()
 
     def flush(self) -> None:
-        """Called before each call is written, and at the end."""
-        # Twice: what another thread could not write meanwhile, because we were at it.
+        """Write the readings so far. Called before each call is written, and at the end."""
+        # Twice: the second time for readings that another thread could not write while this one was writing.
         for _ in range(2):
             if not self.log and not self._runs:
                 return
@@ -131,20 +134,22 @@ class TapingSource:
             return
         self._sort()
         if not self._busy.acquire(blocking=False):
-            return  # another thread is at it, or this one, and a signal came in between
+            return  # another thread is writing, or a signal handler interrupted this thread while it was writing
         try:
             runs, self._runs = self._runs, {}
             self._due_ns = clock.mono_ns() + _TOGETHER_NS
             self._spinning = {key for key, run in runs.items() if run.count > MOST_EXACT}
             rows = [[*key, run.packed()] for key, run in runs.items()]
-            # Still in here: another thread's, which are later, must not come onto the tape before.
+            # Inside the lock: later readings of another thread must not be written before these.
             if rows:
                 self._recorder.append(NewEvent(events.AMBIENT, {"readings": rows}))
         finally:
             self._busy.release()
 
     def _write_few(self) -> bool:
-        """Between two calls a program mostly reads one or two clocks: each reading is a row of its own."""
+        """Write a few readings, each as a row of its own: between two calls a program mostly reads one or two
+        clocks.
+        """
         if not self._busy.acquire(blocking=False):
             return False
         try:
@@ -197,7 +202,7 @@ class TapingSource:
 
 
 class _Nowhere:
-    """The log of code that belongs to no run: readings are made, and nothing is kept."""
+    """The log of code that belongs to no run: it drops readings."""
 
     def append(self, reading: object, /) -> None:
         return
@@ -245,7 +250,7 @@ class ScopedSource:
             found.flush()
 
     def start_anew(self) -> None:
-        return  # each of the sources does so itself
+        return  # each source does this itself
 
 
 _NOWHERE = _Nowhere()
@@ -261,7 +266,7 @@ def source() -> Source | None:
 
 
 def of_process() -> Source | None:
-    """The source of code that belongs to no other run than that of the process."""
+    """Return the source for code that belongs to the run of the process."""
     return _of_process
 
 
@@ -280,7 +285,7 @@ def end(chosen: Source) -> None:
 
 
 def scope(find: Callable[[], Source | None] | None) -> None:
-    """From here on `find` decides which source is read; None: that of the process, as before."""
+    """Let `find` decide which source is read from now on. None: the source of the process again."""
     global _scoped  # noqa: PLW0603  one slot a process
     _scoped = None if find is None else ScopedSource(find)
     _choose()
@@ -299,7 +304,7 @@ def flush() -> None:
 
 
 def read(kind: str, live: Callable[[], T], derive: Derive | None = None) -> T:
-    """One reading, attributed to the code that called into the standard library or a hook of ours."""
+    """Return one reading, attributed to the code that called into the standard library or a hook of ours."""
     chosen = _source
     if chosen is None:
         return live()
@@ -343,8 +348,8 @@ def wall_reader(kind: str, real: Callable[[], T], *, depth: int = 1) -> Callable
 
 
 def steady_reader(kind: str, real: Callable[[], T]) -> Callable[[], T]:
-    """In place of a steady clock: a duration that a program prints is taped, what event loops, locks
-    and pools read for themselves is not.
+    """Replace a steady clock. A duration that a program prints is recorded; readings that event loops, locks and pools
+    make for themselves are not.
     """
     getframe, lane = sys._getframe, lanes.current.get
 

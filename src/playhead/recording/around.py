@@ -27,7 +27,7 @@ class CallFrame(Protocol):
     def end(self, error: BaseException | None, value: Any = None) -> None: ...
 
 
-# Begins a frame for the arguments of a call; None: there is nothing to enclose it.
+# Begins a frame for the arguments of a call. Returns None if no frame encloses the call.
 Begin = Callable[[Any, Any], "CallFrame | None"]
 
 
@@ -51,8 +51,8 @@ _ALWAYS: Sequence[object] = (True,)
 
 
 def around(function: F, begin: Begin, recording: Sequence[object] = _ALWAYS) -> F:
-    """`function`, with what `begin(args, kwargs)` gives around each call. While `recording` is empty, a call goes
-    to the function at once: a program that is not recorded must not pay for it.
+    """Return `function` wrapped so that the frame of `begin(args, kwargs)` encloses each call. While `recording` is
+    empty, the function is called directly: a program that is not recorded must not pay for the wrapper.
     """
     if inspect.iscoroutinefunction(function):
         wrapped = _coroutine(function, begin, recording)
@@ -164,7 +164,7 @@ def _async_generator(function: Callable[..., Any], begin: Begin) -> Callable[...
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Where the function begins, as JSON."""
+    """Return the place where the function begins, as JSON."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return '""'
@@ -172,7 +172,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def arguments_of(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Arguments by name, without `self`: that is the program, not the input."""
+    """Return the arguments by name, without `self`, which is part of the program and not of the input."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):

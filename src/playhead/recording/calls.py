@@ -18,8 +18,8 @@ SIDE = "side"
 # The boundaries whose outermost calls own the file changes made while they are open.
 _OWNERS = frozenset({"tool", "process", "mcp"})
 
-# Not frozen, though nothing changes them: a frozen dataclass takes four times as long to make, and every call
-# makes several of these.
+# Not frozen, although no code changes them: a frozen dataclass takes four times as long to make, and every call makes
+# several of these.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Call:
         return self.boundary in _OWNERS and not self.facts.get("own")
 
     def told(self) -> dict[str, Any]:
-        """The data of its event."""
+        """Return the data of the call's event."""
         data = {"boundary": self.boundary, "name": self.name, "request": self.request, **self.facts}
         if self.effect is not None:
             data["effect"] = self.effect
@@ -60,7 +60,7 @@ class Moment(int):
     """
 
     place: Any = None
-    # Where the call ended because the program had left it: a program that leaves again learns of it there.
+    # The place where the program learns that it has left the call, for a call that the recorded program left early.
     left: Any = None
 
     def __sub__(self, earlier: int) -> Moment:
@@ -80,10 +80,10 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class Taped:
-    """An answer from the tape: how the call ended then, and everything that came before that.
+    """An answer from the tape: how the recorded call ended, and everything that came before its end.
 
-    Where the run was killed while the call was in flight, `how` is `cut` and `dies` ends the process
-    as it ended then: the crossing calls it when the boundary says that the stream is over.
+    If the run was killed while the call was in flight, `how` is `cut`, and `dies` ends the process in the same way: the
+    crossing calls it when the boundary says that the stream is over.
     """
 
     how: str
@@ -93,30 +93,30 @@ class Taped:
     pieces: Sequence[Piece] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     took_ns: int = 0
-    # When the head came; None: together with the first piece.
+    # The time of the head; None: it came together with the first piece.
     head_ns: int | None = None
-    # `value` as it stands on the tape, for boundaries that rebuild types of their own.
+    # The frozen form of `value`, for boundaries that rebuild types of their own.
     frozen: Any = None
-    # `error` likewise: its state may hold objects that only the boundary can make.
+    # The frozen form of `error`: its state may hold objects that only the boundary can make.
     frozen_error: Any = None
     # How this answer was matched: rung and taped call; written to the replay's own tape.
     match: Mapping[str, Any] = field(default_factory=dict)
     dies: Callable[[], None] | None = None
-    # Puts the answer back on the tape: it came too late for the program, which will ask again.
+    # Makes the taped answer available again: it came too late for the program, which will ask again.
     give_back: Callable[[], None] | None = None
     # When the call was made, in the time of the tape.
     began_ns: int = 0
-    # On the replay's own tape the call stands without request and answer: both are on the other one.
+    # On the replay's own tape the call is written without request and answer: both are on the recorded tape.
     quiet: bool = False
     # The call made no further calls: a watched store can be changed again in the same way.
     is_alone: bool = False
-    # What processes inside the call wrote to the streams of the command: a server that logs to stderr.
+    # Output that processes inside the call wrote to the streams of the command: a server that logs to stderr.
     printed: Sequence[Piece] = ()
 
     @property
     def first_ns(self) -> int:
-        """When the answer began. Where the order of the tape is not kept, a head comes with the piece that
-        follows it, or with the end.
+        """Return the time when the answer began. Where the order of the tape is not kept, a head comes with the piece
+        that follows it, or with the end.
         """
         if type(self.head_ns) is Moment:
             return self.head_ns

@@ -55,8 +55,8 @@ LARGEST_TOGETHER = 32 * 1024
 
 
 def _real(name: str) -> Any:
-    """As it is before gevent replaces it: a greenlet that waits for a lock of the system waits for
-    ever, and all others with it.
+    """Return the original from before gevent replaced it. A greenlet that waits for a system lock blocks all other
+    greenlets for ever.
     """
     monkey: Any = sys.modules.get("gevent.monkey")
     return getattr(_thread, name) if monkey is None else monkey.get_original("_thread", name)
@@ -65,7 +65,7 @@ def _real(name: str) -> Any:
 _allocate_lock = _real("allocate_lock")
 _make_lock = _real("RLock")
 _start_new_thread = _real("start_new_thread")
-# As C has it: a replay hooks the methods of locks, and our own pauses are not the program's.
+# The unhooked C method: a replay hooks the methods of locks, and our own pauses are not the program's.
 _acquire = type(_allocate_lock()).acquire
 
 
@@ -98,15 +98,15 @@ class ChunkBuffer:
         is_inner: bool = False,
         encoding: str | None = None,
     ) -> None:
-        """`encoding`: of the stream `body`, where it is compressed. `is_inner`: the call is made within a tool, and
-        its pieces have no place in the order. `head` comes before a body that is short and will be here at once:
-        they go onto the tape together with the outcome, if that comes within these milliseconds.
+        """`encoding`: the content encoding of the stream `body`, if it is compressed. `is_inner`: the call is made
+        within a tool, and its pieces have no place in the order. `head`: the head before a short body that arrives at
+        once. It is written together with the outcome, if the outcome comes within these milliseconds.
         """
         self._recorder = recorder
         self._call = call
         self._started = started
         self._is_inner = is_inner
-        # Re-entrant: a signal handler or a __del__ may close the very stream that is being told.
+        # Re-entrant: a signal handler or a __del__ may close the very stream that is being written.
         self._lock = _make_lock()
         self.encoding = encoding
         self._cleaners: dict[str, StreamCleaner | EncodedBodyCleaner] = {}
@@ -142,7 +142,7 @@ class ChunkBuffer:
                 _flusher.push(self)
 
     def flush(self) -> None:
-        """Write what has waited for company."""
+        """Write the pieces that wait for further pieces."""
         with self._lock:
             self._scheduled = False
             if self._pieces or self._head is not None:
@@ -205,7 +205,7 @@ def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
     if redactor is not None and encoding is not None:
         pieces = cleaned_pieces(redactor, encoding, pieces, http_headers.undo)
         return [head, _told(stream, pieces)]
-    # Most answers hold nothing that could be a secret, and to rule that out is much quicker than a search.
+    # Most answers hold nothing that could be a secret, and ruling that out is much quicker than a search.
     whole = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
     if redactor is not None and redactor.suspects(whole):
         pieces = StreamCleaner(redactor).feed(pieces, last=True)
@@ -213,7 +213,7 @@ def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
 
 
 def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:
-    if len(pieces) == 1:  # that of most answers
+    if len(pieces) == 1:  # most answers have one piece
         ((raw, when),) = pieces
         sizes, at_ns = [len(raw)], [when]
     else:
@@ -242,7 +242,7 @@ def as_bytes(data: dict[str, Any]) -> bytes:
 
 
 class Flushed(Protocol):
-    """Holds something back for a moment."""
+    """A buffer that holds data back for a moment."""
 
     def flush(self) -> None: ...
 
@@ -255,7 +255,7 @@ class _Flusher:
     """
 
     def __init__(self) -> None:
-        # In order, and quick to take one out of: most have nothing left to say when their time comes.
+        # A dict, because it keeps the order and removes an entry quickly: most buffers are empty when their time comes.
         self._waiting: dict[Flushed, None] = {}
         self._wake = _allocate_lock()
         self._wake.acquire()
@@ -278,16 +278,16 @@ class _Flusher:
             try:
                 self._wake.release()
             except RuntimeError:
-                return  # another thread was quicker: it is awake
+                return  # another thread has woken it already
 
     def forget(self, buffer: Flushed) -> None:
-        """The buffer is complete. Keeping thousands of them for those milliseconds would cost more than their
+        """Forget a buffer that is complete. Keeping thousands of them for those milliseconds would cost more than their
         contents.
         """
         self._waiting.pop(buffer, None)
 
     def stop(self) -> Iterable[Flushed]:
-        """Returns when the thread has ended, with the buffers that were pushed meanwhile."""
+        """Stop the thread and return, after it has ended, the buffers that were pushed meanwhile."""
         if self._running:
             threads = clock.threads()
             self._goes_on.release()
@@ -328,12 +328,14 @@ def _start_anew() -> None:
 
 
 def _leave() -> None:
-    """From 3.12 on Python warns a program that forks while it has threads: ours is none of its own."""
+    """Stop the flusher's thread before a fork: from 3.12 on Python warns a program that forks while it has threads, and
+    this thread is ours, not the program's.
+    """
     global _flusher
     old, _flusher = _flusher, _Flusher()
     for one in old.stop():
         _flusher.push(one)
 
 
-# Threads do not survive a fork; what waited is the parent's to write.
+# Threads do not survive a fork, and the parent writes the buffers that wait.
 os.register_at_fork(before=_leave, after_in_child=_start_anew)

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 inside = lanes.inside
 
-# Points of a taped answer beside its pieces, which have their index in `taped.pieces`.
+# Points of a taped answer besides its pieces, which are numbered by their index in `taped.pieces`.
 HEAD, END = -1, -2
 # All of an answer that came in one piece: it is handed to the client at once.
 WHOLE = -3
 
-# How much longer than on the tape a call that was abandoned there may wait to be abandoned again. The agent's
-# own timeout or race comes back; but what made it leave may be gone, and a replay must never hang.
+# How much longer than on the tape a call that the agent abandoned there may wait to be abandoned again. The agent's own
+# timeout or race happens again; but the reason to leave may be gone, and a replay must never hang.
 PATIENCE_S = 10.0
 
 
 class Crossing:
-    """One call on its way: written before it is performed, its stream as it comes, its outcome."""
+    """One call in progress: written before it is performed, its stream as it arrives, then its outcome."""
 
     __slots__ = (
         *("_buffer", "_ended", "_head", "_heard", "_mark", "_outside", "_segment", "_shown_ns"),
@@ -60,7 +60,7 @@ class Crossing:
         self.taped = taped
         # The body to send in place of the one that the program made.
         self.instead = instead
-        # Within a tool: a replay does not come to its points.
+        # Whether it is inside a tool: a replay does not come to its points.
         self.is_inner = lanes.printing.get() is not None
         self._ended = False
         # The taped moment of the last point that the client got.
@@ -77,7 +77,7 @@ class Crossing:
         entry = NewEvent(events.CALL, data, at, None, deck.cause_of(call))
         self.seq: Ref | None = recorder.append(entry)
         self._segment = recorder.segment
-        # Files that change from here to the end are this call's: see `workspace.watch.call_marks`.
+        # Files that change until the end belong to this call: see `workspace.watch.call_marks`.
         self._mark = None
         if deck.marks is not None and self.seq is not None:
             name = f"{self._segment}:{self.seq}"
@@ -93,17 +93,19 @@ class Crossing:
 
     @property
     def ref(self) -> Ref | None:
-        """Its event; from a child that was forked since, by the name that holds there too."""
+        """Return the reference to the call's event. In a child that was forked since, this is a name that is valid
+        there too.
+        """
         if self.seq is None or self.deck.recorder.segment == self._segment:
             return self.seq
-        self._buffer = None  # what waits in it is the parent's to write
+        self._buffer = None  # the parent writes the buffered pieces
         return f"{self._segment}:{self.seq}"
 
     def head(self, value: Any, *, clean: bool = False, short: bool = False) -> None:
-        """The part before the body: status and headers. Written as soon as it is known.
+        """Record the part before the body, status and headers, as soon as it is known.
 
-        `clean`: plain JSON without secrets. `short`: the head of a small answer that is about to be complete,
-        so it may wait as long as pieces of a stream do.
+        `clean`: plain JSON without secrets. `short`: the head of a small answer that is about to be complete, so it may
+        wait as long as pieces of a stream do.
         """
         self._head = value
         if self.taped is not None and self.taped.quiet:
@@ -130,7 +132,7 @@ class Crossing:
         recorder.append(NewEvent(events.CHUNK, {"call": ref, **data}, '""', ref, None, clean))
 
     def whole(self, head: Any, body: bytes, members: dict[str, Any]) -> None:
-        """An answer that came all at once: a head that is clean, a body, and how it returned."""
+        """Record an answer that came all at once: a clean head, a body, and how it returned."""
         taped, recorder = self.taped, self.deck.recorder
         is_plain_case = taped is None and self._buffer is None and recorder.level == "full"
         if not is_plain_case or len(body) > LARGEST_TOGETHER:
@@ -149,7 +151,7 @@ class Crossing:
         self.end("returned", members, (told, "body", [(body, when)] if body else []))
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
-        """A piece of a stream, as it came."""
+        """Record a piece of a stream, as it came."""
         recorder = self.deck.recorder
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None or (not piece and stream not in MESSAGES):
@@ -177,8 +179,9 @@ class Crossing:
                 self._heard = None
 
     def moment(self, *, is_shown: bool = False) -> int:
-        """Something of this call shows now, past the program: note its place. How long after its start it is.
-        `is_shown`: a replay shows it, although it serves the call around this one whole.
+        """Note the place of something in this call that becomes visible without passing through the program. Return the
+        nanoseconds since the call began. `is_shown`: a replay shows it, although it serves the enclosing call as a
+        whole.
         """
         now = mono_ns()
         if self.seq is not None and (is_shown or not self.is_inner):
@@ -192,18 +195,18 @@ class Crossing:
         self.end("raised", {"error": error, **facts})
 
     def failed(self, error: BaseException, **facts: Any) -> None:
-        """The call ended with an error. A cancellation is the agent's own doing: it stopped waiting."""
+        """Record that the call ended with an error. A cancellation is the agent's own decision: it stopped waiting."""
         if is_cancellation(error):
             self.left(**facts)
         else:
             self.raised(error, **facts)
 
     def cut(self, error: BaseException | None = None, **facts: Any) -> None:
-        """The other side broke off in the middle."""
+        """Record that the other side broke off in the middle."""
         self.end("cut", {"error": error, **facts})
 
     def left(self, **facts: Any) -> None:
-        """The agent stopped listening before the end."""
+        """Record that the agent stopped listening before the end."""
         self.end("left", facts)
 
     def reach(self, point: int) -> None:
@@ -213,16 +216,16 @@ class Crossing:
         pacing.rest(self._wait_ns(point))
 
     async def reach_async(self, point: int) -> None:
-        """The same, while other tasks run."""
+        """Wait like `reach`, while other tasks run."""
         await pacing.rest_async(self._wait_ns(point))
 
     def reach_later(self, point: int) -> float:
-        """The same for callers that set a timer of the event loop: after how many seconds it has to fire."""
+        """Return after how many seconds a timer must fire, for callers that wait with a timer of the event loop."""
         return pacing.seconds(self._wait_ns(point))
 
     def reach_last(self) -> None:
-        """The client asks for more than the last piece: wait for the end, if the tape knows its place among
-        the other points. If not, the end comes with the last piece.
+        """Wait for the end when the client asks for more than the last piece, if the tape knows the place of the end
+        among the other points. If not, the end comes with the last piece.
         """
         pacing.rest_to_end(self._wait_ns(END))
 
@@ -230,21 +233,21 @@ class Crossing:
         await pacing.rest_to_end_async(self._wait_ns(END))
 
     async def close_async(self) -> None:
-        """The client has closed the answer. It may have taken several turns of the event loop to do so, and
-        the program learns only now that the answer has ended. If it left the answer before the end, that has a place
-        of its own, which comes first.
+        """Note that the client has closed the answer; in a replay, wait for that moment. Closing may take several turns
+        of the event loop, and the program learns only then that the answer has ended. If it left the answer before the
+        end, that has a place of its own, which comes first.
         """
         if self.taped is not None and self.taped.how == "left":
             await self.reach_last_async()
         await pacing.close_async()
 
     async def abandon_async(self, patience_s: float) -> None:
-        """Wait until the agent leaves a call that it left then; but not for ever."""
+        """Wait until the agent leaves a call that it left in the recorded run, for a limited time."""
         if self.taped is None or not await pacing.abandon(self.taped.took_ns):
             await pacing.sleep(patience_s)
 
     async def reach_end_async(self, patience_s: float = PATIENCE_S) -> None:
-        """Wait for the taped end. If the agent abandoned the recorded call, wait until it does so again; a
+        """Wait for the taped end. If the agent abandoned the recorded call, wait until it does so again; raise a
         Divergence if it does not, because there is no answer.
         """
         taped = self.taped
@@ -262,7 +265,7 @@ class Crossing:
         )
 
     def _wait_ns(self, point: int) -> int:
-        """The taped time between the last point that the client got and this one."""
+        """Return the taped time between the last point that the client got and this one."""
         taped = self.taped
         if taped is None:
             raise AssertionError("only a taped answer has points to reach")
@@ -299,17 +302,17 @@ class Crossing:
                 lanes.printing.reset(printed[0])
                 lanes.own_thread(printed[1])
         except ValueError:
-            return  # the host left the block in another context: there is nothing to undo
+            return  # the host left the block in another context: nothing to undo
 
     def end(self, how: str, members: dict[str, Any], held: Held | None = None) -> None:
-        """However it ended. `members` are further ones of its event: value, error, facts; `held` an
+        """Record the end of the call. `members` are further members of its event: value, error, facts. `held` is an
         answer that is not on the tape yet.
         """
         if self._ended:
             return
         self._ended = True
         if self._mark is not None:
-            self._mark.end()  # before the outcome: that tells readers that the changes are on the tape
+            self._mark.end()  # before the outcome, which tells readers that the changes are on the tape
         taped, deck = self.taped, self.deck
         if taped is not None and deck.marks is not None:
             deck.marks.finish(taped.match.get("of"))
@@ -352,7 +355,7 @@ class Crossing:
 
 
 def _data_of(call: Call, taped: Taped) -> dict[str, Any]:
-    """The data of a served call's event: the call, and how its answer was found."""
+    """Return the data of a served call's event: the call, and how its answer was found."""
     if taped.quiet:
         return {"boundary": call.boundary, "name": call.name, "match": taped.match}
     return {**call.told(), "match": dict(taped.match)} if taped.match else call.told()

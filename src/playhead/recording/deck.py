@@ -21,7 +21,7 @@ from playhead.recording.crossing import inside as _inside
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 
-# Which deck is used where, handed on: hooks know one module.
+# Re-exported from `scopes`, so that hooks need only this module.
 from playhead.recording.scopes import activate as activate  # noqa: PLC0414
 from playhead.recording.scopes import active as active  # noqa: PLC0414
 from playhead.recording.scopes import all_intercepting as all_intercepting  # noqa: PLC0414
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 
 class Mode(Protocol):
-    """Decides who answers a call: a taped answer, or None for a live call. Raises a Divergence where the
-    call may not be made and has no answer.
+    """Decides how a call is answered: returns a taped answer, or None for a live call. Raises a Divergence if the call
+    may not be made and has no answer.
     """
 
     def answer(self, call: Call, lane: str) -> Taped | None: ...
@@ -72,7 +72,7 @@ class Rewriting(Protocol):
     def rewrite(self, call: Call, body: bytes) -> bytes: ...
 
 
-# Boundaries whose calls a model may have asked for.
+# Boundaries whose calls a model may request.
 _CAUSED = frozenset({"tool", "mcp", "process"})
 
 
@@ -85,14 +85,14 @@ class Deck:
         self._rewriting: tuple[Mode | None, Rewriting | None] = (None, None)
         # The calls that are performed for real during a replay.
         self.live: set[Crossing] = set()
-        # The tool calls that models have asked for and that have not been made yet.
+        # The tool calls that models have requested and that have not been made yet.
         self.asked = ToolRequests()
-        # Passes models' answers on to another process, which makes the calls that they ask for.
+        # Passes models' answers on to another process, which makes the calls that they request.
         self.heard_too: Callable[[str, str, int, Mapping[str, str], bytes], None] | None = None
         # Where calls are marked for the process that watches the workspace; None: nothing watches.
         self.marks: CallMarks | None = None
-        # Of a run that was opened in a thread or a task, beside others: its clock and entropy, the log of its
-        # points, and how its children join it.
+        # For a run that was opened in a thread or a task, beside others: its clock and entropy, the log of its points,
+        # and how its children join it.
         self.source: ambient.Source | None = None
         self.log: points.PointLog | None = None
         self.carrier: Carrier | None = None
@@ -107,8 +107,8 @@ class Deck:
 
     @property
     def rewriting(self) -> Rewriting | None:
-        """The mode, if it may change requests. Looked up once per mode: a look-up of two attributes on each
-        call costs as much as writing an event.
+        """Return the mode if it may change requests. Looked up once per mode: a look-up of two attributes on each call
+        costs as much as writing an event.
         """
         mode, rewriting = self._rewriting
         if mode is not self.mode:
@@ -142,7 +142,7 @@ class Deck:
         return adapter.observe(crossing, result)
 
     async def perform_async(self, call: Call, adapter: Adapter) -> Any:
-        """The same for an adapter whose `live` gives an awaitable, as does `serve` if it streams."""
+        """Do the same as `perform` for an adapter whose `live` returns an awaitable, as does `serve` if it streams."""
         crossing = self._open(call, adapter)
         if crossing.taped is not None:
             try:
@@ -164,7 +164,7 @@ class Deck:
         return adapter.observe(crossing, result)
 
     def _open(self, call: Call, adapter: Adapter) -> Crossing:
-        """Put the call on the tape, and decide who answers it."""
+        """Write the call to the tape, and decide how it is answered."""
         ambient.flush()
         order_slot.step()
         recorder = self.recorder
@@ -174,7 +174,8 @@ class Deck:
         lane = lanes.current.get()
         taped = mode.answer(call, lane.name)
         if taped is not None:
-            # A timeout that the program sets now counts from here, however quickly the replay came here.
+            # A timeout that the program sets now counts from this moment of the tape, however quickly the replay came
+            # here.
             lane.reach(taped.began_ns)
             return Crossing(self, call, taped)
         instead: bytes | None = None
@@ -191,7 +192,7 @@ class Deck:
                 if instead == body:
                     instead = None
                 else:
-                    # The tape shows the request that is really sent.
+                    # The tape must show the request that is really sent.
                     call = adapter.with_body(instead)
         crossing = Crossing(self, call, None, instead)
         self.live.add(crossing)
@@ -218,8 +219,8 @@ class Deck:
             return None
 
     def unfollowed(self, boundary: str, what: str, why: str) -> None:
-        """A boundary is about to be crossed by a way that no hook follows: a hole on the tape of a recording,
-        a Divergence in a replay, where nothing may go out unseen.
+        """Report that a boundary is about to be crossed in a way that no hook follows. That is a hole on the tape of a
+        recording, and a Divergence in a replay, where nothing may be sent unseen.
         """
         if self.mode is not None:
             raise Divergence(f"{what} is about to be used, and {why}: nothing is sent.")
@@ -228,14 +229,14 @@ class Deck:
         )
 
     def part(self, call: Call, kind: str, detail: str, advice: str | None = None) -> None:
-        """Report a divergence within a call that is being served: the program does something else with the
-        answer than it did then.
+        """Report a divergence within a call that is being served: the program uses the answer in another way than the
+        recorded program did.
         """
         if self.mode is not None and hasattr(self.mode, "part_within"):
             self.mode.part_within(call, lanes.current.get().name, kind, detail, advice)
 
     def has_answer(self, call: Call) -> bool:
-        """Return whether this call can be performed or served now. False: a replay has no answer for it left."""
+        """Return whether this call can be performed or served now. False: a replay has no answer left for it."""
         mode: Any = self.mode
         if mode is None or not hasattr(mode, "look"):
             return True
@@ -252,8 +253,8 @@ class Deck:
 
     @property
     def ends_command(self) -> Callable[[], None] | None:
-        """Ends the replayed command the way the recorded one ended, if another process can do that: for
-        decks outside of the command's own process.
+        """Return the function that ends the replayed command the way the recorded one ended, if another process can do
+        that: for decks outside of the command's own process.
         """
         mode: Any = self.mode
         return mode.die if mode is not None and getattr(mode, "mortal", None) else None
@@ -276,12 +277,12 @@ class Deck:
         return any(one.owns_changes for one in _inside.get())
 
     def cause_of(self, call: Call) -> Ref | None:
-        """The LLM call whose answer asked for this one. Recording fails open: None if in doubt."""
+        """Return the LLM call whose answer requested this call. Recording fails open: None if in doubt."""
         if call.boundary not in _CAUSED or not self.asked.anything:
             return None
         try:
             name = self._name_of_cause(call)
-        except Exception as error:  # an answer of a stranger's, arguments of the host's
+        except Exception as error:  # the answer is untrusted, and the arguments belong to the host
             if is_interrupt(error):
                 raise
             self.recorder.warn(
@@ -307,11 +308,11 @@ class Deck:
         self.asked.make_lock()
 
     def hear(self, seq: Ref, call: Call, head: Any, body: bytes) -> None:
-        """An LLM has answered: its tool requests may be performed from now on."""
+        """Note the answer of an LLM: the tool calls that it requests may be made from now on."""
         head = head if isinstance(head, dict) else {}
         headers = {str(name).lower(): str(value) for name, value in head.get("headers") or ()}
         status = head.get("status", 200)
-        # By the name that still holds in a child that is forked later.
+        # By a name that is also valid in a child that is forked later.
         name = seq if isinstance(seq, str) else f"{self.recorder.segment}:{seq}"
         api = str(call.facts.get("api", ""))
         status = status if isinstance(status, int) else 200
@@ -322,12 +323,12 @@ class Deck:
     def learn(
         self, name: str, api: str, status: int, headers: Mapping[str, str], body: bytes
     ) -> None:
-        """An LLM has answered, here or in another process of the run, where its call has that name."""
+        """Keep the answer of an LLM call with this name, made in this or in another process of the run."""
         self.asked.hear(name, api, status, headers, body)
 
 
 def inside() -> tuple[Call, ...]:
-    """The calls that the code running now is part of, innermost last."""
+    """Return the calls that the code running now is part of, innermost last."""
     return _inside.get()
 
 
@@ -335,7 +336,7 @@ _calls = Later("playhead.recording.calls")
 
 
 def __getattr__(name: str) -> Any:
-    """`Call`, `Piece` and `Taped` when they are first asked for: see `playhead.recording.calls`."""
+    """Load `Call`, `Piece` and `Taped` when they are first used: see `playhead.recording.calls`."""
     if name not in ("Call", "Piece", "Taped"):
         raise AttributeError(f"module 'playhead.recording.deck' has no attribute {name!r}")
     value = globals()[name] = getattr(_calls, name)

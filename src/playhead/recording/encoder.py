@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from playhead.events import Ref
 
     class Writer(Protocol):
-        """Puts a line at the end of a segment."""
+        """Appends a line to a segment."""
 
         @property
         def name(self) -> str: ...
 
         @property
         def append(self) -> Callable[..., int]:
-            """Takes the kind, the members and the data as JSON; of a dated event its times too."""
+            """Append an event: the kind, the members and the data as JSON, and for a dated event also its times."""
 else:
     hashlib = Later("hashlib")
-    enum = Later("enum")  # loaded where a value of it exists, not at every start
+    enum = Later("enum")  # loaded when an enum value occurs, not at every start
 
 
 _ERRORS = frozenset({"error", "raised"})
@@ -84,13 +84,13 @@ def reduce(level: Level, kind: str, data: Any, *, ours: bool, frozen: Freeze = f
 
 
 def _member(frozen: Freeze, name: Any, item: Any) -> Any:
-    """Frozen under its name, which may be that of a secret."""
+    """Return a member, frozen; its name may be that of a secret."""
     settled = frozen({name: item})
     return settled.get(name, settled)
 
 
 def digest(item: Any) -> Any:
-    """A hash and a size in place of frozen content; numbers and flags say little and stay."""
+    """Return a hash and a size in place of frozen content. Numbers and flags reveal little and stay."""
     if item is None or isinstance(item, (bool, int, float)):
         return item
     raw = item.encode() if isinstance(item, str) else canonical(item)
@@ -132,9 +132,8 @@ class NewEvent:
         who: str | None = None,
         why: str | None = None,
     ) -> None:
-        """`at` is a code location as JSON (see `where`). Without `parent` the event belongs to the call or
-        turn around it. `redacted`: the data is JSON as it stands, and its secrets are out. `user`: the
-        kind and the data are the program's own.
+        """`at` is a code location as JSON (see `where`). Without `parent` the event belongs to the enclosing call or
+        turn. `redacted`: the data is final JSON without secrets. `user`: the kind and the data are the program's own.
         """
         self.kind = kind
         self.data = data
@@ -148,8 +147,8 @@ class NewEvent:
 
 
 class DatedEvent(NewEvent):
-    """An event that happened at another time and in no lane of this process: a step of a shell script's
-    session, a line of a conversation that another tool recorded. Times that are None are now.
+    """An event that happened at another time and in no lane of this process: a step of a shell script's session, or a
+    line of a conversation that another tool recorded. A time that is None means now.
     """
 
     __slots__ = ("lane", "mono", "wall")
@@ -174,8 +173,8 @@ class DatedEvent(NewEvent):
 
 
 class OpenSegment:
-    """A process's share of a tape, or one that several processes write in turn: how its events are encoded,
-    and what writes them. The attributes without an underscore are `append`'s.
+    """A segment that is being written: of one process, or of several processes that write in turn. Holds how its events
+    are encoded and the writer. The attributes without an underscore are for `append`.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class OpenSegment:
         self._folder = folder
         self._level = level
         self._redactor = redactor
-        # The process and its segment, as members of every event; and the event at the top of it.
+        # The process and its segment, as members of every event; and the root event of the segment.
         self.ids = ""
         self.root: Ref = 0
         self.names = Names(redactor)
@@ -203,7 +202,7 @@ class OpenSegment:
         self._is_fastest = False
 
     def write_to(self, writer: Writer) -> None:
-        """The events that follow are of this process, and go to this writer's segment."""
+        """Write the following events for this process, to the segment of this writer."""
         self.writer = writer
         pid = clock.pid()
         self.ids = f'"pid":{pid},'
@@ -211,7 +210,7 @@ class OpenSegment:
             self.ids += f'"seg":{quote(writer.name)},'
 
     def encode_data(self, kind: str, data: Any, user: bool, redacted: bool) -> bytes:  # noqa: FBT001  (hot)
-        """Data as JSON: reduced to the level, frozen, redacted, its large parts in blobs."""
+        """Return the data as JSON: reduced to the level, frozen, redacted, its large parts in blobs."""
         encode = self._json
         if self._level != "full":
             ours = kind in KINDS and not user
@@ -235,7 +234,7 @@ class OpenSegment:
         return encoded if len(encoded) <= THRESHOLD else spill(self._folder, frozen, encode)
 
     def frozen(self, value: Any) -> Any:
-        """`value` as it would stand on the tape: frozen and redacted. For matching against a tape."""
+        """Return `value` in its form on the tape, frozen and redacted, for matching against a tape."""
         try:
             if is_plain(value, self._keys):
                 suspicious = self._suspects is not None and self._suspects(self._json(value))
@@ -245,16 +244,16 @@ class OpenSegment:
         return self._settled(value)
 
     def learn_secrets(self, variables: Mapping[str, str]) -> bool:
-        """Redact the secrets among these variables from now on, in the caches too; whether there were new ones."""
+        """Redact the secrets among these variables from now on, in the caches too. Return whether any were new."""
         if self._redactor is None or not self._redactor.renew(variables):
             return False
         self._suspects = self._redactor.suspicion()
-        # Replaced, not cleared: another thread may be about to store what it encoded before.
+        # Replaced, not cleared: another thread may be about to store data that it encoded before.
         self.names = Names(self._redactor)
         return True
 
     def use(self, encode: jsonbytes.Encode) -> None:
-        """Encode JSON with this function from now on: for measuring one beside the other."""
+        """Encode JSON with this function from now on: for comparing the speed of two encoders."""
         self._json, self._is_fastest = encode, True
 
     def hurry(self) -> None:
@@ -273,14 +272,14 @@ class OpenSegment:
         frozen = freeze(value)
         if self._redactor is None:
             return frozen
-        # A large value is cleaned part by part, without its JSON and the quick look at that.
+        # A large value is redacted part by part, without encoding it as JSON and checking that first.
         if _is_large(frozen) or self._redactor.suspects(self._json(frozen)):
             return self._redactor.clean(frozen)
         return self._redactor.clean_names(frozen)
 
 
 def _is_large(frozen: Any) -> bool:
-    """Return whether a text in it belongs in a blob: a body of megabytes is not encoded to find that out."""
+    """Return whether the value holds a text that belongs in a blob. A body of megabytes is not encoded to find out."""
     if type(frozen) is str:
         return len(frozen) > THRESHOLD
     if type(frozen) is dict:
@@ -289,10 +288,10 @@ def _is_large(frozen: Any) -> bool:
 
 
 def append(segment: OpenSegment, event: NewEvent) -> int:
-    """Put one event on the tape and return its seq. OSError: it is not on the tape.
+    """Write one event to the tape and return its seq. OSError: it is not on the tape.
 
-    The only function that does: hooks, clock readings, streams, the loop, the proxy, the shims and
-    imported sessions all end here. Written out in one piece: every event pays for each call in it.
+    The only function that writes events: hooks, clock readings, streams, the loop, the proxy, the shims and imported
+    sessions all end here. Written as one long function, because every event pays for each call in it.
     """
     kind = event.kind
     if type(kind) is not str:
@@ -325,7 +324,7 @@ def append(segment: OpenSegment, event: NewEvent) -> int:
 
 
 class Names(dict[str, str]):
-    """Short texts that come again and again (kinds, lanes, agents, references), as redacted JSON."""
+    """Short texts that are repeated often (kinds, lanes, agents, references), as redacted JSON."""
 
     def __init__(self, redactor: Redactor | None) -> None:
         super().__init__()
@@ -334,8 +333,8 @@ class Names(dict[str, str]):
     def __missing__(self, text: str) -> str:
         parent, _, ordinal = text.rpartition("/")
         if parent and ordinal.isdecimal() and self.get(parent) == f'"{parent}"':
-            # A lane below another. A program may have one for each of its tasks, and a number after a
-            # harmless name is harmless.
+            # A child lane. A program may have a lane for each of its tasks, and a number after a harmless name is
+            # harmless.
             encoded = f'"{text}"'
         else:
             encoded = self.encode(text)
@@ -349,7 +348,7 @@ class Names(dict[str, str]):
         clean = text if self._redactor is None else self._redactor.clean_text(text)
         if clean.isascii() and clean.isprintable() and '"' not in clean and "\\" not in clean:
             return f'"{clean}"'
-        # Half of a surrogate pair, as in the names of odd files, is not JSON to every reader.
+        # Half of a surrogate pair, as in some file names, is not valid JSON for every reader.
         return quote(clean.encode("utf-8", "backslashreplace").decode())
 
 
@@ -358,7 +357,7 @@ def _is_seq(ref: Any) -> bool:
 
 
 def word(value: Any) -> str:
-    """A kind or a name as text. Programs pass enums, subclasses of `str`, and anything else."""
+    """Return a kind or a name as text. Programs pass enums, subclasses of `str`, and other types."""
     if type(value) is str:
         return value
     if isinstance(value, str):

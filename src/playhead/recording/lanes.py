@@ -42,20 +42,20 @@ class Lane:
         # The deck of the run that this lane belongs to; None: the deck of the process. Everything that
         # starts from a lane inherits it, so concurrent runs in one process stay apart.
         self.scope = scope
-        # The number of a replay, and how far this lane has come in it, in the time of its tape.
+        # The number of the replay, and how far this lane has come in it, in the time of its tape.
         self._reached = (0, 0)
-        self._ordinals = count(1)  # next() of it is one step: threads that share a lane get two
+        self._ordinals = count(1)  # next() is atomic: threads that share a lane get two
         self._counts: dict[str, count[int]] = {}
 
     def count(self, kind: str) -> int:
-        """The number of the next thing of that kind that happens in this lane, from 1."""
+        """Return the number of the next event of that kind in this lane, from 1."""
         numbers = self._counts.get(kind)
         if numbers is None:
             numbers = self._counts.setdefault(kind, count(1))
         return next(numbers)
 
     def give_back(self, kind: str, number: int) -> None:
-        """The thing that had this number did not happen: the next of its kind has it."""
+        """Give the number back, because its event did not happen: the next event of that kind gets it."""
         self._counts[kind] = count(number)
 
     def child(self) -> Lane:
@@ -67,8 +67,8 @@ class Lane:
         return Lane(_shortened(self.name, ordinal), self.scope)
 
     def process(self) -> str:
-        """The lane of a process that is started from here. Counted apart: a replay does not start the
-        processes whose answers are on the tape, and tasks and threads must keep their numbers.
+        """Return the lane of a process that is started from here. Processes have their own count: a replay does not
+        start the processes whose answers are on the tape, and tasks and threads must keep their numbers.
         """
         return f"{self.name}/p{self.count('process')}"
 
@@ -80,12 +80,12 @@ class Lane:
 
     @property
     def reached_ns(self) -> int:
-        """How far this lane has come in the replay, in the time of the tape; 0: nowhere yet."""
+        """Return how far this lane has come in the replay, in the time of the tape; 0: nowhere yet."""
         replay, at_ns = self._reached
         return at_ns if replay == _replay else 0
 
     def reach(self, at_ns: int) -> None:
-        """The lane has come to this moment of the tape."""
+        """Note that the lane has come to this moment of the tape."""
         self._reached = (_replay, max(self.reached_ns, at_ns))
 
     def __repr__(self) -> str:
@@ -97,21 +97,23 @@ _replay = 0
 
 
 def begin_replay() -> None:
-    """Another tape: what lanes have reached on earlier ones does not count."""
+    """Begin the replay of another tape: the positions of lanes on earlier tapes do not count."""
     global _replay  # noqa: PLW0603  one number a process
     _replay += 1
 
 
 def _shortened(name: str, ordinal: int) -> str:
-    """A chain of tasks that each start the next must not grow the name for ever."""
+    """Return a short name for a deeply nested lane: a chain of tasks that each start the next one must not grow the
+    name for ever.
+    """
     root = name.partition("/")[0]
     digest = hashlib.sha256(f"{name}/{ordinal}".encode()).hexdigest()[:10]
     return f"{root}/~{digest}"
 
 
 def is_carried() -> bool:
-    """Return whether the code running now carries a request to a server, or is a part of a tool. A replay answers
-    the request and the tool, and starts none of the tasks and threads that worked on the answer: they must
+    """Return whether the code running now carries a request to a server, or is a part of a tool. A replay serves the
+    request or the tool from the tape and does not start the tasks and threads that worked on the answer, so these must
     not shift the numbers of the others.
     """
     if printing.get() is not None:
@@ -123,7 +125,7 @@ def is_carried() -> bool:
 MAIN = Lane("main")
 
 current: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
-# The event that encloses what happens now: a turn, a call, a seam. None: the run itself.
+# The event that encloses the current code: a turn, a call, a seam. None: the run itself.
 enclosing: ContextVar[Ref | None] = ContextVar("playhead_enclosing", default=None)
 
 # The calls that the code running now is part of, innermost last.
@@ -139,10 +141,10 @@ printing: ContextVar[Crossing | None] = ContextVar("playhead_printing", default=
 carried: list[ContextVar[Any]] = [enclosing, printing]
 
 
-# The attribute of a task of asyncio: how many were made before it.
+# The attribute of an asyncio task that holds the number of tasks made before it.
 NUMBER = "_playhead_number"
 
-# The attribute of a future that has the lane of its job.
+# The attribute of a future that holds the lane of its job.
 OF_JOB = "_playhead_lane"
 
 _has_threads = False
@@ -160,20 +162,22 @@ def have_writers() -> bool:
 
 
 def start_writer() -> None:
-    """A child writes to our streams while the program goes on: who prints when is kept from now on."""
+    """Note that a child writes to our streams while the program continues: the order of output is recorded
+    from now on.
+    """
     global _has_writers  # noqa: PLW0603  one flag a process
     _has_writers = _has_writers or not is_carried()
 
 
 def root_here() -> str:
-    """The name of the first lane of a run that begins here: that of the lane that the program named, if any."""
+    """Return the name of the first lane of a run that begins here: that of the lane that the program named, if any."""
     name = current.get().name
     is_named = name != MAIN.name and not name.startswith(f"{MAIN.name}/")
     return name if is_named else "main"
 
 
 def pack() -> Luggage:
-    """A lane for something that is about to be started here, and the inherited variables."""
+    """Return a lane for a task, thread or job that is about to be started here, and the inherited variables."""
     global _has_threads  # noqa: PLW0603  one flag a process
     if not _has_threads and not is_carried():
         _has_threads = True
@@ -188,9 +192,9 @@ def own_nothing(_lane: Lane | None) -> Lane | None:
     return None
 
 
-# Says for which lane this thread takes locks from now on (None: for none that matters), and for which it did
-# so far. Replaced where the order of locks is kept (`hooks/order/noted_locks`). The thread of an event loop
-# takes them for none: its tasks are ordered by their own points.
+# Sets the lane for which this thread takes locks from now on (None: for no lane whose order matters), and returns the
+# previous one. Replaced where the order of locks is kept (`hooks/order/noted_locks`). The thread of an event loop takes
+# locks for no lane: its tasks are ordered by their own points.
 own_thread: Callable[[Lane | None], Lane | None] = own_nothing
 
 
@@ -236,7 +240,7 @@ class lane:  # noqa: N801  (used as a verb: `with playhead.lane("worker-3"):`)
 
 
 def reset(variable: ContextVar[Any], token: Token[Any]) -> None:
-    """Undo a set; where the host left the block in another context, there is nothing to undo."""
+    """Reset the variable. If the host left the block in another context, there is nothing to undo."""
     try:
         variable.reset(token)
     except ValueError:

@@ -27,7 +27,7 @@ class Losses:
             self.untold = (before + lost, why)
 
     def take(self) -> tuple[int, str] | None:
-        """The losses to write now; `give_back` if writing fails."""
+        """Return the losses to write now; call `give_back` if writing fails."""
         with self._lock:
             untold, self.untold = self.untold, None
             return untold
@@ -38,7 +38,7 @@ class Losses:
             self.count(lost, why)
 
     def warn(self, message: str) -> None:
-        """Once a run, one line."""
+        """Print one line on stderr, once per run."""
         if self.warned:
             return
         self.warned = True

@@ -25,20 +25,21 @@ else:
     signal = Later("signal")
 
 _active: Playhead | None = None
-# Each knows one kind of event loop: the state of the loop that runs in this thread, or None.
+# One function per kind of event loop: returns the state of the loop that runs in this thread, or None.
 _loops: list[Callable[[], LoopState | None]] = []
 
 
-# Whether taped output was released that is not in its pipes yet.
+# Whether taped output was released but is not in its pipes yet.
 is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the stage of taped processes
 
 
-# Called before (None) and after (with the bytes) the program itself prints to a descriptor, while children write
-# to the same streams; None: no child does. Set by `hooks/process/output_files`.
+# Called before (None) and after (with the bytes) the program itself prints to a descriptor, while children write to the
+# same streams. None if no child does. Set by `hooks/process/output_files`.
 settle_children: Callable[[int, bytes | None], Callable[[], None] | None] | None = None
 
 
-# Called in a replay before the program itself prints: prints what taped servers wrote by then; None: there are none.
+# Called in a replay before the program itself prints: prints the output that taped servers wrote before that moment.
+# None if there are no taped servers.
 show_children: Callable[[], None] | None = None
 
 
@@ -47,14 +48,14 @@ def watch_loop(state_here: Callable[[], LoopState | None]) -> None:
 
 
 def loop_here() -> LoopState | None:
-    """The state of the event loop that runs in this thread; None where there is none."""
+    """Return the state of the event loop that runs in this thread; None if no loop runs."""
     if _active is None:
         return None
     return next((state for one in _loops if (state := one()) is not None), None)
 
 
 def active() -> Playhead | None:
-    """Keeps the order of the tape; None: nothing is replayed, or its order is not kept."""
+    """Return the playhead that keeps the order of the tape; None if nothing is replayed, or its order is not kept."""
     head = _active
     return None if head is None or head.time.is_real else head
 
@@ -84,13 +85,13 @@ def make_state(
 
 
 def is_kept() -> bool:
-    """Return whether points are noted or waited for in what the code running now does."""
+    """Return whether points of the code running now are noted or waited for."""
     return (points.active() is not None or _active is not None) and not lanes.is_carried()
 
 
 def wait_for(kind: str) -> Place | None:
-    """Before something of that kind happens in this lane: wait until it happened on the tape. The place;
-    None: nothing is replayed, or the tape does not know it.
+    """Wait, before an event of that kind happens in this lane, until the replay reaches its place. Return the place;
+    None if nothing is replayed, or the tape does not know it.
     """
     head = active()
     if head is None:
@@ -98,12 +99,13 @@ def wait_for(kind: str) -> Place | None:
     lane = lanes.current.get()
     place = head.take(lane, kind)
     while place is not None:
-        # A handler that runs meanwhile may come to a point of the same kind, and came there first then.
+        # A signal handler that runs during the wait may come to a point of the same kind. In the recorded run it came
+        # there first, so it gets this place.
         taken = head.signals.begin_wait(lane, kind, place)
         try:
             head.arrive(place, loop_here(), acts=True)
         except BaseException:
-            # The handler has raised, so this did not happen then either.
+            # The handler has raised, so the event did not happen in the recorded run either.
             head.signals.give_back(taken)
             raise
         if not head.signals.end_wait(taken):
@@ -113,28 +115,30 @@ def wait_for(kind: str) -> Place | None:
 
 
 def step() -> None:
-    """This thread is about to print or to make a call, or has printed. Signals that came before that in the recorded
-    program are delivered now.
+    """Count a step: this thread is about to print or to make a call, or has printed. Deliver the signals that came
+    before this step in the recorded program.
     """
-    # Handlers run in the main thread. What happens inside a call does not happen again in a replay. No function is
-    # called: this runs before every call.
+    # Handlers run in the main thread. Code inside a call does not run again in a replay. The checks call no helper
+    # function, because they run before every call.
     if _thread.get_ident() != points.main_thread or lanes.inside.get() or lanes.printing.get():
         return
     if _active is not None and not _active.time.is_real:
         _active.signals.step(points.steps)
-    # Not if a handler has raised: the recorded program did not come here then.
+    # Not counted if a handler has raised: the recorded program did not come here then.
     points.steps += 1
 
 
 def send_to_self(number: int) -> bool:
-    """The program sends a signal to itself. Returns whether the tape delivers it, so that it must not be sent."""
+    """Note that the program sends a signal to itself. Return whether the tape delivers it, so that it must
+    not be sent.
+    """
     head = active()
     return head is not None and head.signals.send(number)
 
 
 def interrupt_if_due() -> None:
-    """This lane has come to something that is not on the tape. If the recorded program was interrupted by Ctrl-C
-    before that, interrupt this one. If a thread of the program sends the signal, this one waits for it.
+    """Interrupt this lane if it has come to something that is not on the tape, and Ctrl-C interrupted the recorded
+    program before that. If a thread of the program sends the signal, this lane waits for it.
     """
     head = active()
     if head is not None:
@@ -147,8 +151,8 @@ def interrupt_if_due() -> None:
 
 
 def acted() -> None:
-    """The thread has done what it waited for with `wait_for`. Other threads may pass their points, which they also
-    may when this one waits.
+    """Note that the thread has performed the action that it waited for with `wait_for`. Other threads may then pass
+    their points; they may also do so while this thread waits.
     """
     if _active is not None:
         _active.acted()
@@ -160,7 +164,7 @@ def knows(moment: int) -> bool:
 
 
 def place_ahead(moment: int) -> Place | None:
-    """The place of this moment, if the replay has yet to come to it."""
+    """Return the place of this moment, if the replay has not reached it yet."""
     place: Place | None = getattr(moment, "place", None)
     return None if place is None or place.passed or active() is None else place
 
@@ -171,9 +175,9 @@ def pend_read(
     is_dead: Callable[[], bool],
     call_soon: Callable[[Callable[[], bool]], None],
 ) -> bool:
-    """Call `run` in the thread of the event loop that runs here, when the replay comes to this moment; False: it has
-    passed, or no loop runs here. A selector reported the moment then: it comes behind the callbacks that are ready.
-    `call_soon`: see `Pending`.
+    """Call `run` in the thread of the event loop that runs here, when the replay comes to this moment. Return False if
+    the moment has passed, or if no loop runs here. In the recorded run a selector reported the moment, so it comes
+    behind the callbacks that are ready. `call_soon`: see `Pending`.
     """
     place, state = place_ahead(moment), loop_here()
     if place is None or state is None:
@@ -183,14 +187,14 @@ def pend_read(
 
 
 def pass_by(moment: int) -> None:
-    """The program will not come to this moment: it has learnt already what it says."""
+    """Mark this moment as passed: the program will not come to it, because it already knows its content."""
     place, head = place_ahead(moment), active()
     if place is not None and head is not None:
         head.pass_by(place)
 
 
 def has_come(moment: int) -> bool:
-    """Return whether the replay has come to this moment. Where nothing lies between, it comes there now."""
+    """Return whether the replay has come to this moment. If no other point lies between, it moves there now."""
     place, head = place_ahead(moment), active()
     if place is not None and head is not None and head.is_now(place):
         head.note(place, None)
@@ -199,7 +203,9 @@ def has_come(moment: int) -> bool:
 
 
 def is_next(moment: int) -> bool:
-    """The program looks whether this moment has come: it has, if nothing lies between on the tape."""
+    """Return whether this moment has come, for a program that polls: it has, if no other point of the tape lies
+    between.
+    """
     place, head = place_ahead(moment), active()
     if place is not None and head is not None and head.is_next(place):
         head.note(place, None)
@@ -208,6 +214,6 @@ def is_next(moment: int) -> bool:
 
 
 def happened(kind: str, detail: Any = None) -> None:
-    """Something of that kind has happened in this lane."""
+    """Note that an event of that kind has happened in this lane."""
     if points.active() is not None:
         points.note(lanes.current.get(), kind, detail)

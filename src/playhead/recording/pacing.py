@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 
 class Time(Protocol):
-    """The operations of a replay's time. `rests`: whether taped answers take their time."""
+    """The operations of a replay's time. `rests` says whether taped answers take their time."""
 
     rests: bool
 
     def rest(self, ns: int) -> None: ...
 
     async def rest_async(self, ns: int) -> bool:
-        """True if the tape knows the place of this moment, and it was reached; otherwise a sleep is needed."""
+        """Return True if the tape knows the place of this moment, and the replay has reached it; otherwise a sleep is
+        needed.
+        """
 
     async def abandon(self, ns: int) -> bool: ...
 
@@ -52,18 +54,18 @@ def end(time: Time) -> None:
 
 
 def rest(ns: int) -> None:
-    """Let so much time go by before an answer, or the next piece of one, is given out."""
+    """Wait this long before an answer, or its next piece, is handed out."""
     if _time is not None and (ns > 0 or type(ns) is not int):
         _time.rest(ns)
 
 
 def seconds(ns: int) -> float:
-    """How long a timer of the program's own event loop has to run for that."""
+    """Return how many seconds a timer of the program's own event loop must run for this wait."""
     return ns / 1e9 if _time is not None and ns > 0 else 0.0
 
 
 async def rest_async(ns: int) -> None:
-    """The same, while other tasks run."""
+    """Wait like `rest`, while other tasks run."""
     if _time is None or not _time.rests or (type(ns) is not int and await _time.rest_async(ns)):
         return
     if ns > 0:
@@ -71,8 +73,8 @@ async def rest_async(ns: int) -> None:
 
 
 def rest_to_end(ns: int) -> None:
-    """The program requests more after the last piece of an answer: wait until its end, if the tape knows the
-    place. Otherwise the end comes with the last piece.
+    """Wait for the end of an answer when the program requests more after the last piece, if the tape knows the place of
+    the end. Otherwise the end comes with the last piece.
     """
     if type(ns) is not int:
         rest(ns)
@@ -84,8 +86,8 @@ async def rest_to_end_async(ns: int) -> None:
 
 
 async def close_async() -> None:
-    """A client has closed an answer: it may have taken several turns of the event loop to do so, and the
-    program learns of the end of the answer only now.
+    """Note or wait for the moment when a client has closed an answer. Closing may take several turns of the event loop,
+    and the program learns of the end only then.
     """
     lane = lanes.current.get()
     if points.active() is not None:
@@ -95,14 +97,14 @@ async def close_async() -> None:
 
 
 async def abandon(ns: int) -> bool:
-    """Wait until the program leaves a call that it left at this moment of the tape; False: the tape does
-    not know the place.
+    """Wait until the program leaves a call that it left at this moment of the tape. Return False if the tape does not
+    know the place.
     """
     return _time is not None and type(ns) is not int and await _time.abandon(ns)
 
 
 def go_live(boundary: str) -> None:
-    """A call is made for real. Those that stay inside the program do not make its time real."""
+    """Make time real, because a call is made for real. Calls that stay inside the program do not make its time real."""
     if _time is not None and boundary not in _INSIDE:
         _time.go_live()
 

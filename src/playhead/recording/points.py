@@ -41,24 +41,25 @@ if TYPE_CHECKING:
 # never fired.
 TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
 OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept", "done"
-# The detail of a callback that the loop's own thread gave to `call_soon_threadsafe`. Callbacks of other threads have
-# the number of callbacks that the loop ran before them in its turn.
+# The detail of a callback that the loop's own thread gave to `call_soon_threadsafe`. For a callback of another thread
+# the detail is the number of callbacks that the loop ran before it in its turn.
 FROM_LOOP = "loop"
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
-# A statement of SQLite is done; pipes of other processes were looked at (the detail says which were ready).
+# An SQLite statement has finished; the program has polled pipes of other processes (the detail says which were ready).
 STATEMENT, PIPES, POLLED = "statement", "pipes", "polled"
-# The program got an item of a queue between processes; the detail is a digest of it.
+# The program got an item from a queue between processes; the detail is a digest of the item.
 ITEM = "item"
-# The detail of a wait that ended without what it was for.
+# The detail of a wait that ended without success.
 IN_VAIN = "in vain"
 # The program ends because of Ctrl-C.
 INTERRUPT = "interrupt"
 # A handler of the program ran; the number of the signal follows. The detail is the number of steps before it.
 SIGNAL = "signal"
-# That locks are on the tape; and that a lock was taken by another lane than the time before.
+# Marks that the tape has locks; and that a lock was taken by another lane than the previous time.
 LOCKS, LOCK = "locks", "lock"
 
-# A line that an HTTP library logged about its connections; the stream follows. It has no place: a replay opens none.
+# A line that an HTTP library logged about its connections; the stream follows. It has no place in the order, because a
+# replay opens no connections.
 LOG = "log"
 
 _MOST_LOOSE = 2048
@@ -78,12 +79,12 @@ class Scopes(Protocol):
 
 
 class PointLog:
-    """The points of one process on their way to the tape. `flush_soon(log)` has them written in a few
-    milliseconds, by another thread.
+    """The points of one process before they are written to the tape. `flush_soon(log)` makes another thread write them
+    within a few milliseconds.
     """
 
     def __init__(self, recorder: Recorder, flush_soon: Callable[[PointLog], None]) -> None:
-        # Threads share the list and no lock: appending to it is atomic, and so is taking from it.
+        # Threads share the list without a lock: appending to it is atomic, and so is taking from it.
         self.entries: list[tuple[Any, ...]] = []
         self._recorder = recorder
         self._flush_soon = flush_soon
@@ -116,8 +117,8 @@ class PointLog:
             self._busy.release()
 
     def _clean(self, name: str) -> str:
-        """The name of a lane or of a callback, without secrets. Cached: a run has few of them, and looking
-        through every point would cost more than noting it.
+        """Return the name of a lane or of a callback, without secrets. Cached: a run has few of them, and searching
+        every point would cost more than noting it.
         """
         known = self._names.get(name)
         if known is None:
@@ -129,13 +130,13 @@ class PointLog:
         return known
 
     def add_log_line(self, lane: str, stream: str, text: str) -> None:
-        """An HTTP library has logged this text to stdout or stderr."""
+        """Note that an HTTP library has logged this text to stdout or stderr."""
         redactor = self._recorder.redactor
         clean = text if redactor is None else redactor.clean_text(text)
         self.add((mono_ns(), _NO_TURN, lane, f"{LOG}:{stream}", 1, clean))
 
     def start_anew(self) -> None:
-        """In a forked child: the points so far are the parent's to write."""
+        """Start again in a forked child: the parent writes the points so far."""
         self.entries = []
         self._busy = _thread.allocate_lock()
         self._scheduled = False
@@ -143,7 +144,7 @@ class PointLog:
 
 
 def pack(entries: list[tuple[Any, ...]], clean: Callable[[str], str] = str) -> dict[str, Any]:
-    """The data of an `order` event. The inverse is `unpack`. `clean` takes secrets out of names."""
+    """Return the data of an `order` event. The inverse is `unpack`. `clean` removes secrets from names."""
     began = before = entries[0][0]
     rows = []
     for now, turn, who, what, *rest in entries:
@@ -156,8 +157,8 @@ def pack(entries: list[tuple[Any, ...]], clean: Callable[[str], str] = str) -> d
 
 
 def unpack(data: Any) -> list[list[Any]]:
-    """The rows of an `order` event with absolute times. A tape may come from a stranger: a row that is
-    not well formed is dropped.
+    """Return the rows of an `order` event with absolute times. A tape is untrusted data: a row that is not well formed
+    is dropped.
     """
     rows = data.get("points") if isinstance(data, dict) else None
     at = data.get("from") if isinstance(data, dict) else None
@@ -178,7 +179,8 @@ _scoped: Scopes | None = None
 _running: Callable[[], Any] | None = None
 
 
-# The main thread, and its steps: how often it began or ended to print, or began a call. A signal comes between two.
+# The main thread, and its steps: how often it began or finished printing, or began a call. A signal comes between two
+# steps.
 main_thread = _thread.get_ident()
 steps = 0
 
@@ -196,40 +198,40 @@ def end() -> None:
 
 
 def active() -> PointLog | None:
-    """The log of the run that the code running now belongs to; None: no points are noted."""
+    """Return the log of the run that the code running now belongs to; None if no points are noted."""
     return _log if _scoped is None else _scoped.log_of_lane(None)
 
 
 def of_process() -> PointLog | None:
-    """The log of code that belongs to no other run than that of the process."""
+    """Return the log for code that belongs to the run of the process."""
     return _log
 
 
 def scope(scopes: Scopes | None) -> None:
-    """From here on `scopes` decides which log a point is noted in; None: that of the process, as before."""
+    """Let `scopes` decide from now on in which log a point is noted. None: the log of the process again."""
     global _scoped  # noqa: PLW0603  one slot a process
     _scoped = scopes
 
 
 def watch_loops(running: Callable[[], Any]) -> None:
-    """asyncio was imported: `running()` is the running loop of this thread, or None."""
+    """Set the function that returns the running loop of this thread, or None, after asyncio was imported."""
     global _running  # noqa: PLW0603  one slot a process
     _running = running
 
 
 def turn() -> tuple[int, int]:
-    """The number of the event loop that runs in this thread, and of its iteration."""
+    """Return the number of the event loop that runs in this thread, and of its iteration."""
     loop = None if _running is None else _running()
     return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
 
 
 def place_in_turn() -> tuple[int, int] | None:
-    """How many callbacks the event loop of this thread has run in its iteration before the one that runs now, and
-    how many it has for the next iteration so far; None: the loop is not asyncio's.
+    """Return how many callbacks the event loop of this thread has already run in its iteration, and how many it has
+    already scheduled for the next one; None if the loop is not asyncio's.
 
-    Two tasks that wait for different things are ready in the same iteration, and which of them runs first decides
-    what the program prints. `_run_once` counts its callbacks in the variables `i` and `ntodo` (CPython 3.10 to 3.14).
-    A count of our own would cost a hook in every callback.
+    Two tasks that wait for different things are ready in the same iteration, and the order in which they run decides
+    what the program prints. `_run_once` counts its callbacks in the variables `i` and `ntodo` (CPython 3.10 to 3.14). A
+    count of our own would cost a hook in every callback.
     """
     frame: Any = sys._getframe(1)
     while frame is not None:
@@ -244,8 +246,8 @@ def place_in_turn() -> tuple[int, int] | None:
 
 
 def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None) -> None:
-    """The head, a piece or the end of a call on this recorder's tape has arrived, `at_ns` after the call began.
-    The current lane does not decide which run it belongs to: a thread without a run may read the answer.
+    """Note that the head, a piece or the end of a call on this recorder's tape has arrived, `at_ns` after the call
+    began. The current lane does not decide to which run it belongs: a thread without a run may read the answer.
     """
     log = _log if _scoped is None else _scoped.log_of(recorder)
     if log is None or type(call) is not int:
@@ -256,8 +258,8 @@ def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None)
 
 
 def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:
-    """Something was learnt in this lane. Without a number it is the next of its kind there. What happens
-    within a tool has no place: a replay does not run the tool.
+    """Note a point of this lane. Without a number it is the next point of its kind there. Events inside a tool have no
+    place, because a replay does not run the tool.
     """
     log = _log if _scoped is None else _scoped.log_of_lane(lane)
     if log is not None and lanes.printing.get() is None:

@@ -81,7 +81,7 @@ class Recorder:
         self._tape = OpenSegment(
             self.folder, who=who, level=level, redactor=redactor, may_import=may_import
         )
-        # A value as it would stand on the tape, for matching against one.
+        # Returns a value in its form on the tape, for matching against one.
         self.frozen = self._tape.frozen
         self._variables = {} if redactor is None else env_changes.snapshot()
         self._late = None if redactor is None else LateSecrets(self.folder, redactor.key)
@@ -99,7 +99,7 @@ class Recorder:
 
     @property
     def root(self) -> str:
-        """The name of the event that everything at the top of this process hangs under."""
+        """Return the name of the event that is the parent of all top-level events of this process."""
         return f"{self.segment}:{self._root}" if isinstance(self._root, int) else self._root
 
     @property
@@ -108,7 +108,7 @@ class Recorder:
 
     @property
     def events(self) -> int:
-        """How many are in this process's segment by now."""
+        """Return the number of events in this process's segment so far."""
         return self._writer.seq - self._writer.first_seq if self._writer else 0
 
     @property
@@ -121,7 +121,7 @@ class Recorder:
 
     @property
     def warned(self) -> bool:
-        """Return whether the host has been told that something is missing."""
+        """Return whether the user has been warned that something is missing."""
         return self._losses.warned
 
     @property
@@ -133,7 +133,7 @@ class Recorder:
         return self._writer.crc if self._writer else 0
 
     def append(self, event: NewEvent) -> int | None:
-        """Put one event on the tape; its seq, or None if it could not be written."""
+        """Write one event to the tape. Return its seq, or None if it could not be written."""
         try:
             # First: a forked child has no segment yet, and the event must carry the child's names.
             writer = self._writer or self._open()
@@ -162,7 +162,7 @@ class Recorder:
             say = self.last_words.pop(0)
             try:
                 say()
-            except Exception as error:  # the host's own code, at the worst of times
+            except Exception as error:  # code of the host, which may fail in any way
                 if is_interrupt(error):
                     raise
                 self._lose(error)
@@ -173,7 +173,7 @@ class Recorder:
         """
         if self._closed:
             return
-        self.say_last_words()  # first: those of a forked child may be all that it has to say
+        self.say_last_words()  # first: a forked child may have recorded nothing else
         writer = self._writer
         if writer is None:
             return
@@ -190,11 +190,11 @@ class Recorder:
             env_changes.uninstall()
 
     def encode_with(self, encode: jsonbytes.Encode) -> None:
-        """Use this encoder from here on, and no other: for measuring one beside the other."""
+        """Use this encoder from now on: for comparing the speed of two encoders."""
         self._tape.use(encode)
 
     def warn(self, message: str) -> None:
-        """Once a run, on stderr, one line."""
+        """Print one line on stderr, once per run."""
         self._losses.warn(message)
 
     def learn_secrets(self, variables: Mapping[str, str]) -> None:
@@ -205,12 +205,12 @@ class Recorder:
             self._late.share(variables)
 
     def forget_shared_secrets(self) -> None:
-        """The run is over: no other process needs them any more."""
+        """Forget the shared secrets at the end of the run: no other process needs them any more."""
         if self._late is not None:
             self._late.forget()
 
     def hear_secrets(self) -> None:
-        """Redact the secrets from now on that other processes of the run have learnt."""
+        """Redact from now on the secrets that other processes of the run have learnt."""
         values = [] if self._late is None else self._late.hear()
         if values:
             with _learning:
@@ -261,7 +261,8 @@ class Recorder:
         }
 
     def _look_after(self, writer: SegmentWriter) -> None:
-        """Periodic work: check the file, the secrets and the encoder, and write what a signal handler left.
+        """Do periodic work: check the file, the secrets and the encoder, and count events that a signal handler could
+        not write.
 
         The event that triggered it is on the tape already, whatever happens here.
         """
@@ -278,13 +279,13 @@ class Recorder:
             self._losses.count(0, reason(error))
 
     def _recover(self, writer: SegmentWriter, opened: int) -> bool:
-        """Find or create the file again if it was deleted, or its descriptor closed; whether the caller
-        should try once more. `opened` is `writer.opened` from before the caller's attempt.
+        """Find or create the file again if it was deleted, or its descriptor closed. Return whether the caller should
+        try once more. `opened` is `writer.opened` from before the caller's attempt.
         """
         try:
-            # The question and the answer under one lock: several threads fail at the same closed
-            # descriptor, the first of them reopens it, and the others find a healthy file. Without the
-            # count they would take their failure for a full disk and drop their event.
+            # The check and the reopening happen under one lock: several threads fail at the same closed descriptor, the
+            # first of them reopens it, and the others find a healthy file. Without the count they would take their
+            # failure for a full disk and drop their event.
             with writer.lock:
                 if writer.opened != opened:
                     return True
@@ -306,7 +307,7 @@ class Recorder:
 
     def _lose(self, error: Exception) -> None:
         self._losses.count(1, reason(error))
-        # else a thread or a __del__ outlives it, and there is nothing to report
+        # after that, a thread or a __del__ has outlived the recorder, and there is nothing to report
         if not self._closed:
             self._warn_of(error)
 
@@ -317,7 +318,7 @@ class Recorder:
         )
 
     def _tell_losses(self) -> None:
-        """The first thing after a loss: how much is missing here, and why."""
+        """Write a gap as the first event after a loss: how many events are missing here, and why."""
         untold = self._losses.take()
         if untold is None:
             return
@@ -333,7 +334,7 @@ class Recorder:
         try:
             self._tell_losses()
         except OSError as error:
-            self._warn_of(error)  # still not; the manifest will say how much is missing
+            self._warn_of(error)  # it failed again; the manifest will say how much is missing
 
     def before_fork(self) -> None:
         self._opening.acquire()
@@ -346,12 +347,12 @@ class Recorder:
         self._opening.release()
 
     def after_fork_in_child(self) -> None:
-        """The child's events go to its own segment, opened with its first event: a child that only
-        execs leaves none. Its place in the story is the event that enclosed the fork.
+        """Give the child its own segment, opened with its first event: a child that only execs has none. Its parent in
+        the story is the event that enclosed the fork.
         """
         writer, self._writer = self._writer, None
         self.segment = str(clock.pid())
-        # The parent's to say and to tell; and its locks may be held by threads that are not here.
+        # The parent writes its last words and losses. Its locks may be held by threads that do not exist in the child.
         self.last_words = []
         self._losses = Losses(warned=self._losses.warned)
         self._opening = RLock()
@@ -372,14 +373,14 @@ _learning = RLock()
 
 
 def _variable_set(name: str, value: str) -> None:
-    """The program has set an environment variable."""
+    """Learn the secret in an environment variable that the program has set."""
     if is_secret_variable(name):
         for recorder in list(_live):
             recorder.learn_secrets({name: value})
 
 
 def _renew_lock() -> None:
-    """In a forked child: a thread that is not here may have held it."""
+    """Renew the lock in a forked child: a thread that does not exist there may have held it."""
     global _learning  # noqa: PLW0603  one a process
     _learning = RLock()
 

@@ -34,7 +34,7 @@ class Run:
     def __init__(self, recorder: Recorder, manifest: Manifest, *, owner: bool = True) -> None:
         self.recorder = recorder
         self.manifest = manifest
-        # A run joined from inside another recording is ended by whoever began it.
+        # A run joined from inside another recording is ended by the code that began it.
         self._owner = owner
         self._pid = clock.pid()
         self._ending = threading.Lock()
@@ -97,7 +97,7 @@ class Run:
         return Turn(lambda: self.recorder, name, purpose=purpose, input=input)
 
     def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
-        """A checkpoint of the current turn; without one, an event of the run."""
+        """Record a checkpoint of the current turn; without a turn, an event of the run."""
         at = at or where.fragment(sys._getframe(1))
         turn = turns.current()
         if turn is not None:
@@ -118,11 +118,11 @@ class Run:
         status: Status | None = None,
         exit_code: int | None = None,
     ) -> None:
-        """Close the tape: status, error, counts. Idempotent; done by `record` on the way out."""
+        """Close the tape with status, error and counts. Idempotent. `record` calls it at the end of its block."""
         if not self._owner:
             return
         if self.is_forked:
-            self.recorder.close()  # a forked child ends its own share; the run is its parent's
+            self.recorder.close()  # a forked child ends its own segment; its parent ends the run
             return
         with self._ending:
             if self._ended:
@@ -183,7 +183,7 @@ class Run:
 
 
 def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
-    """The error as a list of runs shows it: type and message, redacted."""
+    """Return the error as a list of runs shows it: type and message, redacted."""
     if not isinstance(failure, dict):
         return None
     short = {"type": str(failure.get("$exception")), "message": failure.get("message")}
@@ -191,7 +191,7 @@ def _short(failure: Any, recorder: Recorder) -> dict[str, Any] | None:
 
 
 def status_for(error: BaseException | Frozen | None) -> Status:
-    """How a run ended, judged by what left its block."""
+    """Return the status of a run from the exception that left its block."""
     if error is None or exit_code_of(error) == 0:
         return "ok"
     # A cancelled task; known by name, because asyncio costs 30 ms to import.
@@ -200,7 +200,7 @@ def status_for(error: BaseException | Frozen | None) -> Status:
 
 
 def exit_code_of(error: object) -> int | None:
-    """What the process leaves with, if this is how it leaves; as Python itself decides it."""
+    """Return the exit code that Python gives to a process that ends with this SystemExit; None for other exceptions."""
     if not isinstance(error, SystemExit):
         return None
     if error.code is None:
@@ -248,7 +248,7 @@ NO_RUN = NoRun()
 
 _here: ContextVar[Run | None] = ContextVar("playhead_run", default=None)
 lanes.carried.append(_here)
-# Code whose context names no run belongs to the run that the program opened last around all it does.
+# Code whose context names no run belongs to the last open run that the program opened for the whole process.
 _process: list[Run] = []
 
 
@@ -264,17 +264,17 @@ def current() -> Run | NoRun:
         return NO_RUN
     if here is not None and here.is_open:
         return here
-    # A task may outlive the run that it was started in: what it does then belongs to none.
+    # A task may outlive the run that it was started in: it then belongs to the run of the process, if one is open.
     return next((run for run in reversed(_process) if run.is_open), NO_RUN)
 
 
 def here() -> Run | None:
-    """The run that was opened in this very context, joined ones included."""
+    """Return the run that was opened in this very context, joined runs included."""
     return _here.get()
 
 
 def push(run: Run, *, is_scoped: bool = False) -> Any:
-    """Make it the run of this context, and unless `is_scoped` of contexts that name none."""
+    """Make it the run of this context and, unless `is_scoped`, of contexts that name no run."""
     if not is_scoped:
         _process.append(run)
     turns.open_runs.append(run)
@@ -282,7 +282,7 @@ def push(run: Run, *, is_scoped: bool = False) -> Any:
 
 
 def push_process(run: Run) -> None:
-    """Make it the run of every context that names none; the run of this context stays."""
+    """Make it the run of every context that names no run; the run of this context stays."""
     _process.append(run)
     turns.open_runs.append(run)
 
@@ -293,7 +293,7 @@ def pull(run: Run, token: Any) -> None:
             held.remove(run)
     try:
         _here.reset(token)
-    except ValueError:  # left in another context than entered: that context is gone with its value
+    except ValueError:  # the block was left in another context, and its own context is gone
         _here.set(None)
 
 

@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from playhead.recording.deck import Deck
     from playhead.recording.recorder import Recorder
 
-# The deck of the process: of a recorded or replayed command, or of the run that a program opened around all it
-# does. It gets every call that belongs to no other run.
+# The deck of the process: of a recorded or replayed command, or of a run that a program opened for the whole process.
+# It gets every call that belongs to no other run.
 _process: Deck | None = None
-# The decks of runs that threads and tasks opened, by recorder; each only for what that thread or task
+# The decks of runs that threads and tasks opened, by recorder. Each deck is only for the code that this thread or task
 # started.
 _scoped: dict[Recorder, Deck] = {}
 
 
 def active() -> Deck | None:
-    """The deck of the run that the code running now belongs to; None when nothing records or replays its
-    calls: hooks then pass through.
+    """Return the deck of the run that the code running now belongs to. None if its calls are neither recorded nor
+    replayed: hooks then pass through.
     """
     found = declared() if _scoped else _process
     return found if found is not None and found.intercepts else None
 
 
 def declared() -> Deck | None:
-    """The same for the tools and stores that a program declares itself: these need no hooks."""
+    """Return the same for the tools and stores that a program declares itself: these need no hooks."""
     scope = _scope_of(lanes.current.get()) if _scoped else None
     return _process if scope is None else scope
 
 
 def _scope_of(lane: lanes.Lane) -> Deck | None:
-    """The deck of the run that this lane belongs to; None: that of the process."""
+    """Return the deck of the run that this lane belongs to; None: the deck of the process."""
     scope = lane.scope
     # A replay answers for the whole process: a call that escaped it would be performed for real.
     if scope is None or scope.recorder not in _scoped or is_replay():
@@ -47,23 +47,23 @@ def _scope_of(lane: lanes.Lane) -> Deck | None:
 
 
 def is_replay() -> bool:
-    """Whether this process is replayed."""
+    """Return whether this process is replayed."""
     return _process is not None and _process.mode is not None
 
 
 def is_open(deck: Deck) -> bool:
-    """Whether the run of this deck still lasts."""
+    """Return whether the run of this deck is still open."""
     return deck is _process or deck.recorder in _scoped
 
 
 def all_intercepting() -> list[Deck]:
-    """The decks of all runs of this process that hooks write to."""
+    """Return the decks of all runs of this process that hooks write to."""
     found = [*([] if _process is None else [_process]), *list(_scoped.values())]
     return [deck for deck in found if deck.intercepts]
 
 
 def of_process() -> Deck | None:
-    """The deck of code that belongs to no other run than that of the process."""
+    """Return the deck for code that belongs to the run of the process."""
     return _process
 
 
@@ -80,7 +80,7 @@ def deactivate(deck: Deck) -> None:
 
 
 class _Scopes:
-    """Finds what belongs to the run of a lane or of a recorder."""
+    """Finds the source and the log of the run that a lane or a recorder belongs to."""
 
     def log_of_lane(self, lane: lanes.Lane | None) -> points.PointLog | None:
         scope = _scope_of(lane or lanes.current.get())
@@ -99,7 +99,9 @@ _scopes = _Scopes()
 
 
 def open_scope(deck: Deck) -> None:
-    """Open a run beside others. The lanes whose `scope` is this deck belong to it, and what starts from them."""
+    """Open a run beside others. The lanes whose `scope` is this deck belong to it, and everything that starts from
+    them.
+    """
     _scoped[deck.recorder] = deck
     ambient.scope(_scopes.source)
     points.scope(_scopes)
@@ -117,8 +119,8 @@ def close_scope(deck: Deck) -> None:
 
 
 def _forked() -> None:
-    """In a forked child. A lock that another thread held at the fork would never be released here, and what
-    waited to be written is the parent's to write.
+    """Renew the locks in a forked child: a lock that another thread held at the fork would never be released here. The
+    parent writes the data that waits.
     """
     if _process is not None:
         _process.forked()

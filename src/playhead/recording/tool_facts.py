@@ -48,23 +48,23 @@ class ToolRequests:
 
     @property
     def anything(self) -> bool:
-        """Return whether a model has asked for something: a program without one pays nothing."""
+        """Return whether a model has requested anything: a program without a model pays nothing."""
         return bool(self._heard or self._open)
 
     def make_lock(self) -> None:
-        # Re-entrant: decoding makes garbage, and a stream that is collected meanwhile tells its end.
+        # Re-entrant: decoding creates garbage, and a stream that is collected meanwhile reports its end here.
         self._lock = RLock()
 
     def hear(
         self, call: str, api: str, status: int, headers: Mapping[str, str], body: bytes
     ) -> None:
-        """A response has ended. Cheap: it is only kept."""
+        """Keep a complete response. Cheap: it is decoded later."""
         if status < 400 and len(body) <= LARGEST_HEARD:
             self._heard.append((call, api, status, headers, body))
 
     def who_asked(self, name: str, arguments: Any) -> str | None:
-        """The LLM call whose response asked for `name(arguments)`; the newest with equal arguments
-        first, then the oldest still open by name (a framework may have added defaults).
+        """Return the LLM call whose response requested `name(arguments)`: the newest one with equal arguments, else the
+        oldest open one with that name (a framework may have added defaults).
         """
         with self._lock:
             self._decode()
@@ -77,8 +77,8 @@ class ToolRequests:
             return str(found[0])
 
     def who_wrote(self, text: str) -> str | None:
-        """The LLM call whose response holds `text` in a tool call's arguments (a shell command run
-        by the agent itself, without a tool that we know).
+        """Return the LLM call whose response holds `text` in a tool call's arguments (a shell command run by the agent
+        itself, without a tool that we know).
         """
         if len(text) < 3:
             return None
@@ -121,12 +121,12 @@ def _texts(value: Any) -> list[str]:
 WARNINGS = "warnings"
 STREAMS = frozenset({"stdout", "stderr", WARNINGS})
 
-# How each stream is written to, without hooks: set by the hooks on the streams of this process and on `warnings`.
+# The unhooked write function of each stream: set by the hooks on the streams of this process and on `warnings`.
 writers: dict[str, Callable[[str], object]] = {}
 
 
 def note(stream: str, text: str) -> bool:
-    """Something was printed. Whether it belongs to a tool call, which has its place on the tape."""
+    """Note printed text. Return whether it belongs to a tool call, which has its place on the tape."""
     crossing = lanes.printing.get()
     if crossing is None or crossing.taped is not None:
         return False
@@ -135,7 +135,7 @@ def note(stream: str, text: str) -> bool:
 
 
 def write(crossing: Crossing, piece: Piece) -> None:
-    """Print a piece of a tool's output again, and put it on the tape of the replay."""
+    """Print a piece of a tool's output again, and write it to the tape of the replay."""
     crossing.chunk(piece.data, piece.stream)
     writer = writers.get(piece.stream)
     if writer is not None:

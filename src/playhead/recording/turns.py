@@ -42,10 +42,10 @@ _NOWHERE = '""'
 
 
 class Turn:
-    """`with run.turn("respond", purpose=…, input=…) as turn:`; also `async with`, also a decorator.
+    """One turn: `with run.turn("respond", purpose=…, input=…) as turn:`; also `async with`, also a decorator.
 
-    `recorder` is asked for when the turn starts: a decorator made at import time records into the
-    run that is current when its function is called.
+    `recorder` is called when the turn starts: a decorator made at import time records into the run that is current when
+    its function is called.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Turn:
         self.input = input
         self.last_seam: str | None = None
         self._recorder: Recorder | None = None
-        # Without their data: that is on the tape, and the host's objects are not ours to keep.
+        # Without their data, which is on the tape: we must not keep the host's objects alive.
         self._seams: list[dict[str, Any]] = []
         self._tokens: list[tuple[Token[Any], Token[Any]]] = []
         self._seq: int | None = None
@@ -105,7 +105,7 @@ class Turn:
         self.__exit__(kind, error, traceback)
 
     def __call__(self, function: F) -> F:
-        """As a decorator: each call is a turn of its own, its arguments the input."""
+        """Decorate a function: each call is a turn of its own, and its arguments are the input."""
         at = around.place_of(function)
 
         find = self._find
@@ -123,7 +123,7 @@ class Turn:
         return around.around(function, begin, self._recording)
 
     def seam(self, name: str, data: Any = None, *, at: str | None = None) -> None:
-        """A checkpoint: what has been completed so far, with its time and data."""
+        """Record a checkpoint: the work completed so far, with its time and data."""
         recorder = self._recorder
         if recorder is None:
             return
@@ -140,7 +140,7 @@ class Turn:
 
     @property
     def seam_count(self) -> int:
-        """How many seams were completed so far."""
+        """Return the number of seams completed so far."""
         return len(self._seams)
 
     def retrieval(self, sources: Iterable[Any], *, at: str | None = None) -> None:
@@ -165,7 +165,7 @@ class Turn:
         return self._recorder is not None
 
     def start(self, at: str = _NOWHERE) -> None:
-        """Put the turn's beginning on the tape of the run that is current now."""
+        """Write the beginning of the turn to the tape of the run that is current now."""
         self._recorder = recorder = self._find()
         self._started = self._last = clock.mono_ns()
         self._seams, self.last_seam = [], None
@@ -176,7 +176,7 @@ class Turn:
         self._segment = recorder.segment
 
     def enter(self) -> None:
-        """What happens now belongs to this turn, until `leave`."""
+        """Make the following events belong to this turn, until `leave`."""
         if self._recorder is not None:
             self._tokens.append((lanes.enclosing.set(self._ref(self._recorder)), here.set(self)))
 
@@ -187,7 +187,7 @@ class Turn:
             lanes.reset(here, turn)
 
     def end(self, error: BaseException | None, value: Any = None) -> None:
-        """Put its end on the tape, with all that leads to the place where it failed, if it did."""
+        """Write the end of the turn to the tape. If it failed, include the whole path to the place of the failure."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
@@ -207,14 +207,16 @@ class Turn:
         recorder.append(NewEvent(events.TURN_END, data, _NOWHERE, parent=turn))
 
     def _ref(self, recorder: Recorder) -> Ref | None:
-        """Its beginning; from a child that was forked since, by the name that holds there too."""
+        """Return the reference to its beginning. In a child that was forked since, this is a name that is valid there
+        too.
+        """
         if self._seq is None or recorder.segment == self._segment:
             return self._seq
         return f"{self._segment}:{self._seq}"
 
 
 def record_retrieval(recorder: Recorder, turn: Ref | None, sources: Iterable[Any], at: str) -> None:
-    """Put the sources on the tape; `turn` is None outside of turns."""
+    """Write the sources to the tape; `turn` is None outside of turns."""
     data = {"turn": turn, **source_rows(sources)}
     if unknown := data.pop("unknown"):
         known = ", ".join(name for names in _MEMBERS.values() for name in names)
@@ -239,7 +241,7 @@ _MOST_SOURCES = 10_000
 
 
 def source_rows(sources: Iterable[Any]) -> dict[str, Any]:
-    """The sources as rows, and their counts. Of an endless list, the first ten thousand."""
+    """Return the sources as rows, and their counts. Of an endless list, the first ten thousand."""
     rows: list[dict[str, Any]] = []
     unknown: dict[str, None] = {}
     try:
@@ -247,7 +249,7 @@ def source_rows(sources: Iterable[Any]) -> dict[str, Any]:
             rows.append(_row(source))
             if issubclass(
                 type(source), dict
-            ):  # not by `isinstance`: a host's object may lie, or raise
+            ):  # not `isinstance`: a host's object may lie, or raise
                 unknown.update((safe_str(name)[:80], None) for name in source if name not in _KNOWN)
     except Exception as error:  # the host's own iterator
         if is_interrupt(error):
@@ -260,7 +262,7 @@ def source_rows(sources: Iterable[Any]) -> dict[str, Any]:
         "dropped": len(rows) - len(taken),
         "bytes": sum(row["bytes"] for row in taken if type(row["bytes"]) is int),
         "sources": rows,
-        # The names of members that no row has room for.
+        # The names of members that a row does not have.
         "unknown": list(unknown)[:10],
     }
 

@@ -26,8 +26,8 @@ _STANDARD = tuple(
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _MOST = 20_000
 
-# id() of the code with the code itself beside it: hashing a code object walks its constants, and
-# keeping it alive keeps its id from being given to another.
+# Keyed by id() of the code, with the code itself beside it. Hashing a code object would walk its constants, and keeping
+# the object alive prevents that its id is given to another.
 _seen: dict[tuple[int, int], tuple[CodeType, str]] = {}
 _is_library: dict[str, bool] = {}
 
@@ -51,12 +51,12 @@ def quoted(file: str, line: int, function: str) -> str:
 
 
 def json_text(text: str) -> str:
-    # Half of a surrogate pair, as in the names of odd files, is not JSON to every reader.
+    # Half of a surrogate pair, as in some file names, is not valid JSON for every reader.
     return quote(text.encode("utf-8", "backslashreplace").decode())
 
 
 def shown(file: str) -> str:
-    """A path for display: relative to the working folder if it is below it."""
+    """Return a path for display: relative to the working folder if it is below it."""
     try:
         here = os.getcwd() + os.sep
     except OSError:  # the folder was deleted under the program
@@ -65,19 +65,19 @@ def shown(file: str) -> str:
 
 
 def is_own(file: str) -> bool:
-    """Whether code in that file is Playhead's."""
+    """Return whether code in that file is Playhead's."""
     return file.startswith(_OWN)
 
 
 def is_standard(file: str) -> bool:
-    """Whether code in that file is the standard library's."""
+    """Return whether code in that file is the standard library's."""
     if file.startswith(_STANDARD):
         return not any(one in file for one in _PACKAGES)
     return file.startswith("<frozen ")
 
 
 def package_of(file: str) -> str | None:
-    """The top folder or module of the installed package that a file belongs to; None: of no package."""
+    """Return the top folder or module of the installed package that a file belongs to; None if it belongs to none."""
     for folder in _PACKAGES:
         _, found, inner = file.rpartition(folder)
         if found:
@@ -86,7 +86,7 @@ def package_of(file: str) -> str | None:
 
 
 def is_foreign(file: str) -> bool:
-    """Whether code in that file is ours, the standard library's or an installed package's."""
+    """Return whether code in that file is ours, the standard library's or an installed package's."""
     foreign = _is_library.get(file)
     if foreign is None:
         foreign = file.startswith((_OWN, "<", *_STANDARD)) or any(one in file for one in _PACKAGES)
@@ -114,9 +114,9 @@ def asked(depth: int = 1) -> str:
 
 
 def asker(depth: int = 1) -> FrameType:
-    """The nearest frame that is the user's own code: not ours, not the library's, not an SDK's.
+    """Return the nearest frame of the user's own code: not ours, not the library's, not an SDK's.
 
-    Where there is none (a server's worker thread), the nearest that is not ours.
+    If there is none (a server's worker thread), return the nearest that is not ours.
     """
     frame: FrameType | None = sys._getframe(depth)
     first: FrameType | None = None
@@ -130,13 +130,13 @@ def asker(depth: int = 1) -> FrameType:
     return first or sys._getframe(depth)
 
 
-# Code of the program and its packages; of a scheduler or a tool; of the standard library or our own, which
-# read on behalf of other code; of a library that carries requests to a server.
+# The owners of code: the program and its packages; a scheduler or a tool; the standard library or Playhead, which read
+# on behalf of other code; a library that carries requests to a server.
 PROGRAM, SCHEDULER, BEHALF, CARRIER = range(4)
 
-# Their steady clocks drive the waiting itself, so they keep the real time.
+# Modules whose steady clocks drive the waiting itself, so they keep the real time.
 _SCHEDULERS = ("trio", "uvloop", "gevent", "eventlet", "curio", "twisted", "tornado")
-# Their steady clocks measure the age of a connection: a replay has no connections, and no other code sees the
+# Modules whose steady clocks measure the age of a connection: a replay has no connections, and no other code sees the
 # value.
 _CARRIERS = ("httpcore", "httpcore2", "urllib3", "aiohttp")
 _TOOLS = (
@@ -147,14 +147,14 @@ _TOOLS = (
     "pydevd",
     "debugpy",
 )
-# They run tests, and print how long that took.
+# Modules that run tests and print how long that took.
 _RUNNERS = ("pytest", "_pytest")
 _STANDARD_RUNNERS = tuple(f"{os.sep}unittest{os.sep}{name}.py" for name in ("runner", "case"))
 _MOST = 20_000  # a host that makes code as it goes must not make us grow
 
 
 class _Owners(dict[str, int]):
-    """Caches whose code is in a file."""
+    """Caches the owner of the code in each file."""
 
     # Whether the program may be a test runner: this process was started in a run. A recording that a test
     # starts itself leaves the clock of its runner alone.
@@ -202,7 +202,7 @@ def place_of(code: CodeType) -> str:
 
 
 def reader_at(frame: FrameType) -> CodeType:
-    """The nearest code that reads for itself."""
+    """Return the nearest code that reads for itself."""
     outer: FrameType | None = frame
     while outer is not None:
         if OWNERS[outer.f_code.co_filename] != BEHALF:
@@ -212,7 +212,7 @@ def reader_at(frame: FrameType) -> CodeType:
 
 
 def is_program(frame: FrameType) -> bool:
-    """Whether this is code of the program or its packages, and not of what runs it."""
+    """Return whether this is code of the program or its packages, and not of the scheduler or tool that runs it."""
     return OWNERS[frame.f_code.co_filename] in (PROGRAM, CARRIER)
 
 

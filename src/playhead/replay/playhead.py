@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from playhead.replay.points_table import Place, PointsTable
     from playhead.replay.time.virtual_time import VirtualTime
 
-# Methods of locks as C has them: a replay hooks these methods for the program.
+# The unhooked C methods of locks: a replay hooks these methods for the program.
 _allocate_lock = _thread.allocate_lock
 _acquire = type(_allocate_lock()).acquire
 _release = type(_allocate_lock()).release
@@ -54,8 +54,8 @@ class Gate:
         in_loop: bool = False,
         acts: int | None = None,
     ) -> None:
-        """`is_before`: the thread is to come to the place next, and does something before it. `in_loop`: it is
-        the thread of an event loop. `acts`: the thread that acts as soon as the gate is open: see `arrive`.
+        """`is_before`: the thread has yet to act before it comes to the place. `in_loop`: it is the thread of an event
+        loop. `acts`: the thread that acts as soon as the gate is open: see `arrive`.
         """
         self.acts = acts
         self.place = place
@@ -66,13 +66,13 @@ class Gate:
         _acquire(self._lock)
 
     def open(self) -> None:
-        """May be called twice: by the replay, and by what the thread waits for."""
+        """Open the gate. May be called twice: by the replay, and by the event that the thread waits for."""
         self.is_open = True
-        with suppress(RuntimeError):  # it is open
+        with suppress(RuntimeError):  # it is open already
             _release(self._lock)
 
     def attempt(self, seconds: float | None) -> bool:
-        """Wait so long for the gate to open; whether it is open."""
+        """Wait up to `seconds` for the gate to open; return whether it is open."""
         if self.is_open:
             return True
         if seconds is None:
@@ -94,9 +94,9 @@ class Playhead:
         self.time = time
         self._next: dict[str, int] = dict.fromkeys(table.segments, 0)
         self._guard = _thread.RLock()
-        # The thread that has passed a point and has yet to do what the point is about: see `arrive`.
+        # The thread that has passed a point and has not yet performed its action: see `arrive`.
         self._acting: int | None = None
-        # When the program was interrupted: see `interrupt`.
+        # The count of waits when the program was interrupted: see `interrupt`.
         self._interrupted_at = -1
         self.signals = SignalPoints(self, Gate)
         # The first point that was skipped because no lane came to it.
@@ -114,7 +114,7 @@ class Playhead:
         return LoopState(self, wake, make_future, place_last, advance)
 
     async def arrive_async(self, moment: Any) -> bool:
-        """A task has come to a moment of a call; False: the tape does not know its place."""
+        """Make a task wait at a moment of a call. Return False if the tape does not know its place."""
         state = order_slot.loop_here()
         if state is None or moment.place is None:
             return False
@@ -126,7 +126,7 @@ class Playhead:
         return True
 
     async def abandon(self, moment: Any) -> bool:
-        """A task has come to a call that the program left on the tape; False: the place is not known."""
+        """Make a task wait at a call that the program left on the tape. Return False if the place is not known."""
         state = order_slot.loop_here()
         if state is None or moment.left is None:
             return False
@@ -134,13 +134,13 @@ class Playhead:
         return True
 
     async def take_async(self, lane: Any, kind: str) -> None:
-        """A task has come to the next point of that kind in its lane."""
+        """Make a task wait at the next point of that kind in its lane."""
         place, state = self.take(lane, kind), order_slot.loop_here()
         if place is not None and state is not None:
             await state.wait(place)
 
     def take(self, lane: Any, kind: str) -> Place | None:
-        """The place of the next point of that kind in this lane; None: the tape has none."""
+        """Return the place of the next point of that kind in this lane; None if the tape has none."""
         return self.table.lane(lane.name, kind, lane.count(kind))
 
     def is_next(self, place: Place) -> bool:
@@ -148,29 +148,28 @@ class Playhead:
         return place.index == self._next[place.segment]
 
     def time_before(self, place: Place) -> int:
-        """How many nanoseconds lay between the point before this one and this one."""
+        """Return the nanoseconds between the previous point and this one."""
         before = self.table.segments[place.segment][max(0, place.index - 1)]
         return max(0, place.ns - before.ns)
 
     def is_now(self, place: Place) -> bool:
-        """Return whether every point before this one has passed, and so little time lies between that no timeout
-        can have set in: timeouts that are not on the tape fire by the clock.
+        """Return whether every point before this one has passed, and the remaining time is too short for a timeout to
+        fire: timeouts that are not on the tape fire by the clock.
         """
         return self.is_next(place) and place.ns - self.time.now_ns() < _INSTANT_NS
 
     def waits_for_others(self, place: Place) -> bool:
-        """Return whether every point that has to come before this one belongs to another thread than the loop that
-        this one belongs to.
+        """Return whether all points that must come before this one belong to other threads than the loop of
+        this one.
         """
         order = self.table.segments[place.segment]
         before = order[self._next[place.segment] : place.index]
         return bool(before) and all(one.passed or one.loop != place.loop for one in before)
 
     def arrive(self, place: Place, state: LoopState | None = None, *, acts: bool = False) -> None:
-        """A thread has come to this place: wait until it is released. `state`: it is the thread of an
-        event loop, of which a task runs. `acts`: the thread then does what the point is about: it writes, or
-        takes an item from a queue. Until `acted`, or until it waits, no other thread passes a point: that
-        one could act first.
+        """Make a thread wait at this place until it is released. `state`: it is the thread of an event loop that runs a
+        task. `acts`: the thread then performs the action of the point: it writes, or takes an item from a queue. Until
+        `acted`, or until it waits, no other thread passes a point, because that thread could act first.
         """
         thread = _thread.get_ident() if acts else None
         if place.passed:
@@ -188,7 +187,7 @@ class Playhead:
             state.passed(place)
 
     def block_loop(self, place: Place) -> None:
-        """The loop of this thread has come to the turn of this place: let other threads come to theirs first."""
+        """Block the loop of this thread at this place, in its turn, until other threads have come to their places."""
         if not place.passed and not self.is_now(place):
             self.time.wait_at(Gate(place, in_loop=True))
         if not place.passed:
@@ -196,11 +195,11 @@ class Playhead:
             self.pass_by(place)
 
     def ahead(self, lane: str) -> Place | None:
-        """The next point of this lane."""
+        """Return the next point of this lane."""
         return self.table.ahead(lane)
 
     def is_near(self, place: Place) -> bool:
-        """Whether every point of the same loop that has to come before this one is of the same turn or of the turn
+        """Return whether every point of the same loop that must come before this one is of the same turn or of the turn
         before: then the loop is about to come to this place.
         """
         order = self.table.segments[place.segment]
@@ -219,12 +218,13 @@ class Playhead:
         )
 
     def interrupt(self, nearest: int | None, changes: int) -> bool:
-        """Every thread waits, and for no place of the tape. Interrupt the program if Ctrl-C interrupted it then;
-        False: it did not, or a deadline (`nearest`) comes first. `changes` counts the waits that begin and end.
+        """Interrupt the program if Ctrl-C interrupted the recorded one here. Called when every thread waits, and none
+        for a place of the tape. Return False if Ctrl-C did not, or if a deadline (`nearest`) comes first. `changes`
+        counts the waits that begin and end.
         """
         place = self.table.interrupt(lanes.MAIN.name)
         if place is None or (nearest is not None and nearest < place.ns):
-            # The main thread may have yet to come out of its wait.
+            # The main thread may not have left its wait yet.
             return self._interrupted_at == changes
         self.time.follow(place.ns)
         self._interrupted_at = changes
@@ -233,8 +233,8 @@ class Playhead:
         return True
 
     def gate_before(self, place: Place) -> Gate:
-        """For the thread of an event loop that waits for another thread to come to this place. If all threads
-        wait, the gate opens, and the place does not pass.
+        """Return a gate for the thread of an event loop that waits for another thread to come to this place. If all
+        threads wait, the gate opens, and the place does not pass.
         """
         return Gate(place, is_before=True, in_loop=True)
 
@@ -244,7 +244,7 @@ class Playhead:
             self.time.wait_at(Gate(place, is_before=True))
 
     def note(self, place: Place, state: LoopState | None) -> None:
-        """A point was taken where nothing may wait: in the thread of an event loop."""
+        """Note a point in the thread of an event loop, where nothing may wait."""
         if not place.passed:
             self.time.follow(place.ns)
             self.pass_by(place)
@@ -252,15 +252,15 @@ class Playhead:
                 state.passed(place)
 
     def pass_by(self, place: Place, acts: int | None = None) -> None:
-        """The replay is at this place. `acts`: the thread that acts now (see `arrive`).
+        """Mark this place as passed. `acts`: the thread that acts now (see `arrive`).
 
-        Further points of the same call that follow at once pass with it: nothing can come between, and a client
-        that has the whole answer does not ask for its end.
+        Further points of the same call that follow at once pass with it: nothing can come between, and a client that
+        has the whole answer does not ask for its end.
         """
         self._await_action()
         _take(self._guard)
         try:
-            # Before the place has passed: another thread may pass its own right after it.
+            # Set before the place has passed: another thread may pass its own place right after it.
             self._acting = acts
             place.passed = True
             order, at = self.table.segments[place.segment], self._next[place.segment]
@@ -276,7 +276,7 @@ class Playhead:
             _give(self._guard)
 
     def acted(self) -> None:
-        """This thread has done what its last point is about."""
+        """Note that this thread has performed the action of its last point."""
         if self._acting == _thread.get_ident():
             self._acting = None
 
@@ -296,8 +296,8 @@ class Playhead:
             self._acting = None
 
     def skip_to(self, place: Place, acts: int | None = None) -> None:
-        """Every lane waits, and this is the earliest point that one waits for: no lane comes to the points
-        before it.
+        """Skip all points before this one and pass it. Called when every lane waits and this is the earliest point that
+        a lane waits for: no lane will come to the points before it.
         """
         _take(self._guard)
         try:

@@ -14,7 +14,7 @@ from playhead.recording.calls import Moment
 if TYPE_CHECKING:
     from playhead.events import Event
 
-# What a program that ends because of Ctrl-C still comes to: it prints the traceback.
+# Points that a program still reaches when it ends because of Ctrl-C: it prints the traceback.
 _LAST_KINDS = (points.OUTPUT, points.INTERRUPT)
 
 
@@ -35,22 +35,24 @@ class Place:
         self.ns, self.loop, self.turn = row[:3]
         self.what = tuple(row[3:])
         self.rank = 0
-        # Whether the replay has come by here, with the lane of the point or without it.
+        # Whether the replay has passed this place, with or without the lane of the point.
         self.passed = False
-        # Of a callback: whether the event loop has got it.
+        # For a callback: whether the event loop has received it.
         self.has_come = False
 
     @property
     def position(self) -> int | None:
-        """The number of callbacks that the loop had run in its turn before the task or callback of this place; None:
-        not known.
+        """Return the number of callbacks that the loop had run in its turn before the task or callback of this place;
+        None if not known.
         """
         detail = self.what[2 if type(self.what[0]) is int else 3 :]
         return detail[0] if detail and type(detail[0]) is int else None
 
     @property
     def queued(self) -> int | None:
-        """Of a point of a call: how many callbacks the loop had for its next turn by then; None: not known."""
+        """Return how many callbacks the loop had already scheduled for its next turn, for a point of a call; None if
+        not known.
+        """
         queued = self.what[3] if type(self.what[0]) is int and len(self.what) > 3 else None
         return queued if type(queued) is int else None
 
@@ -62,7 +64,8 @@ class PointsTable:
     """All places of a tape, found by call or by lane."""
 
     def __init__(self, taped: list[Event], *, is_resumed: bool = False) -> None:
-        # The processes of a resumed run are replayed in one, which must live through the signal that ended the first.
+        # The processes of a resumed run are replayed in one process, which must survive the signal that ended the
+        # first.
         self._has_signals = not is_resumed
         self.segments: dict[str, list[Place]] = {}
         self._calls: dict[tuple[str, int, int], Place] = {}
@@ -75,7 +78,7 @@ class PointsTable:
         self._callbacks: dict[tuple[str, int], list[Place]] = {}
         self._of_lane: dict[str, list[Place]] = {}
         self._at: dict[str, int] = {}
-        # Whether the tape says which lane took a lock when, and what it says of each.
+        # Whether the tape says when which lane took a lock, and the data for each lock.
         self.has_locks = False
         self._locks: dict[str, list[tuple[int, str]]] = {}
         # Lines that HTTP libraries logged about their connections, by stream.
@@ -104,18 +107,18 @@ class PointsTable:
 
     @property
     def awaits_signal(self) -> bool:
-        """Return whether a signal is all that may be left to come."""
+        """Return whether a signal may be the only event that is left."""
         return bool(self._interrupts or self._signals)
 
     def interrupt(self, lane: str) -> Place | None:
-        """Return the place where Ctrl-C ended the program, if the replay has yet to come there. Only for tapes without
+        """Return the place where Ctrl-C ended the program, if the replay has not reached it yet. Only for tapes without
         signals: later tapes have the signal itself.
         """
         place = None if lane in self._signals else self._interrupts.get(lane)
         return None if place is None or place.passed else place
 
     def last_interrupt(self, lane: str) -> Place | None:
-        """The same, if nothing else except output is left for this lane."""
+        """Return the same place if nothing else except output is left for this lane."""
         place = self.interrupt(lane)
         own = self._of_lane.get(lane, ())
         # A program does not always come to the last point of a call.
@@ -127,7 +130,7 @@ class PointsTable:
         return place if is_all else None
 
     def signal(self, lane: str) -> Place | None:
-        """The next signal that the main thread with this lane handled, if the replay has yet to come there."""
+        """Return the next signal that the main thread with this lane handled, if the replay has not reached it yet."""
         places = self._signals.get(lane)
         while places and places[0].passed:
             places.pop(0)
@@ -143,19 +146,19 @@ class PointsTable:
         )
 
     def callbacks(self, segment: str, loop: int) -> list[Place]:
-        """The callbacks that other threads gave to this event loop, in the order in which it ran them."""
+        """Return the callbacks that other threads gave to this event loop, in the order in which it ran them."""
         return self._callbacks.get((segment, loop), [])
 
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
-        """The delay of a timer that never fired on the tape; None: there was no such timer."""
+        """Return the delay of a timer that never fired on the tape; None if there was no such timer."""
         return self._cancelled.get((lane, kind, number))
 
     def lock_runs(self, name: str) -> list[tuple[int, str]]:
-        """From which time on which lane took this lock."""
+        """Return the lanes that took this lock, each with the time from which on it did."""
         return sorted(self._locks.get(name, ()))
 
     def know_lanes(self, lanes: dict[tuple[str, int], str]) -> None:
-        """In which lane each call was made, by segment and number."""
+        """Learn in which lane each call was made; `lanes` is keyed by segment and number."""
         for order in self.segments.values():
             for place in order:
                 who = place.what[0]
@@ -164,7 +167,7 @@ class PointsTable:
                     self._of_lane.setdefault(lane, []).append(place)
 
     def ahead(self, lane: str) -> Place | None:
-        """The next point of this lane that has not passed."""
+        """Return the next point of this lane that has not passed."""
         places = self._of_lane.get(lane)
         if not places:
             return None
@@ -175,7 +178,7 @@ class PointsTable:
         return places[at] if at < len(places) else None
 
     def moment(self, segment: str, call: int, at_ns: int, *, left: int | None = None) -> int:
-        """A moment of a call with its place, if it has one. `left`: when the program left the call."""
+        """Return a moment of a call with its place, if it has one. `left`: when the program left the call."""
         place = self._calls.get((segment, call, at_ns))
         end = None if left is None else self._calls.get((segment, call, left))
         if place is None and end is None:
@@ -227,8 +230,8 @@ class PointsTable:
             self._callbacks.setdefault((segment, place.loop), []).append(place)
 
     def _rank(self) -> None:
-        """By time, but within a process as they stand: two threads may have read the clock and appended
-        their points in different orders.
+        """Rank points by time, but keep their order on the tape within a process: two threads may have read the clock
+        and appended their points in different orders.
         """
         keyed: list[tuple[int, str, int, Place]] = []
         for segment, order in self.segments.items():

@@ -12,18 +12,19 @@ from playhead import clock
 from playhead.recording import where
 
 _PATIENCE_NS = 1_000_000_000
-# For our own, who answer at once or wait for the program: those who play a taped process.
+# For Playhead's own processes and threads that stand in for a taped process: they answer at once, or wait for the
+# program.
 _SHORT_PATIENCE_NS = 20_000_000
-# For whoever is about to hear that a child or a thread has ended.
+# For a thread that is about to learn that a child or another thread has ended.
 _NEWS_PATIENCE_NS = 200_000_000
 _MOST_CPU = 0.2
 
-# Our own thread that writes what waits: it does nothing that a program could notice.
+# Playhead's own thread that writes buffered events: its work is invisible to the program.
 _BACKGROUND = ("chunks.py",)
-# Our own threads that are the clients of a server that is replayed.
+# Playhead's own threads that act as the clients of a replayed server.
 _CLIENTS = ("threaded_servers.py",)
 _CLIENT_THAT_ACTS = "drive"
-# Our own threads that answer a WebSocket from the tape: they know whether an answer is due.
+# Playhead's own threads that answer a WebSocket from the tape: they know whether an answer is due.
 _WEBSOCKET_PEERS = ("websocket/conversation.py",)
 # The thread in which asyncio waits for a child, and its variable with the pid of the child.
 _REAPERS = {"_do_waitpid": "expected_pid"}
@@ -31,34 +32,37 @@ _FORK_SERVER = os.path.join("multiprocessing", "forkserver.py")
 
 
 class OutsideActivity:
-    """`is_stand_in(pid)`: whether that child only plays a taped process."""
+    """Detect whether unknown threads and child processes are idle. `is_stand_in(pid)` returns whether a child only
+    stands in for a taped process.
+    """
 
     def __init__(self, is_stand_in: Callable[[int], bool] | None = None) -> None:
         self.is_stand_in = is_stand_in or _nobody
-        # Who: where he stands, since when, and what the process had computed by then.
+        # By thread (or "children"): its position, since when it is there, and the processor time of the process at that
+        # moment.
         self._seen: dict[object, tuple[object, int, int]] = {}
         self._children: frozenset[int] = frozenset()
         self._were_several = False
-        # What our own looking has taken of the processor: nobody else was at work in that time.
+        # Processor time that our own checks have used: it is not a sign that the program works.
         self._looking = 0
-        # Threads of the system that are none of Python's, or none any more, and since when.
+        # Threads of the operating system that Python does not know, or no longer knows, and since when.
         self._unseen: dict[str, int] = {}
 
     def count_look(self, since: int) -> None:
-        """A look is over that this thread began when it had used `since` of the processor."""
+        """Count the processor time of a check by this thread. `since` is the thread's processor time at its start."""
         self._looking += clock.thread_cpu_ns() - since
 
     def is_idle(self, ident: int, frame: FrameType) -> bool:
-        """Of a thread that is at `frame`, which we know nothing of."""
+        """Return whether a thread is idle although it is in no known wait. `frame` is its current frame."""
         root = inner = frame
         while root.f_back is not None:
             root = root.f_back
             if where.is_own(inner.f_code.co_filename):
-                inner = root  # a hook of ours, on the way down
+                inner = root  # skip the frames of our own hooks
         patience = _PATIENCE_NS
         if where.is_own(root.f_code.co_filename):
             if root.f_code.co_filename.endswith(_CLIENTS):
-                # It acts as soon as it has its place. Those that read answers do nothing else.
+                # The client that acts does so as soon as it reaches its place. The other clients only read answers.
                 return root.f_code.co_name != _CLIENT_THAT_ACTS
             if root.f_code.co_filename.endswith(_BACKGROUND):
                 return True
@@ -67,8 +71,8 @@ class OutsideActivity:
                 return peer is not None and bool(peer.is_idle())
             patience = _SHORT_PATIENCE_NS
         elif inner.f_code.co_name in _REAPERS:
-            # It waits as long as its child lives. Then it has news for the event loop, however long it takes to get
-            # the interpreter.
+            # It waits as long as its child lives. Afterwards it has a result for the event loop, however long it takes
+            # to get the interpreter lock.
             child = inner.f_locals.get(_REAPERS[inner.f_code.co_name])
             state = _state_of(child) if isinstance(child, int) else None
             return state is not None and state[1] not in ("Z", "X")
@@ -80,8 +84,8 @@ class OutsideActivity:
         return True
 
     def threads_are_settled(self, visible: Collection[int]) -> bool:
-        """Return whether no thread is just coming or going: those have no frame by which they could be seen,
-        and somebody who joins them seems to wait for nobody.
+        """Return whether no thread is starting or ending. Such a thread has no frame, so a thread that joins it seems
+        to wait for nothing.
         """
         if len(visible) == 1 and not self._were_several:
             return True
@@ -92,7 +96,7 @@ class OutsideActivity:
         try:
             tasks = os.listdir("/proc/self/task")
         except OSError:
-            return True  # the system does not tell
+            return True  # this system does not list threads
         known = {_native_id(ident) for ident in visible}
         now = clock.mono_ns()
         self._unseen = {
@@ -101,8 +105,8 @@ class OutsideActivity:
         return all(now - since >= _NEWS_PATIENCE_NS for since in self._unseen.values())
 
     def are_none(self) -> bool:
-        """Return whether there is no thread but the one that asks, and no child, nor was there at the last look:
-        in short what the three questions above and below find out.
+        """Return whether the calling thread is the only thread, and there are no children, now and at the last check.
+        This is a short form of `is_idle`, `threads_are_settled` and `children_are_idle`.
         """
         if self._children or self._unseen or (self._were_several and clock.threads() != 1):
             return False
@@ -133,8 +137,8 @@ class OutsideActivity:
         return self._has_stood("children", tuple(found), patience)
 
     def _are(self, children: frozenset[int]) -> bool:
-        """Return whether they are the same as before. Somebody waited for the one that has gone, and he may
-        not have had the time to move yet.
+        """Return whether the children are the same as before. If a child is gone, a thread may have waited for it and
+        may not have had the time to continue yet.
         """
         if children == self._children:
             return True
@@ -150,10 +154,10 @@ class OutsideActivity:
             return False
         _, since, before = seen
         if not since:
-            return True  # for long, and ever since
+            return True  # it was idle before and has not moved since
         waited = now - since
         if waited > _SHORT_PATIENCE_NS and used - before > _MOST_CPU * waited:
-            self._seen[who] = (place, now, used)  # somebody computes: it may be this one
+            self._seen[who] = (place, now, used)  # the process computes: it may be this thread
             return False
         if waited < patience:
             return False
@@ -166,7 +170,9 @@ def _nobody(pid: int) -> bool:  # noqa: ARG001  the signature is that of the que
 
 
 def _children() -> list[int]:
-    """Their pids; where the system does not tell, none are found and all are waited for."""
+    """Return the pids of the children. On a system that does not list them the result is empty, and all children are
+    waited for.
+    """
     found: list[int] = []
     try:
         for task in os.listdir("/proc/self/task"):
@@ -178,20 +184,22 @@ def _children() -> list[int]:
 
 
 def _state_of(pid: int) -> tuple[int, str, int] | None:
-    """The pid, R for one that runs, and what it has used of the processor; None: it is gone."""
+    """Return the pid, the state letter (R: running) and the processor time of a process; None if it has ended."""
     fields = _stat(f"/proc/{pid}/stat")
     return None if fields is None else (pid, fields[0].decode(), int(fields[11]) + int(fields[12]))
 
 
 def _native_id(ident: int) -> int | None:
-    """What the system calls a thread of Python's; None for those that `threading` does not know."""
+    """Return the operating system's id of a Python thread; None if `threading` does not know the thread."""
     threads = threading._active  # type: ignore[attr-defined]  # noqa: SLF001  no other way
     thread: threading.Thread | None = threads.get(ident)
     return None if thread is None else thread.native_id
 
 
 def _is_running(ident: int) -> bool:
-    """Return whether the system says so of a thread that has not moved: it may wait for a processor."""
+    """Return whether a thread is running according to the operating system. A thread that has not moved may wait for a
+    processor.
+    """
     native_id = _native_id(ident)
     if native_id is None:
         return False
@@ -208,8 +216,8 @@ def _stat(path: str) -> list[bytes] | None:
 
 
 def is_fork_server() -> bool:
-    """Whether this process is the server of `multiprocessing` that forks on request: it waits for requests as long
-    as the program lives, and ends with it.
+    """Return whether this process is the fork server of `multiprocessing`. It waits for requests as long as the program
+    lives, and ends with it.
     """
     frame = clock.frames().get(threading.main_thread().ident or 0)
     while frame is not None:
@@ -226,5 +234,5 @@ def is_ours(frame: FrameType) -> bool:
 
 
 def is_one_starting() -> bool:
-    """Return whether a thread is just being started: it has no frame yet, so the other look-ups miss it."""
+    """Return whether a thread is being started: it has no frame yet, so the other checks miss it."""
     return bool(threading._limbo)  # type: ignore[attr-defined]  # noqa: SLF001  no other way

@@ -34,13 +34,13 @@ Key = tuple[str, str, str]
 
 _MISSING = object()
 _NONE: Iterator[Any] = iter(())
-_MOST_LINES = 20_000  # a program that makes lanes as it goes must not make us grow
+_MOST_LINES = 20_000  # limits our memory when a program keeps creating lanes
 _current_lane = lanes.current.get
-# As C has it: a replay hooks the methods of locks. One that may be taken again: the garbage collector
-# may run in between, and with it code of the program that looks at the clock.
+# The unhooked C methods, because a replay hooks the methods of locks. A reentrant lock: the garbage collector may run
+# while it is held and start code of the program that reads the clock.
 _take, _give = _thread.RLock.acquire, _thread.RLock.release
 _NEVER = float("inf")
-# A clock that is read again and again moves on, or a loop that waits for it would never end.
+# A clock advances with each reading; otherwise a loop that waits for it would never end.
 _TICK_NS = 1_000
 
 
@@ -62,20 +62,20 @@ class TapedSource:
         self._readings: dict[Key, Iterator[Any]] = {
             key: unpack(chain.from_iterable(lists)) for key, lists in rows.items()
         }
-        # The same by lane, kind, file and function.
+        # The same iterators by lane, kind, file and function.
         self._lines: dict[tuple[str, str, str, str], Iterator[Any]] = {}
-        # The highest that each clock has shown, in its own unit: what the tape has come to.
+        # The highest value that each clock has shown, in its own unit: how far the tape has advanced.
         self._latest: dict[str, float] = dict.fromkeys(CLOCKS, 0)
         self._is_behind = False
-        # The steady clock at that moment: the tape's own, so that what is served and what passes
-        # by itself are readings of one clock.
+        # The steady clock at the start of the run, taken from the tape, so that served readings and derived ones come
+        # from one clock.
         first = taped[0] if taped else None
         began = first.mono - (first.wall - started_wall_ns) if first else clock.mono_ns()
         self.time = VirtualTime(began_ns=began, pace=pace)
         self._wall_offset = started_wall_ns - began
         self._wall_ns = started_wall_ns
         self._steady_ns = began
-        # By how much readings of lanes that are further than the clock have moved on.
+        # The ticks added so far to readings of lanes that are ahead of the clock.
         self._ahead_ns = 0
 
     def read(
@@ -87,7 +87,7 @@ class TapedSource:
         lane: Lane | None = None,
     ) -> Any:
         name = (_current_lane() if lane is None else lane).name
-        # Not by its place, which takes a while to find, nor by `id`: an audit hook hears of each.
+        # The key is not the place, which is slow to compute, and not `id`, which raises an audit event for each call.
         line = self._lines.get((name, kind, code.co_filename, code.co_name))
         if line is None:
             line = self._line(name, kind, code)
@@ -99,7 +99,7 @@ class TapedSource:
                 if latest is None:
                     self.served += 1
                     return value
-                # A tape is data from a stranger: a clock gives numbers, whatever stands there.
+                # A tape is untrusted data: a clock must return a number, whatever the tape holds.
                 if type(value) is float or type(value) is int:
                     self.served += 1
                     if latest < value < _NEVER:
@@ -124,13 +124,15 @@ class TapedSource:
         return line
 
     def pass_by(self, kind: str, live: Callable[[], Any], *, waits: bool) -> Any:
-        """What waits sees the time of the replay; what spins by itself sees it move on, too."""
+        """Return the time of the replay to code that waits. To code that polls the clock, return a time that also
+        advances.
+        """
         if not self.time.drives or kind in USED:
             return live()
         if not waits:
             return _as(kind, self.time.moving_ns())
-        # As for timeouts: a lane may be further than the clock, which stands while the program computes.
-        # It sees the time move on all the same: a loop that looks until its deadline has passed would never end.
+        # As for timeouts, a lane may be ahead of the clock, which stands still while the program computes. Its readings
+        # must advance as well; otherwise a loop that polls until its deadline would never end.
         now, reached = self.time.ticking_ns(), _current_lane().reached_ns
         if reached > now:
             self._ahead_ns += _TICK_NS
@@ -159,7 +161,7 @@ class TapedSource:
         return _as(kind, self._steady_ns)
 
     def _catch_up(self) -> None:
-        """The tape has come this far: what is made up must not lie before it."""
+        """Advance the derived clocks to the latest reading from the tape, so that no derived reading lies before it."""
         self._is_behind = False
         latest = self._latest
         self._wall_ns = max(self._wall_ns, *(_ns(kind, latest[kind]) for kind in WALL))

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
 
-# Real sleeps between two looks at the other threads.
+# Real sleeps between two checks of the other threads.
 _SHORTEST_NAP = 0.000_05
 _LONGEST_NAP = 0.002
-# After so long a deadline passes however busy the other threads are: it would have passed in the real run, too.
+# After this time a deadline passes however busy the other threads are: it would have passed in the real run, too.
 _LONGEST_STAND_NS = 60 * 1_000_000_000
-# A taped answer waits no longer than this for others that compute: their order is a race anyway.
+# A taped answer waits no longer than this for threads that compute: their order is a race anyway.
 _LONGEST_REST_NS = 100_000_000
 # A thread that is alone skips sleeps of up to this length. Longer ones go through `wait`.
 _LONGEST_SKIP_S = 7 * 24 * 3600
@@ -42,26 +42,28 @@ _LONGEST_SKIP_S = 7 * 24 * 3600
 _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
 
 
-# How often a wait without a timeout looks whether anything can end it.
+# Interval at which a wait without a timeout checks whether anything can end it.
 _LOOK_AGAIN_S = 0.5
 
 
 _current_frames = clock.frames
 
 
-# By how much the clock moves on when it is read: enough to show in a float of seconds.
+# Each reading advances the clock by this much: enough to change a float of seconds.
 _TICK_NS = 10
-# A real sleep ends after its deadline, never at it. Loops rely on that: asyncio compares floats that
-# hold a moment only to so much.
+# A real sleep ends after its deadline, never exactly at it. Loops rely on that: asyncio compares floats, which have a
+# limited resolution.
 _BEYOND_NS = 1_000
 
 
 class VirtualTime:
-    """`attempt(seconds)`, which each caller of `wait` gives, waits for real up to that time and returns whether
-    its condition became true.
+    """The clock of a replay, and all waits that are measured by it.
 
-    With `pace` everything takes as long as it took. `on_end` is called when time would run past
-    `end_ns`, where the tape ends.
+    Each caller of `wait` passes `attempt(seconds)`, which waits for real up to that time and returns whether its
+    condition became true.
+
+    With `pace` everything takes as long as it took. `on_end` is called when time would run past `end_ns`, where the
+    tape ends.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class VirtualTime:
         on_end: Callable[[], None] | None = None,
     ) -> None:
         lanes.begin_replay()
-        # Whether time passes as it does outside: asked for, or because something is live.
+        # Whether time is real: because the user asked for it, or because something is live.
         self.is_real = pace
         # Whether answers from the tape take as long as they took.
         self.rests = True
@@ -81,7 +83,7 @@ class VirtualTime:
         self.drives = False
         self.end_ns = end_ns
         self.on_end = on_end
-        # Called when no thread can go on, after so many seconds.
+        # Called when no thread can continue for `stall_s` seconds.
         self.on_stall: Callable[[float], None] | None = None
         self.stall_s = 5.0
         self._still = (0, 0)
@@ -93,7 +95,8 @@ class VirtualTime:
         self._moved = began_ns
         self._looked = clock.mono_ns()
         self._waits: dict[int, ThreadWait] = {}
-        # Counts the waits that begin and end: a look at all threads takes a while, and this tells whether it is stale.
+        # Counts the waits that begin and end. A check of all threads takes a while; a changed count means that the
+        # check is stale.
         self._changes = 0
         self._guard = RawGuard()
         _alive.add(self)
@@ -104,8 +107,8 @@ class VirtualTime:
         return self._now
 
     def ticking_ns(self) -> int:
-        """The same, a little later each time: `multiprocessing.connection.wait` and others look again until
-        the clock shows more than the deadline, which may be now.
+        """Return the time, a little later with each call: `multiprocessing.connection.wait` and others poll until the
+        clock shows more than the deadline, which may be now.
         """
         if self.is_real:
             return self.now_ns()
@@ -114,7 +117,7 @@ class VirtualTime:
             return self._now
 
     def moving_ns(self) -> int:
-        """For loops that wait by looking at the clock: the same, and the real time since it jumped."""
+        """Return the time plus the real time since its last jump, for loops that wait by polling the clock."""
         if self.is_real:
             return self.now_ns()
         with self._guard:
@@ -137,7 +140,7 @@ class VirtualTime:
             self._looked = real
 
     def sleep(self, seconds: float) -> None:
-        """In place of `time.sleep`."""
+        """Replacement for `time.sleep`."""
         if self.is_real:
             return clock.sleep(seconds)
         if not self._skip(math.ceil(seconds * 1e9) if seconds < _LONGEST_SKIP_S else None):
@@ -175,26 +178,26 @@ class VirtualTime:
             await self.order.take_async(lane, kind)
 
     def follow(self, ns: int) -> None:
-        """The replay is at a point of the tape with that time."""
+        """Advance the clock to the time of the point that the replay has reached."""
         with self._guard:
             if ns > self._now:
                 self._now = ns
                 self._looked = clock.mono_ns()
 
     def is_waiting(self, thread: int) -> bool:
-        """Return whether this thread is in a wait that we know, and has not been released."""
+        """Return whether this thread is in a known wait and has not been released."""
         wait = self._waits.get(thread)
         return wait is not None and (wait.gate is None or not wait.gate.is_open)
 
     def leave(self) -> ThreadWait | None:
-        """This thread does not wait any more: it handles a signal. Returns its wait, for `return_to`."""
+        """End the wait of this thread, because it handles a signal. Return the wait, for `return_to`."""
         me = _thread.get_ident()
         wait = self._waits.get(me)
         self._enter(me, None)
         return wait
 
     def return_to(self, wait: ThreadWait) -> None:
-        """This thread has handled the signal, and waits again."""
+        """Resume the wait of this thread after it has handled the signal."""
         self._enter(_thread.get_ident(), wait)
 
     def wait_at(self, gate: Gate) -> None:
@@ -221,8 +224,8 @@ class VirtualTime:
         patience_ns: int | None = None,
         loop: Released | None = None,
     ) -> bool:
-        """Return whether it came before the timeout did. `loop`: the wait is that of an event loop, and it also
-        ends when a point is released that one of its tasks waits for.
+        """Wait until the condition of `attempt` is true; return False if the timeout came first. `loop`: an event loop
+        waits, and its wait also ends when a point is released that one of its tasks waits for.
         """
         me = _thread.get_ident()
         # A wait inside an `attempt` of this thread is a part of that attempt, and must be real.
@@ -246,7 +249,7 @@ class VirtualTime:
             self._enter(me, None)
 
     def _block(self, wait: ThreadWait, attempt: Callable[[float | None], bool]) -> bool:
-        """Wait without a timeout; but not for ever, if nothing can end it."""
+        """Wait without a timeout, but stop the replay if nothing can end the wait."""
         if self.on_stall is None:
             return attempt(None)
         while not attempt(_LOOK_AGAIN_S):
@@ -254,14 +257,14 @@ class VirtualTime:
                 return attempt(None)
             if wait.is_released():
                 return False
-            # A task may have come to a place since, from another thread; or Ctrl-C is all that is left to come.
+            # Since then another thread may have made a task wait at a place; or Ctrl-C is the only event left.
             if wait.first() is not None or (self.order and self.order.table.awaits_signal):
                 self._jump()
             self._look_for_stall()
         return True
 
     def _look_for_stall(self) -> None:
-        """Every thread is in a wait that we know, without a deadline, and it has been so for a while."""
+        """Call `on_stall` if every thread has been in a known wait without a deadline for a while."""
         changes, since = self._still
         now = clock.mono_ns()
         waits = self._waits.copy()
@@ -283,8 +286,8 @@ class VirtualTime:
             self.on_stall(self.stall_s)
 
     def _skip(self, ns: int | None) -> bool:
-        """Pass this much time at once, if there is no other thread and no child. `wait` would do the same, more
-        slowly; most programs are alone whenever they wait.
+        """Advance the clock at once if there is no other thread and no child. `wait` would do the same, more slowly;
+        most programs have no other thread or child when they wait.
         """
         if (
             ns is None
@@ -310,7 +313,7 @@ class VirtualTime:
         self.strangers = OutsideActivity(self.strangers.is_stand_in)
 
     def _deadline(self, timeout: float) -> int:
-        # The clock stands while the program computes. A lane that has made a call since is further than that.
+        # The clock stands still while the program computes. A lane that has made a call since then is ahead of it.
         return max(self.now_ns(), lanes.current.get().reached_ns) + math.ceil(timeout * 1e9)
 
     def _enter(self, me: int, wait: ThreadWait | None) -> None:
@@ -392,17 +395,17 @@ class VirtualTime:
         if nearest is not None and nearest < place.ns:
             return False
         with self._guard:
-            # Another thread may have released it since we looked.
+            # Another thread may have released it since the check.
             if changes != self._changes or wait.first() is not place:
                 return False
             self._changes += 1
-            # A thread that waits for a lock only guesses that its next point is under the lock. If the
-            # guess stops everything, the thread gets its lock; no point is skipped for a guess.
+            # A thread that waits for a lock only guesses that its next point is under the lock. If that guess blocks
+            # every thread, the thread gets its lock, and no point is skipped because of the guess.
             if wait.gate is None or not wait.gate.is_before:
                 self.follow(place.ns)
                 acts = None if wait.gate is None else wait.gate.acts
                 if wait.gate is not None and wait.gate.in_loop:
-                    # The threads that should come first may wait for what this loop does next.
+                    # The threads that should come first may wait for the next action of this loop.
                     self.order.pass_by(place, acts)
                 else:
                     self.order.skip_to(place, acts)
@@ -413,8 +416,8 @@ class VirtualTime:
     def _all_wait(self) -> bool:
         """Return whether every thread and child waits.
 
-        First look for one that runs, then for one that was woken up: a thread that ran a moment ago may have woken
-        another before it began to wait.
+        Checks for running threads first and for woken threads afterwards: a thread that has just run may have woken
+        another one before it began to wait.
         """
         if outside_activity.is_one_starting():
             return False
